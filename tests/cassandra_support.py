@@ -13,8 +13,8 @@ def nodetool(place: Place, plan: Plan, node: int, *words: str, within_s: float =
     """What a command of nodetool tells of a node that runs. Raises SystemsError if it fails or takes too long."""
     home = place.data / name(node)
     # It writes its history below the home directory, and reads the node's configuration.
-    told = home / "nodetool"
-    told.mkdir(parents=True, exist_ok=True)
+    directory = home / "nodetool"
+    directory.mkdir(parents=True, exist_ok=True)
     argv = java(
         "128M",
         None,
@@ -22,11 +22,11 @@ def nodetool(place: Place, plan: Plan, node: int, *words: str, within_s: float =
         "org.apache.cassandra.tools.NodeTool",
         options=["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *modules()],
         properties={
-            "user.home": str(told),
+            "user.home": str(directory),
             "java.io.tmpdir": str(home / "tmp"),
             "cassandra.config": (home / "cassandra.yaml").as_uri(),
-            "cassandra.storagedir": str(told),
-            "cassandra.logdir": str(told),
+            "cassandra.storagedir": str(directory),
+            "cassandra.logdir": str(directory),
             "logback.configurationFile": (home / "logback.xml").as_uri(),
             # Its own launcher sets this: JDKs since 8u332 and 17.0.3 refuse the address it makes otherwise.
             "com.sun.jndi.rmiURLParsing": "legacy",

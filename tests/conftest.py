@@ -39,7 +39,7 @@ SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
-class Told:
+class CommandResult:
     """What a command left behind."""
 
     code: int
@@ -71,7 +71,7 @@ class Told:
         gaps = [after - before for before, after in itertools.pairwise(times)]
         return "over 1 ms" in self.err or "never sent" in self.err or max(gaps, default=SECOND) > 1.25 * SECOND
 
-    def said(self, start: str) -> list[str]:
+    def messages(self, start: str) -> list[str]:
         """The lines of stderr that start so, without that start."""
         return [line.removeprefix(start) for line in self.err.splitlines() if line.startswith(start)]
 
@@ -109,9 +109,9 @@ class Engine:
             [*prefix, *self.words(line, *more)], cwd=self.home, stdin=pipe, stdout=pipe, stderr=pipe, text=True
         )
 
-    def told(
+    def run(
         self, line: str, *more: str, stdin: str = "", timeout: float = 60, prefix: Sequence[str] = (), **variables: str
-    ) -> Told:
+    ) -> CommandResult:
         """Runs a command to its end, whatever that is."""
         start = time.monotonic()
         done = subprocess.run(
@@ -122,20 +122,20 @@ class Engine:
             timeout=timeout,
             env={**os.environ, **variables},
         )
-        told = Told(
+        result = CommandResult(
             done.returncode,
             done.stdout.decode(errors="replace"),
             done.stderr.decode(errors="replace"),
             time.monotonic() - start,
         )
-        assert "panicked" not in told.err, told.err
-        return told
+        assert "panicked" not in result.err, result.err
+        return result
 
-    def __call__(self, line: str, *more: str, stdin: str = "", timeout: float = 60, **variables: str) -> Told:
+    def __call__(self, line: str, *more: str, stdin: str = "", timeout: float = 60, **variables: str) -> CommandResult:
         """Runs a command that must succeed."""
-        told = self.told(line, *more, stdin=stdin, timeout=timeout, **variables)
-        assert told.code == 0, f"{line} {' '.join(more)}\n{told.err}"
-        return told
+        result = self.run(line, *more, stdin=stdin, timeout=timeout, **variables)
+        assert result.code == 0, f"{line} {' '.join(more)}\n{result.err}"
+        return result
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -224,29 +224,31 @@ def dump(engine: Engine, store: str = "rocksdb", directory: str = "db", *more: s
     """Every record of a store, read through the shell."""
     # Counts mean nothing to a shell; here they must only do no harm.
     counts = "recordcount=1 operationcount=1"
-    told = engine(f"shell {store} {store}.dir={directory} {counts}", *more, stdin="scan ! 1000000\n")
-    assert told.out.startswith("Return code: OK\n")
+    result = engine(f"shell {store} {store}.dir={directory} {counts}", *more, stdin="scan ! 1000000\n")
+    assert result.out.startswith("Return code: OK\n")
     records: dict[str, dict[str, str]] = {}
-    for block in told.out.split("--------------------------------\nRecord ")[1:]:
+    for block in result.out.split("--------------------------------\nRecord ")[1:]:
         key, *fields = block.split("\n")
         records[key] = dict(field.split("=", 1) for field in fields if "=" in field)
     return records
 
 
-def on_time(engine: Engine, command: str, check: Callable[[Told], None], *more: str) -> None:
+def on_time(engine: Engine, command: str, check: Callable[[CommandResult], None], *more: str) -> None:
     """Checks what a run did and when. One that was late by its own account is no evidence: up to ten are tried."""
     for _ in range(9):
-        told = engine(command, *more)
+        result = engine(command, *more)
         try:
-            check(told)
+            check(result)
         except AssertionError:
-            if not told.late():
+            if not result.late():
                 raise
         else:
             return
     check(engine(command, *more))
 
 
-def operations(told: Told) -> int:
+def operations(result: CommandResult) -> int:
     """Operations that came out well, each counted once."""
-    return int(sum(told.value(m, "Operations") for m in told.metrics() if m in ("READ", "UPDATE", "INSERT", "SCAN")))
+    return int(
+        sum(result.value(m, "Operations") for m in result.metrics() if m in ("READ", "UPDATE", "INSERT", "SCAN"))
+    )

@@ -16,7 +16,7 @@ LINE = re.compile(r"^ *([A-Za-z&/ ]+?): (.*)$")
 
 
 @dataclass(frozen=True)
-class Told:
+class CommandResult:
     """What a command left behind."""
 
     code: int
@@ -34,11 +34,13 @@ class Told:
         return int(found[0].rpartition(": ")[2].partition(",")[0]) if found else 0
 
 
-def dfsio(program: Path, home: Path, line: str, *more: str | Path, prefix: Sequence[str] = (), **run: Any) -> Told:
+def dfsio(
+    program: Path, home: Path, line: str, *more: str | Path, prefix: Sequence[str] = (), **run: Any
+) -> CommandResult:
     """Runs `dfsio …` to its end, whatever that is."""
     words = [*prefix, str(program), "dfsio", *line.split(), *map(str, more)]
     done = subprocess.run(words, cwd=home, capture_output=True, text=True, timeout=300, **run)
-    return Told(done.returncode, done.stdout, done.stderr)
+    return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
 def blocks(text: str) -> list[dict[str, str]]:

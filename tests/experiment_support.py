@@ -46,7 +46,7 @@ def warnings(directory: Path, text: str) -> list[str]:
     return [warning.message for warning in loaded(directory, text).warnings]
 
 
-def said_of(path: Path) -> str:
+def message_of(path: Path) -> str:
     """The messages about a file, loaded with the options of its first line: `# --scale small --set clients=2`."""
     first = path.read_bytes().decode(errors="replace").partition("\n")[0]
     options = shlex.split(first[2:]) if first.startswith(OPTIONS) else []

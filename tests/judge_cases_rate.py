@@ -1,4 +1,4 @@
-"""Crafted results for the checks of the rate and of the clock, both ways, at the edges of their thresholds."""
+"""Crafted results for the checks of a set rate, both ways, at the edges of their thresholds."""
 
 from __future__ import annotations
 
@@ -124,13 +124,5 @@ CASES = [
             open_loop,
             series=lambda _: replace(course(STEADY[:17]), p50_ns=tuple(100 * MS * at for at in range(1, 18))),
         ),
-    ),
-    Case("clock", "even", experiment(given(clock__jumps=0))),
-    Case(
-        "clock",
-        "jumps",
-        experiment(given(clock__jumps=3)),
-        INVALID,
-        "the measuring clock jumped 3 times against the kernel's",
     ),
 ]

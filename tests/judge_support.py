@@ -90,7 +90,7 @@ def facts(**known: Any) -> Spoil:
     return lambda trial: replace(trial, facts={**trial.facts, **known})
 
 
-def told(name: str, message: str) -> Spoil:
+def noting(name: str, message: str) -> Spoil:
     """A note of the engine."""
     return lambda trial: replace(trial, notes=(Note(name, message, "see there"),))
 

@@ -76,7 +76,7 @@ class Judged:
         return {check: severity.name.lower() for check, severity in worst.items()}
 
     @cached_property
-    def said(self) -> str:
+    def text(self) -> str:
         """Everything that a user can read of it: the answer, the messages, the terminal's tables and the report."""
         console = Console(file=io.StringIO(), width=400, highlight=False)
         projected = project(self.results, Projection())
@@ -123,9 +123,9 @@ class Case:
 def wins(system: Scalar, ratio: float, spread: float = 0.03) -> Expectation:
     """A claim for this side. `ratio` is the true one, contender ÷ baseline, and lies in the interval."""
 
-    def holds(said: Judged) -> bool:
-        found = said.comparison
-        if found is None or said.winner != system or found.ratio.low is None or found.ratio.high is None:
+    def holds(judged: Judged) -> bool:
+        found = judged.comparison
+        if found is None or judged.winner != system or found.ratio.low is None or found.ratio.high is None:
             return False
         near = abs(found.ratio.value / ratio - 1) <= spread
         return near and found.ratio.low <= ratio <= found.ratio.high and not found.ratio.low <= 1 <= found.ratio.high
@@ -136,33 +136,33 @@ def wins(system: Scalar, ratio: float, spread: float = 0.03) -> Expectation:
 def wins_by_a_bound(system: Scalar, low: float, high: float) -> Expectation:
     """A claim for this side with a bound instead of a ratio."""
 
-    def holds(said: Judged) -> bool:
-        bounds = [float(each) for each in re.findall(r"at least (\d+\.?\d*)", said.said)]
-        return said.winner == system and any(low <= each <= high for each in bounds)
+    def holds(judged: Judged) -> bool:
+        bounds = [float(each) for each in re.findall(r"at least (\d+\.?\d*)", judged.text)]
+        return judged.winner == system and any(low <= each <= high for each in bounds)
 
     return Expectation(f"{system} wins by at least {low:g} to {high:g}", holds)
 
 
 def favours(system: Scalar) -> Expectation:
     """A claim for this side, as a ratio or as a bound."""
-    return Expectation(f"{system} wins", lambda said: said.winner == system)
+    return Expectation(f"{system} wins", lambda judged: judged.winner == system)
 
 
 def no_claim() -> Expectation:
     """Whatever else is said, neither side wins, and they are not called equal."""
-    return Expectation("no claim", lambda said: said.winner is None and said.claim not in ("same", "slight"))
+    return Expectation("no claim", lambda judged: judged.winner is None and judged.claim not in ("same", "slight"))
 
 
 def not_for(system: Scalar) -> Expectation:
     """Whatever else is said, this side does not win."""
-    return Expectation(f"{system} does not win", lambda said: said.winner != system)
+    return Expectation(f"{system} does not win", lambda judged: judged.winner != system)
 
 
 def not_trusted() -> Expectation:
     """No claim, or one that is not valid."""
     return Expectation(
         "no valid claim",
-        lambda said: said.winner is None or said.comparison is None or str(said.comparison.verdict) != "valid",
+        lambda judged: judged.winner is None or judged.comparison is None or str(judged.comparison.verdict) != "valid",
     )
 
 
@@ -170,7 +170,7 @@ def trusts_less() -> Expectation:
     """A check that could not look has not passed: the verdict counts those that could, or is not valid."""
     return Expectation(
         "not valid, or valid with the number of checks that could look",
-        lambda said: str(said.judgement.verdict) != "valid" or "checks could look" in said.said,
+        lambda judged: str(judged.judgement.verdict) != "valid" or "checks could look" in judged.text,
     )
 
 
@@ -178,7 +178,7 @@ def undecided() -> Expectation:
     """`~`: neither a difference nor equality was shown."""
     return Expectation(
         "undecided (~)",
-        lambda said: said.claim == "none",
+        lambda judged: judged.claim == "none",
     )
 
 
@@ -186,7 +186,7 @@ def same() -> Expectation:
     """Shown to be equal for all that matters."""
     return Expectation(
         "no difference that matters",
-        lambda said: said.claim == "same",
+        lambda judged: judged.claim == "same",
     )
 
 
@@ -194,7 +194,7 @@ def same_or_differs_little() -> Expectation:
     """Equal for all that matters; whether the rest is certain is left open."""
     return Expectation(
         "no difference that matters, or one that is less than matters",
-        lambda said: same().holds(said) or differs_little().holds(said),
+        lambda judged: same().holds(judged) or differs_little().holds(judged),
     )
 
 
@@ -202,7 +202,7 @@ def differs_little() -> Expectation:
     """A difference that is certain and smaller than matters."""
     return Expectation(
         "differs, but by less than matters",
-        lambda said: said.claim == "slight",
+        lambda judged: judged.claim == "slight",
     )
 
 
@@ -210,20 +210,20 @@ def refused(*checks: str) -> Expectation:
     """No claim, because of one of these checks."""
     return Expectation(
         f"refused by {' or '.join(checks)}",
-        lambda said: said.claim == "refused" and any(said.fired.get(check) == "invalid" for check in checks),
+        lambda judged: judged.claim == "refused" and any(judged.fired.get(check) == "invalid" for check in checks),
     )
 
 
 def unranked() -> Expectation:
     """No claim, as one side's figure is a bound."""
-    return Expectation("not ranked, as a figure is a bound", lambda said: said.claim == "unranked")
+    return Expectation("not ranked, as a figure is a bound", lambda judged: judged.claim == "unranked")
 
 
 def too_few() -> Expectation:
     """A ratio without a claim, as there are too few repeats."""
     return Expectation(
         "no claim possible, too few repeats",
-        lambda said: said.claim == "impossible" and said.comparison is not None and said.comparison.p is None,
+        lambda judged: judged.claim == "impossible" and judged.comparison is not None and judged.comparison.p is None,
     )
 
 
@@ -231,28 +231,30 @@ def verdict(*names: str) -> Expectation:
     """The verdict of the comparison."""
     return Expectation(
         f"verdict {' or '.join(names)}",
-        lambda said: said.comparison is not None and str(said.comparison.verdict) in names,
+        lambda judged: judged.comparison is not None and str(judged.comparison.verdict) in names,
     )
 
 
 def whole(*names: str) -> Expectation:
     """The verdict of the whole experiment, that of its worst finding (docs/guides/reading-a-report.md)."""
-    return Expectation(f"verdict of the whole {' or '.join(names)}", lambda said: str(said.judgement.verdict) in names)
+    return Expectation(
+        f"verdict of the whole {' or '.join(names)}", lambda judged: str(judged.judgement.verdict) in names
+    )
 
 
 def fires(check: str, *severities: str) -> Expectation:
     """A check speaks up, with one of these severities or with any."""
     return Expectation(
         f"{check} fires {' or '.join(severities)}".strip(),
-        lambda said: check in said.fired and (not severities or said.fired[check] in severities),
+        lambda judged: check in judged.fired and (not severities or judged.fired[check] in severities),
     )
 
 
 def silent(check: str) -> Expectation:
     """A check has nothing to say."""
-    return Expectation(f"{check} is silent", lambda said: check not in said.fired)
+    return Expectation(f"{check} is silent", lambda judged: check not in judged.fired)
 
 
 def says(pattern: str) -> Expectation:
     """A text that a user can read."""
-    return Expectation(f"says {pattern!r}", lambda said: re.search(pattern, said.said) is not None)
+    return Expectation(f"says {pattern!r}", lambda judged: re.search(pattern, judged.text) is not None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from judge_support import Spoil, asking, both, ended, facts, failing, told
+from judge_support import Spoil, asking, both, ended, facts, failing, noting
 from known_truth_expected import Case, favours, fires, no_claim, refused, says, silent, unranked, verdict, whole, wins
 from known_truth_given import at_a_rate, late
 from known_truth_support import MS, bounded, course, failed, given, on, scaled, trial, world
@@ -179,7 +179,7 @@ REFUSED = [
     ),
     Case(
         "a server of the faster side ended during one trial",
-        lambda: world(TWICE, spoil=on("lmdb", told("server-died", "redis-1 ended during the trial"), 4)),
+        lambda: world(TWICE, spoil=on("lmdb", noting("server-died", "redis-1 ended during the trial"), 4)),
         (refused("server-died"),),
     ),
     Case(

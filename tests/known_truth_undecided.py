@@ -142,12 +142,12 @@ def knee(low: int, high: int) -> Expectation:
 
 def no_knee() -> Expectation:
     """No knee is named."""
-    return Expectation("no knee", lambda said: "knee between" not in said.judgement.answer and peakless(said))
+    return Expectation("no knee", lambda judged: "knee between" not in judged.judgement.answer and peakless(judged))
 
 
-def peakless(said: Judged) -> bool:
+def peakless(judged: Judged) -> bool:
     """Whether the answer names no number of clients as enough."""
-    return "no knee" in said.said or "knee" not in said.judgement.answer
+    return "no knee" in judged.text or "knee" not in judged.judgement.answer
 
 
 UNDECIDED = [

@@ -149,10 +149,10 @@ def unsure() -> Expectation:
     """Nothing is claimed and called valid, equality included."""
     return Expectation(
         "no valid claim",
-        lambda said: (
-            said.comparison is None
-            or said.claim not in ("better", "worse", "same", "slight")
-            or str(said.comparison.verdict) != "valid"
+        lambda judged: (
+            judged.comparison is None
+            or judged.claim not in ("better", "worse", "same", "slight")
+            or str(judged.comparison.verdict) != "valid"
         ),
     )
 
@@ -161,5 +161,7 @@ def not_valid_for(system: str) -> Expectation:
     """This side is not said to win by a valid comparison."""
     return Expectation(
         f"no valid claim for {system}",
-        lambda said: said.winner != system or said.comparison is None or str(said.comparison.verdict) != "valid",
+        lambda judged: (
+            judged.winner != system or judged.comparison is None or str(judged.comparison.verdict) != "valid"
+        ),
     )

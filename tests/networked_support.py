@@ -34,8 +34,8 @@ class Networked:
     table: Mapping[str, str] | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     nodes: int | None = None
-    # What it must be told beside where its server is.
-    told: Mapping[str, str] = field(default_factory=dict)
+    # What it must be given beside where its server is.
+    more_properties: Mapping[str, str] = field(default_factory=dict)
     # A server has room for so many; where each is a thread of a JVM, so has this machine.
     many_clients: int = 1000
     # What is said of a server that was killed, of one that exceeds a limit of 1,500 ms, and of what makes a table.
@@ -59,7 +59,7 @@ STORES = (
         # What is written must be there after a restart.
         settings={"password": "secret", "appendonly": "yes", "appendfsync": "no"},
         # Its own limit of 2 s is no longer than this machine may be held up.
-        told={"redis.timeout": "10000"},
+        more_properties={"redis.timeout": "10000"},
     ),
     Networked("postgres", "postgres", ("db.",), "postgres.timeout", "db.passwd", {"layout": "jdbc"}, many_clients=150),
     Networked(
@@ -91,7 +91,7 @@ STORES = (
         ("hbase.zookeeper.",),
         "hbase.client.operation.timeout",
         table={"family": "cf"},
-        told={"columnfamily": "cf"},
+        more_properties={"columnfamily": "cf"},
         many_clients=100,
         # Its client asks until its limit is over, and says of either that the limit is.
         killed=("SERVICE_UNAVAILABLE", "TIMEOUT"),
@@ -112,7 +112,7 @@ class Served:
     def properties(self) -> dict[str, str]:
         """The store's own."""
         found = {n: v for n, v in self.up.properties.items() if n.startswith(self.store.properties)}
-        return {**found, **self.store.told}
+        return {**found, **self.store.more_properties}
 
     @property
     def address(self) -> tuple[str, str]:
@@ -155,8 +155,8 @@ class Served:
         line = (
             f"load {self.store.name} -P workloads/workloada recordcount={RECORDS} dataintegrity=true -threads {CLIENTS}"
         )
-        told = engine(line, *self.words())
-        assert told.returns("INSERT") == {"OK": RECORDS}
+        result = engine(line, *self.words())
+        assert result.returns("INSERT") == {"OK": RECORDS}
 
     def run(self, seconds: int, *more: str) -> tuple[str, ...]:
         """A run of workload A that ends after so long."""

@@ -67,12 +67,12 @@ def started_together(program: Path, lines: Sequence[Sequence[str | Path]]) -> li
             processes.append(subprocess.Popen(line, stdin=reader, stdout=pipe, stderr=pipe, text=True))
         os.close(reader)
         os.close(writer)
-        told = [process.communicate(timeout=HANGS_SECONDS) for process in processes]
+        outputs = [process.communicate(timeout=HANGS_SECONDS) for process in processes]
     finally:
         for process in processes:
             process.kill()
             process.wait()
-    return [Ran(process.returncode, out, err) for process, (out, err) in zip(processes, told, strict=True)]
+    return [Ran(process.returncode, out, err) for process, (out, err) in zip(processes, outputs, strict=True)]
 
 
 def parts(directory: Path) -> list[Path]:

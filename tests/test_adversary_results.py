@@ -107,9 +107,9 @@ def test_names_are_no_markup_and_no_pictures(tmp_path: Path, capsys: pytest.Capt
         made.append(trial(f"t{name}", {"x": name, "[/y]": 1}, 1000.0))
     for run, arguments in ((list_all, ["--results", str(tmp_path)]), (show, [str(made.path)])):
         assert run(arguments) == 0
-        said = " ".join(capsys.readouterr().out.split())
-        assert question.text in said
-        assert all(name in said for name in (("[/b] :x:",) if run is list_all else ("[/foo]", " :x: ", "[/y]")))
+        output = " ".join(capsys.readouterr().out.split())
+        assert question.text in output
+        assert all(name in output for name in (("[/b] :x:",) if run is list_all else ("[/foo]", " :x: ", "[/y]")))
 
 
 def test_what_is_no_text_does_not_hide_the_results(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_json_has_no_infinity_and_no_nan(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ("a,1,4,throughput,GB/s,1e305,", "throughput is too large in B/s (bad.csv:2)"),
         (f"a,1,{'9' * 5000},throughput,op/s,1,", "clients must be a whole number of at least 1, got"),
@@ -184,22 +184,22 @@ def test_json_has_no_infinity_and_no_nan(tmp_path: Path) -> None:
     ],
     ids=["value", "clients", "n", "cell"],
 )
-def test_a_table_beyond_all_numbers_is_refused(tmp_path: Path, row: str, said: str, capsys: Any) -> None:
+def test_a_table_beyond_all_numbers_is_refused(tmp_path: Path, row: str, message: str, capsys: Any) -> None:
     file = tmp_path / "bad.csv"
     file.write_text(f"{CSV}{row}\n")
     assert show([str(file)]) == 1
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_what_is_imported_is_a_file_and_each_but_once(tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text(f"{CSV}a,1,4,throughput,op/s,1,\n")
     subprocess.run(["mkfifo", tmp_path / "pipe"], check=True)
-    for words, said in (
+    for words, message in (
         (["one.csv", "./one.csv"], "one.csv is named twice"),
         (["pipe"], "pipe is not a file"),
         (["."], "cannot read .: Is a directory"),
     ):
-        assert said in loadstone(tmp_path, "import", *words, code=1, timeout=20).stderr
+        assert message in loadstone(tmp_path, "import", *words, code=1, timeout=20).stderr
 
 
 @pytest.mark.parametrize("nested", ["(" * 5000 + "a:b" + ")" * 5000, "-" * 5000 + "a:b"], ids=["parentheses", "minus"])

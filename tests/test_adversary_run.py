@@ -49,10 +49,10 @@ def test_a_nul_character_is_a_mistake(tmp_path: Path, text: str) -> None:
 
 
 def test_hooks_after_a_failed_trial_run_and_do_not_hide_its_error(tmp_path: Path) -> None:
-    said = run(tmp_path, 'hooks: {before: ["exit 3"], after: ["echo cleaned >> cleaned; exit 4"]}', code=1)
+    stderr = run(tmp_path, 'hooks: {before: ["exit 3"], after: ["echo cleaned >> cleaned; exit 4"]}', code=1)
     assert (tmp_path / "cleaned").read_text() == "cleaned\n" * 2
-    assert said.count("the hook `exit 3` (before) failed with exit status 3") == 2
-    assert "exit 4" not in said
+    assert stderr.count("the hook `exit 3` (before) failed with exit status 3") == 2
+    assert "exit 4" not in stderr
 
 
 def test_ctrl_c_is_not_lost_by_a_failing_hook(tmp_path: Path) -> None:
@@ -61,18 +61,18 @@ def test_ctrl_c_is_not_lost_by_a_failing_hook(tmp_path: Path) -> None:
     while not (tmp_path / "begun").exists() and process.poll() is None:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=15)
+    _, stderr = process.communicate(timeout=15)
     assert process.returncode == 130
-    assert "interrupted" in said
+    assert "interrupted" in stderr
     assert trials(only_folder(tmp_path)) == []
 
 
 def test_ctrl_c_is_not_lost_by_a_hook_that_it_kills(tmp_path: Path) -> None:
     text = HEAD.replace("100ms", "20s") + 'hooks: {before: ["kill -INT $PPID"]}'
     process = start(tmp_path, "run", experiment(tmp_path, text), "--no-report")
-    _, said = process.communicate(timeout=15)
-    assert process.returncode == 130, said
-    assert "interrupted" in said
+    _, stderr = process.communicate(timeout=15)
+    assert process.returncode == 130, stderr
+    assert "interrupted" in stderr
 
 
 def test_an_interrupted_run_waits_for_a_hook_only_for_a_limited_time(

@@ -55,18 +55,18 @@ def loadstone(tmp_path: Path) -> Installation:
 
 
 def test_help_names_every_command_on_standard_output(loadstone: Installation) -> None:
-    told = loadstone.run("--help")
-    assert (told.returncode, told.stderr) == (0, "")
-    assert "usage: loadstone <command>" in told.stdout
+    result = loadstone.run("--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "usage: loadstone <command>" in result.stdout
     for command in ("ycsb", "trial", "run", "compare", "LOADSTONE_ENGINE"):
-        assert f"\n  {command} " in told.stdout
-    assert loadstone.run("-h").stdout == loadstone.run("help").stdout == told.stdout
+        assert f"\n  {command} " in result.stdout
+    assert loadstone.run("-h").stdout == loadstone.run("help").stdout == result.stdout
 
 
 def test_version_is_that_of_the_rust_workspace(loadstone: Installation) -> None:
     version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
-    told = loadstone.run("--version")
-    assert (told.returncode, told.stdout, told.stderr) == (0, f"loadstone {version}\n", "")
+    result = loadstone.run("--version")
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"loadstone {version}\n", "")
 
 
 @pytest.mark.parametrize(
@@ -79,16 +79,16 @@ def test_version_is_that_of_the_rust_workspace(loadstone: Installation) -> None:
     ],
 )
 def test_bad_usage_exits_2_with_a_hint(loadstone: Installation, arguments: list[str], error: str, hint: str) -> None:
-    told = loadstone.run(*arguments)
-    assert (told.returncode, told.stdout) == (2, "")
-    assert told.stderr == f"error: {error}\nhint: {hint}\n"
+    result = loadstone.run(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == f"error: {error}\nhint: {hint}\n"
 
 
 @pytest.mark.parametrize("command", ["ycsb", "trial"])
 def test_no_engine_anywhere_exits_1_with_a_hint(loadstone: Installation, command: str) -> None:
-    told = loadstone.run(command)
-    assert (told.returncode, told.stdout) == (1, "")
-    assert told.stderr == (
+    result = loadstone.run(command)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
         f"error: loadstone-engine not found beside {loadstone.command} nor on PATH\n"
         "hint: build it with `make`, install it with `pip install .`, or name it in LOADSTONE_ENGINE\n"
     )
@@ -97,9 +97,9 @@ def test_no_engine_anywhere_exits_1_with_a_hint(loadstone: Installation, command
 def test_arguments_input_and_exit_status_pass_unchanged(loadstone: Installation) -> None:
     loadstone.program("installed/bin/loadstone-engine")
     arguments = ["ycsb", "load", "rocksdb", "--help", "-p", "a=b c", "", "-version", "*", "--"]
-    told = loadstone.run(*arguments, stdin="not for us\n")
-    assert told.stdout.splitlines() == ["bin", *arguments, "not for us"]
-    assert (told.returncode, told.stderr) == (7, "")
+    result = loadstone.run(*arguments, stdin="not for us\n")
+    assert result.stdout.splitlines() == ["bin", *arguments, "not for us"]
+    assert (result.returncode, result.stderr) == (7, "")
 
 
 def test_an_engine_is_found_by_variable_then_installation_then_path(loadstone: Installation) -> None:
@@ -114,21 +114,21 @@ def test_an_engine_is_found_by_variable_then_installation_then_path(loadstone: I
 
 def test_an_engine_in_the_working_directory_is_not_used(loadstone: Installation) -> None:
     loadstone.program("loadstone-engine")
-    told = subprocess.run(
+    result = subprocess.run(
         [loadstone.home / "installed/bin/python", "-c", "from loadstone.engine import program; program.find()"],
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "python")},
         cwd=loadstone.home,
         capture_output=True,
         text=True,
     )
-    assert "loadstone-engine not found" in told.stderr
+    assert "loadstone-engine not found" in result.stderr
 
 
 def test_an_invalid_engine_variable_is_an_error_even_with_an_installed_engine(loadstone: Installation) -> None:
     loadstone.program("installed/bin/loadstone-engine")
-    told = loadstone.run("ycsb", LOADSTONE_ENGINE="/nowhere/engine")
-    assert (told.returncode, told.stdout) == (1, "")
-    assert told.stderr == (
+    result = loadstone.run("ycsb", LOADSTONE_ENGINE="/nowhere/engine")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
         "error: no program at /nowhere/engine (LOADSTONE_ENGINE)\n"
         "hint: name an executable file, or unset LOADSTONE_ENGINE to use the one installed\n"
     )
@@ -136,9 +136,9 @@ def test_an_invalid_engine_variable_is_an_error_even_with_an_installed_engine(lo
 
 def test_an_engine_of_another_machine_is_an_error(loadstone: Installation) -> None:
     engine = loadstone.program("installed/bin/loadstone-engine", "\x7fELF, but not of here")
-    told = loadstone.run("ycsb")
-    assert (told.returncode, told.stdout) == (1, "")
-    assert told.stderr == (
+    result = loadstone.run("ycsb")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
         f"error: cannot run {engine}: Exec format error\n"
         "hint: the file may be damaged or built for another machine; run `make`\n"
     )

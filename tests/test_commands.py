@@ -18,19 +18,19 @@ REGULAR, ACCELERATED = IMPORTS / "regular.log", IMPORTS / "accelerated.log"
 
 
 def test_two_logs_are_compared(tmp_path: Path) -> None:
-    said = loadstone(tmp_path, "compare", REGULAR, ACCELERATED, "--metric", "throughput,insert.p95").stdout
-    assert "388.46 op/s" in said
-    assert "1,770.70 op/s" in said
-    assert "4.56× (n=1)" in said
-    assert ("18.751 ms" in said, "3.623 ms" in said) == (True, True)
-    assert "n=1: no interval" in said
-    assert "between runs: order not randomised" in said
+    output = loadstone(tmp_path, "compare", REGULAR, ACCELERATED, "--metric", "throughput,insert.p95").stdout
+    assert "388.46 op/s" in output
+    assert "1,770.70 op/s" in output
+    assert "4.56× (n=1)" in output
+    assert ("18.751 ms" in output, "3.623 ms" in output) == (True, True)
+    assert "n=1: no interval" in output
+    assert "between runs: order not randomised" in output
     assert not (tmp_path / "results").exists(), "comparing files leaves nothing behind"
 
 
 def test_json_output_is_in_base_units(tmp_path: Path) -> None:
-    said = loadstone(tmp_path, "compare", REGULAR, ACCELERATED, "--json", "--metric", "throughput,insert.p95").stdout
-    document = json.loads(said)
+    output = loadstone(tmp_path, "compare", REGULAR, ACCELERATED, "--json", "--metric", "throughput,insert.p95").stdout
+    document = json.loads(output)
     cells = {(cell["variant"]["run"], cell["metric"]): cell["value"] for cell in document["cells"]}
     assert cells == {
         ("regular", "throughput"): 388.45918828344935,
@@ -44,18 +44,18 @@ def test_json_output_is_in_base_units(tmp_path: Path) -> None:
 
 
 def test_the_thread_sweeps_latencies_that_break_littles_law_are_named(tmp_path: Path) -> None:
-    said = loadstone(tmp_path, "check", IMPORTS / "hbase-read-only.csv", "--verbose", code=1).stdout
-    assert said.count("littles-law (suspect)") == 22
-    assert "(68,848.71 op/s × 731 µs ÷ 20)" in said
-    assert said.splitlines()[-1] == "hbase-read-only.csv: 34 trials, suspect (12 of 23 checks could look)"
+    output = loadstone(tmp_path, "check", IMPORTS / "hbase-read-only.csv", "--verbose", code=1).stdout
+    assert output.count("littles-law (suspect)") == 22
+    assert "(68,848.71 op/s × 731 µs ÷ 20)" in output
+    assert output.splitlines()[-1] == "hbase-read-only.csv: 34 trials, suspect (12 of 23 checks could look)"
 
 
 def test_the_page_cache_is_not_mistaken_for_a_disk(tmp_path: Path) -> None:
-    said = loadstone(tmp_path, "check", IMPORTS / "hdfs-read.csv", code=1).stdout
-    assert "impossible (invalid)" in said
-    assert "1,803.99 MB/s, but the device gives 1,690.2 MB/s" in said
-    assert "hosts-differ (suspect)" in said
-    assert "data nodes 5 against 3" in said
+    output = loadstone(tmp_path, "check", IMPORTS / "hdfs-read.csv", code=1).stdout
+    assert "impossible (invalid)" in output
+    assert "1,803.99 MB/s, but the device gives 1,690.2 MB/s" in output
+    assert "hosts-differ (suspect)" in output
+    assert "data nodes 5 against 3" in output
 
 
 def test_an_import_is_a_result_folder_like_any_other(tmp_path: Path) -> None:
@@ -66,9 +66,9 @@ def test_an_import_is_a_result_folder_like_any_other(tmp_path: Path) -> None:
     assert {each.name for each in (folder.path / "sources").iterdir()} == {"regular.log", "accelerated.log"}
     assert "wal" in loadstone(tmp_path, "list").stdout
     for name in ("wal", path):
-        said = loadstone(tmp_path, "show", name).stdout
-        assert said.startswith("Do accelerated writes help?\n")
-        assert "1,770.70 op/s" in said
+        output = loadstone(tmp_path, "show", name).stdout
+        assert output.startswith("Do accelerated writes help?\n")
+        assert "1,770.70 op/s" in output
     # Only one of the logs has status lines, and so a time series.
     assert (folder.path / "trials/accelerated/series.json").exists()
     reports = loadstone(tmp_path, "report", "wal").stdout.split()
@@ -86,8 +86,8 @@ def test_repeats_are_files_of_one_variant(tmp_path: Path) -> None:
 
 def test_result_folders_compare_with_files(tmp_path: Path) -> None:
     loadstone(tmp_path, "import", REGULAR, "--name", "before")
-    said = loadstone(tmp_path, "compare", "before", ACCELERATED).stdout
-    assert "4.56×" in said
+    output = loadstone(tmp_path, "compare", "before", ACCELERATED).stdout
+    assert "4.56×" in output
 
 
 def test_values_are_exported_as_csv_and_parquet(tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_values_are_exported_as_csv_and_parquet(tmp_path: Path) -> None:
     kept = [row for row in rows if row["metric"] == "throughput" and row["value"] == "68848.71"]
     assert [(row["unit"], row["clients"]) for row in kept] == [("op/s", "20")]
     assert sorted(row["value"] for row in rows) == sorted(str(value) for value in table["value"].to_pylist())
-    said = loadstone(tmp_path, "export", source, "-o", "values.xlsx", code=1).stderr
-    assert said.startswith('error: cannot export to ".xlsx" files')
+    stderr = loadstone(tmp_path, "export", source, "-o", "values.xlsx", code=1).stderr
+    assert stderr.startswith('error: cannot export to ".xlsx" files')
 
 
 def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (("show", "nothing"), 1, "error: there are no results at nothing\nhint: list those below"),
         (("show",), 2, "error: the following arguments are required: DIR|FILE|NAME\nhint: `loadstone show --help`"),
@@ -142,11 +142,11 @@ def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
     ],
 )
 def test_bad_usage_is_one_error_and_one_hint(
-    tmp_path: Path, words: tuple[str | Path, ...], code: int, said: str
+    tmp_path: Path, words: tuple[str | Path, ...], code: int, message: str
 ) -> None:
     done = loadstone(tmp_path, *words, code=code)
     assert done.stdout == ""
-    assert done.stderr.startswith(said), done.stderr
+    assert done.stderr.startswith(message), done.stderr
     assert [line.partition(": ")[0] for line in done.stderr.splitlines()] == ["error", "hint"]
     assert find(tmp_path / "results") == []
 

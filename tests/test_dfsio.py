@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dfsio_support import MEGABYTE, Told, blocks, dfsio, trial
+from dfsio_support import MEGABYTE, CommandResult, blocks, dfsio, trial
 
 WRITE = "-write -nrFiles 3 -fileSize 1MB"
 READ = "-read -nrFiles 3 -fileSize 1MB"
@@ -28,19 +28,19 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "bench"
 
 
-def hint_of(told: Told) -> str:
+def hint_of(result: CommandResult) -> str:
     """The hint of an error of one line."""
-    lines = told.err.splitlines()
-    assert len(lines) >= 2, told.err
-    assert lines[-2].startswith("error: "), told.err
-    assert lines[-1].startswith("hint: "), told.err
+    lines = result.err.splitlines()
+    assert len(lines) >= 2, result.err
+    assert lines[-2].startswith("error: "), result.err
+    assert lines[-1].startswith("hint: "), result.err
     return lines[-1]
 
 
 def spec_of(program: Path, home: Path, line: str, place: Path) -> dict[str, Any]:
-    told = dfsio(program, home, f"{line} --print-spec", place)
-    assert told.code == 0, told.err
-    spec: dict[str, Any] = json.loads(told.out)
+    result = dfsio(program, home, f"{line} --print-spec", place)
+    assert result.code == 0, result.err
+    spec: dict[str, Any] = json.loads(result.out)
     return spec
 
 
@@ -48,17 +48,17 @@ def spec_of(program: Path, home: Path, line: str, place: Path) -> dict[str, Any]
 def test_what_is_written_is_read_back_and_every_byte_is_compared(
     program: Path, tmp_path: Path, place: Path, how: str
 ) -> None:
-    told = dfsio(program, tmp_path, f"{WRITE} {how}", place)
-    assert told.code == 0, told.err
+    result = dfsio(program, tmp_path, f"{WRITE} {how}", place)
+    assert result.code == 0, result.err
     files = sorted((place / "io_data").iterdir())
     assert [(file.name, file.stat().st_size) for file in files] == [(f"test_io_{n}", MEGABYTE) for n in range(3)]
     assert len({file.read_bytes() for file in files}) == 3
     for order in ("", "-random", "-backward", "-skip"):
-        told = dfsio(program, tmp_path, f"{READ} {order} {how}", place)
-        assert told.code == 0, told.err
-        assert told.ours("files done, failed, unfinished, not started") == "3, 0, 0, 0"
-        assert told.counted("VERIFY") == told.counted("READ") > 0
-        assert "unverified" not in told.out
+        result = dfsio(program, tmp_path, f"{READ} {order} {how}", place)
+        assert result.code == 0, result.err
+        assert result.ours("files done, failed, unfinished, not started") == "3, 0, 0, 0"
+        assert result.counted("VERIFY") == result.counted("READ") > 0
+        assert "unverified" not in result.out
     written = blocks((tmp_path / "TestDFSIO_results.log").read_text())
     assert [each["test"] for each in written] == ["write", "read", "random read", "backward read", "skip read"]
     assert written[0]["Number of files"] == "3"
@@ -77,17 +77,17 @@ def test_the_content_is_the_same_however_it_is_written(program: Path, tmp_path: 
 
 @pytest.mark.parametrize("how", HOW)
 def test_a_length_that_is_not_a_multiple_of_the_buffer(program: Path, tmp_path: Path, place: Path, how: str) -> None:
-    told = dfsio(program, tmp_path, f"-write -nrFiles 2 -fileSize 150001B {how}", place)
-    assert told.code == 0, told.err
+    result = dfsio(program, tmp_path, f"-write -nrFiles 2 -fileSize 150001B {how}", place)
+    assert result.code == 0, result.err
     assert [file.stat().st_size for file in (place / "io_data").iterdir()] == [150_001] * 2
-    told = dfsio(program, tmp_path, f"-read -nrFiles 2 -fileSize 150001B {how}", place)
-    assert (told.code, told.ours("files done")) == (0, "2, 0, 0, 0"), told.err
+    result = dfsio(program, tmp_path, f"-read -nrFiles 2 -fileSize 150001B {how}", place)
+    assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
 
 
 def test_empty_files_are_written_and_read(program: Path, tmp_path: Path, place: Path) -> None:
     for test in ("-write", "-read"):
-        told = dfsio(program, tmp_path, f"{test} -nrFiles 2 -fileSize 0B", place)
-        assert (told.code, told.ours("files done")) == (0, "2, 0, 0, 0"), told.err
+        result = dfsio(program, tmp_path, f"{test} -nrFiles 2 -fileSize 0B", place)
+        assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
     assert [file.stat().st_size for file in (place / "io_data").iterdir()] == [0, 0]
 
 
@@ -101,33 +101,33 @@ def test_a_flipped_bit_is_named_by_file_and_offset(program: Path, tmp_path: Path
         file.seek(offset)
         file.write(bytes([byte ^ 4]))
     results = tmp_path / "read.log"
-    told = dfsio(program, tmp_path, f"{READ} {how}", place, "-resFile", results)
-    assert told.code == 1
-    assert f"{victim} at byte {offset}: found {byte ^ 4:#04x}, expected {byte:#04x}" in told.err
-    assert told.ours("files done") == "2, 1, 0, 0"
+    result = dfsio(program, tmp_path, f"{READ} {how}", place, "-resFile", results)
+    assert result.code == 1
+    assert f"{victim} at byte {offset}: found {byte ^ 4:#04x}, expected {byte:#04x}" in result.err
+    assert result.ours("files done") == "2, 1, 0, 0"
     # The bytes of a file that failed are not throughput, and Hadoop would have printed nothing.
     assert not results.exists()
-    told = dfsio(program, tmp_path, f"{READ} {how} --no-verify", place)
-    assert told.code == 0
-    assert told.counted("VERIFY") == 0
+    result = dfsio(program, tmp_path, f"{READ} {how} --no-verify", place)
+    assert result.code == 0
+    assert result.counted("VERIFY") == 0
 
 
 @pytest.mark.parametrize("how", HOW)
 def test_a_truncated_file_is_named_by_file_and_offset(program: Path, tmp_path: Path, place: Path, how: str) -> None:
     assert dfsio(program, tmp_path, WRITE, place).code == 0
     os.truncate(place / "io_data/test_io_2", 600_000)
-    told = dfsio(program, tmp_path, f"{READ} {how}", place)
-    assert told.code == 1
-    assert f"cannot read {place}/io_data/test_io_2 at byte 600000: the file ends there" in told.err
-    assert told.ours("files done") == "2, 1, 0, 0"
+    result = dfsio(program, tmp_path, f"{READ} {how}", place)
+    assert result.code == 1
+    assert f"cannot read {place}/io_data/test_io_2 at byte 600000: the file ends there" in result.err
+    assert result.ours("files done") == "2, 1, 0, 0"
 
 
 def test_a_missing_file_fails_and_the_others_are_read(program: Path, tmp_path: Path, place: Path) -> None:
     assert dfsio(program, tmp_path, WRITE, place).code == 0
     (place / "io_data/test_io_0").unlink()
-    told = dfsio(program, tmp_path, READ, place)
-    assert (told.code, told.ours("files done")) == (1, "2, 1, 0, 0")
-    assert "OPEN failed with NOT_FOUND" in told.err
+    result = dfsio(program, tmp_path, READ, place)
+    assert (result.code, result.ours("files done")) == (1, "2, 1, 0, 0")
+    assert "OPEN failed with NOT_FOUND" in result.err
 
 
 def hadoops_file(place: Path, number: int) -> None:
@@ -139,9 +139,9 @@ def hadoops_file(place: Path, number: int) -> None:
 
 def test_foreign_files_are_read_and_not_compared(program: Path, tmp_path: Path, place: Path) -> None:
     hadoops_file(place, 0)
-    told = dfsio(program, tmp_path, "-read", place)
-    assert (told.code, told.ours("files not compared"), told.counted("VERIFY")) == (0, "1, 0", 0)
-    assert "warning: no content was verified: Loadstone did not write these files\nhint: " in told.err
+    result = dfsio(program, tmp_path, "-read", place)
+    assert (result.code, result.ours("files not compared"), result.counted("VERIFY")) == (0, "1, 0", 0)
+    assert "warning: no content was verified: Loadstone did not write these files\nhint: " in result.err
 
 
 @pytest.mark.parametrize("replaced", ["by Hadoop", "by zeros"])
@@ -151,10 +151,10 @@ def test_a_replaced_file_among_ours_fails_the_test(program: Path, tmp_path: Path
         hadoops_file(place, 1)
     else:
         (place / "io_data/test_io_1").write_bytes(bytes(MEGABYTE))
-    told = dfsio(program, tmp_path, READ, place)
-    assert (told.code, told.ours("files not compared")) == (1, "1, 0")
-    assert "error: 1 of 3 files do not begin with Loadstone's mark, others do\nhint: " in told.err
-    assert not blocks(told.out)
+    result = dfsio(program, tmp_path, READ, place)
+    assert (result.code, result.ours("files not compared")) == (1, "1, 0")
+    assert "error: 1 of 3 files do not begin with Loadstone's mark, others do\nhint: " in result.err
+    assert not blocks(result.out)
 
 
 @pytest.mark.parametrize("buffer", [4_096, 100_000, MEGABYTE])
@@ -163,17 +163,17 @@ def test_a_lost_beginning_is_found(program: Path, tmp_path: Path, place: Path, b
     assert dfsio(program, tmp_path, "-write", place).code == 0
     with (place / "io_data/test_io_0").open("r+b") as file:
         file.write(bytes(30 * 4_096))
-    told = dfsio(program, tmp_path, f"-read -bufferSize {buffer}", place)
-    assert told.code == 1
-    assert "test_io_0 at byte 0: found 0x00, expected 0x89" in told.err
+    result = dfsio(program, tmp_path, f"-read -bufferSize {buffer}", place)
+    assert result.code == 1
+    assert "test_io_0 at byte 0: found 0x00, expected 0x89" in result.err
 
 
 def test_a_test_without_results_leaves_no_empty_result_file(program: Path, tmp_path: Path, place: Path) -> None:
     assert dfsio(program, tmp_path, READ, place).code == 1
     assert not (tmp_path / "TestDFSIO_results.log").exists()
-    told = dfsio(program, tmp_path, WRITE, place, "-resFile", "/dev/full")
-    assert told.code == 1
-    assert hint_of(told).startswith("hint: copy the results from above")
+    result = dfsio(program, tmp_path, WRITE, place, "-resFile", "/dev/full")
+    assert result.code == 1
+    assert hint_of(result).startswith("hint: copy the results from above")
     assert Path("/dev/full").exists()
 
 
@@ -189,25 +189,25 @@ def test_clean_keeps_files_that_are_not_of_a_test(program: Path, tmp_path: Path,
 def test_a_fifo_is_refused_not_waited_for(program: Path, tmp_path: Path, place: Path, test: str) -> None:
     (place / "io_data").mkdir(parents=True)
     os.mkfifo(place / "io_data/test_io_0")
-    told = dfsio(program, tmp_path, test, place)
-    assert (told.code, told.ours("files done")) == (1, "0, 1, 0, 0")
-    assert "test_io_0: it is not a regular file" in told.err
+    result = dfsio(program, tmp_path, test, place)
+    assert (result.code, result.ours("files done")) == (1, "0, 1, 0, 0")
+    assert "test_io_0: it is not a regular file" in result.err
 
 
 def test_an_append_continues_an_existing_file(program: Path, tmp_path: Path, place: Path) -> None:
     assert dfsio(program, tmp_path, "-write -fileSize 150001B --seed 1", place).code == 0
     assert dfsio(program, tmp_path, "-append -fileSize 150001B --seed 2", place).code == 0
-    told = dfsio(program, tmp_path, "-read -fileSize 300002B", place)
-    assert (told.code, told.counted("VERIFY")) == (0, told.counted("READ")), told.err
+    result = dfsio(program, tmp_path, "-read -fileSize 300002B", place)
+    assert (result.code, result.counted("VERIFY")) == (0, result.counted("READ")), result.err
 
 
 def test_truncate_cuts_and_clean_deletes(program: Path, tmp_path: Path, place: Path) -> None:
     assert dfsio(program, tmp_path, WRITE, place).code == 0
-    told = dfsio(program, tmp_path, "-truncate -nrFiles 3 -fileSize 1000B", place)
-    assert told.code == 0, told.err
+    result = dfsio(program, tmp_path, "-truncate -nrFiles 3 -fileSize 1000B", place)
+    assert result.code == 0, result.err
     assert [file.stat().st_size for file in (place / "io_data").iterdir()] == [1_000] * 3
     # As Hadoop: what was cut away.
-    (block,) = blocks(told.out)
+    (block,) = blocks(result.out)
     assert block["Total MBytes processed"] == "3"
     assert dfsio(program, tmp_path, "-clean", place).code == 0
     assert not place.exists()
@@ -219,10 +219,10 @@ def test_each_guarantee_of_a_write_has_its_own_figures(program: Path, tmp_path: 
     assert files["durable"]["files"] == files["closed"]["files"] == files["returned"]["files"] == 3
     assert files["returned"]["ns"] < files["durable"]["ns"] <= files["closed"]["ns"] == files["task_ns"]
     assert files["flushed"]["files"] == 0
-    told = dfsio(program, tmp_path, f"{WRITE} --sync buffer", place)
-    assert told.counted("SYNC") == told.counted("WRITE") == 6
-    told = dfsio(program, tmp_path, f"{WRITE} --sync flush", place)
-    assert (told.counted("FLUSH"), told.counted("SYNC")) == (3, 0)
+    result = dfsio(program, tmp_path, f"{WRITE} --sync buffer", place)
+    assert result.counted("SYNC") == result.counted("WRITE") == 6
+    result = dfsio(program, tmp_path, f"{WRITE} --sync flush", place)
+    assert (result.counted("FLUSH"), result.counted("SYNC")) == (3, 0)
 
 
 def test_segments_add_up_to_the_whole(program: Path, tmp_path: Path, place: Path) -> None:
@@ -247,9 +247,9 @@ def test_reads_from_the_page_cache_are_reported_and_cold_ones_are_not(
     assert dfsio(program, tmp_path, f"{WRITE} --sync close", place).code == 0
     assert "came from the page cache" in dfsio(program, tmp_path, READ, place).err
     for cold in ("--cold", "--direct -bufferSize 65536"):
-        told = dfsio(program, tmp_path, f"{READ} {cold}", place)
-        assert (told.code, "page cache" in told.err.partition("warning")[2]) == (0, False), told.err
-        read = int(told.ours("bytes read from").partition(",")[0])
+        result = dfsio(program, tmp_path, f"{READ} {cold}", place)
+        assert (result.code, "page cache" in result.err.partition("warning")[2]) == (0, False), result.err
+        read = int(result.ours("bytes read from").partition(",")[0])
         assert read >= 3 * MEGABYTE
 
 
@@ -280,20 +280,20 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_fails_the_files_that_did_not_fit(
     program: Path, tmp_path: Path, small_disk: Path, how: str
 ) -> None:
-    told = dfsio(program, tmp_path, f"-write -nrFiles 6 -fileSize 1MB --clients 1 {how}", small_disk)
-    assert told.code == 1
-    assert "failed with NO_SPACE" in told.err
-    done, failed, unfinished, _ = map(int, told.ours("files done").split(", "))
+    result = dfsio(program, tmp_path, f"-write -nrFiles 6 -fileSize 1MB --clients 1 {how}", small_disk)
+    assert result.code == 1
+    assert "failed with NO_SPACE" in result.err
+    done, failed, unfinished, _ = map(int, result.ours("files done").split(", "))
     assert (done + failed, unfinished) == (6, 0)
     assert 1 <= failed <= 3
 
 
 def test_a_read_only_directory_is_reported(program: Path, tmp_path: Path, small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
-    told = dfsio(program, tmp_path, "-write -nrFiles 2", small_disk)
-    assert told.code == 1
-    assert "FORBIDDEN" in told.err
-    assert told.ours("files done") == "0, 2, 0, 0"
+    result = dfsio(program, tmp_path, "-write -nrFiles 2", small_disk)
+    assert result.code == 1
+    assert "FORBIDDEN" in result.err
+    assert result.ours("files done") == "0, 2, 0, 0"
 
 
 @pytest.mark.parametrize(
@@ -321,8 +321,8 @@ def test_a_read_only_directory_is_reported(program: Path, tmp_path: Path, small_
 def test_a_wrong_command_is_refused_before_anything_is_touched(
     program: Path, tmp_path: Path, line: str, wanted: str
 ) -> None:
-    told = dfsio(program, tmp_path, line)
-    assert told.code == 2, told.err
-    hint_of(told)
-    assert wanted in told.err
+    result = dfsio(program, tmp_path, line)
+    assert result.code == 2, result.err
+    hint_of(result)
+    assert wanted in result.err
     assert list(tmp_path.iterdir()) == []

@@ -81,36 +81,36 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def stat(cluster: Cluster, path: str) -> dict[str, object]:
     port = int(cluster.running.plan.settings["http.port"])
-    told, until = None, time.monotonic() + 120
+    reply, until = None, time.monotonic() + 120
     # On a busy machine a name node takes longer than one look waits.
-    while told is None:
+    while reply is None:
         assert time.monotonic() < until
-        told = hadoop.request("GET", "127.0.0.1", port, f"/webhdfs/v1{path}?op=GETFILESTATUS")
-    status: dict[str, object] = told["FileStatus"]
+        reply = hadoop.request("GET", "127.0.0.1", port, f"/webhdfs/v1{path}?op=GETFILESTATUS")
+    status: dict[str, object] = reply["FileStatus"]
     return status
 
 
 def test_files_have_the_asked_replication_and_block_size(program: Path, tmp_path: Path, cluster: Cluster) -> None:
     asked = "-D dfs.replication=2 -Ddfs.blocksize=2m"
-    told = dfsio(program, tmp_path, f"-write -nrFiles 2 -fileSize 5MB {asked}", f"{cluster.uri}/ours")
-    assert told.code == 0, told.err
+    result = dfsio(program, tmp_path, f"-write -nrFiles 2 -fileSize 5MB {asked}", f"{cluster.uri}/ours")
+    assert result.code == 0, result.err
     status = stat(cluster, "/ours/io_data/test_io_1")
     assert (status["replication"], status["blockSize"], status["length"]) == (2, 2 * MEGABYTE, 5 * MEGABYTE)
     checked = cluster.hadoop("org.apache.hadoop.hdfs.tools.DFSck", "/ours", "-files", "-blocks")
     assert "is HEALTHY" in checked
     assert "3 block(s)" in checked
-    told = dfsio(program, tmp_path, "-read -nrFiles 2 -fileSize 5MB", f"{cluster.uri}/ours")
-    assert (told.code, told.counted("VERIFY")) == (0, told.counted("READ")), told.err
+    result = dfsio(program, tmp_path, "-read -nrFiles 2 -fileSize 5MB", f"{cluster.uri}/ours")
+    assert (result.code, result.counted("VERIFY")) == (0, result.counted("READ")), result.err
 
 
 def test_hadoop_reads_ours_and_we_read_hadoops(program: Path, tmp_path: Path, cluster: Cluster) -> None:
     hadoops, ours = tmp_path / "hadoop.log", tmp_path / "ours.log"
     size = ["-nrFiles", "2", "-size", "3MB"]
     cluster.test_dfsio(tmp_path, "-write", *size, "-resFile", str(hadoops))
-    told = dfsio(program, tmp_path, "-read", *size, "-resFile", ours, f"{cluster.uri}/bench")
-    assert (told.code, told.ours("files not compared")) == (0, "2, 0"), told.err
-    told = dfsio(program, tmp_path, "-write", *size, "-resFile", ours, f"{cluster.uri}/bench")
-    assert told.code == 0, told.err
+    result = dfsio(program, tmp_path, "-read", *size, "-resFile", ours, f"{cluster.uri}/bench")
+    assert (result.code, result.ours("files not compared")) == (0, "2, 0"), result.err
+    result = dfsio(program, tmp_path, "-write", *size, "-resFile", ours, f"{cluster.uri}/bench")
+    assert result.code == 0, result.err
     cluster.test_dfsio(tmp_path, "-read", *size, "-resFile", str(hadoops))
     theirs, own = blocks(hadoops.read_text()), blocks(ours.read_text())
     assert [each["test"] for each in theirs] == ["write", "read"]
@@ -123,11 +123,11 @@ def test_hadoop_reads_ours_and_we_read_hadoops(program: Path, tmp_path: Path, cl
 def test_an_append_is_continued_and_random_reads_are_compared(program: Path, tmp_path: Path, cluster: Cluster) -> None:
     place = f"{cluster.uri}/appended"
     assert dfsio(program, tmp_path, "-write -fileSize 1500001B", place).code == 0
-    told = dfsio(program, tmp_path, "-append -fileSize 1500001B --sync close", place)
-    assert told.code == 0, told.err
+    result = dfsio(program, tmp_path, "-append -fileSize 1500001B --sync close", place)
+    assert result.code == 0, result.err
     for order in ("", "-random -bufferSize 65536", "-backward", "-skip"):
-        told = dfsio(program, tmp_path, f"-read -fileSize 3000002B {order}", place)
-        assert (told.code, told.counted("VERIFY")) == (0, told.counted("READ")), told.err
+        result = dfsio(program, tmp_path, f"-read -fileSize 3000002B {order}", place)
+        assert (result.code, result.counted("VERIFY")) == (0, result.counted("READ")), result.err
 
 
 def test_segments_write_what_the_whole_writes(program: Path, tmp_path: Path, cluster: Cluster) -> None:
@@ -144,8 +144,8 @@ def test_segments_write_what_the_whole_writes(program: Path, tmp_path: Path, clu
             check=True,
         )
         assert json.loads(done.stdout.splitlines()[-1])["files"]["done"] == 2 - k
-    told = dfsio(program, tmp_path, "-read -nrFiles 3 -fileSize 300000B", place)
-    assert (told.code, told.ours("files done")) == (0, "3, 0, 0, 0"), told.err
+    result = dfsio(program, tmp_path, "-read -nrFiles 3 -fileSize 300000B", place)
+    assert (result.code, result.ours("files done")) == (0, "3, 0, 0, 0"), result.err
 
 
 def killed_under(cluster: Cluster, program: Path, home: Path, line: str, place: str) -> tuple[int, str, str]:
@@ -179,8 +179,8 @@ def test_a_data_node_that_dies_while_files_are_written_loses_nothing(
     try:
         assert code == 0, err
         assert "4, 0, 0" in out
-        told = dfsio(program, tmp_path, f"-read {size}", place)
-        assert (told.code, told.ours("files done")) == (0, "4, 0, 0, 0"), told.err
+        result = dfsio(program, tmp_path, f"-read {size}", place)
+        assert (result.code, result.ours("files done")) == (0, "4, 0, 0, 0"), result.err
     finally:
         restored(cluster)
 
@@ -213,7 +213,7 @@ def test_blocks_that_data_nodes_report_late_are_waited_for(program: Path, tmp_pa
 
 
 def test_a_name_node_that_is_not_there_is_named(program: Path, tmp_path: Path) -> None:
-    told = dfsio(program, tmp_path, "-read", "hdfs://127.0.0.1:1/x")
-    assert told.code == 1
-    assert "cannot reach hdfs://127.0.0.1:1: Connection refused" in told.err
-    assert told.err.splitlines()[-1].startswith("hint: ")
+    result = dfsio(program, tmp_path, "-read", "hdfs://127.0.0.1:1/x")
+    assert result.code == 1
+    assert "cannot reach hdfs://127.0.0.1:1: Connection refused" in result.err
+    assert result.err.splitlines()[-1].startswith("hint: ")

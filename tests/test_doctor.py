@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lab_support import ROOT, loadstone
-from loadstone.doctor.check import Limit, Machine, Place, Program, Seen
+from loadstone.doctor.check import Directory, Limit, Machine, Program, Seen
 from loadstone.doctor.examination import CHECKS, CLIENTS, examine, fit, report
 from loadstone.doctor.limits import FILES_BESIDE, KNOWN_PORTS, MAPPINGS_PER_THREAD
 from loadstone.doctor.snapshot import snapshot
@@ -37,7 +37,7 @@ FIT = Machine(
     huge_pages="madvise",
     clock_source="tsc",
     clock_sources=("tsc", "hpet"),
-    places=tuple(Place(name, f"/{name}", 100 * GB, "ext4") for name in ("results", "data", "state", "cache")),
+    directories=tuple(Directory(name, f"/{name}", 100 * GB, "ext4") for name in ("results", "data", "state", "cache")),
     programs={
         **{name: Program(f"/usr/bin/{name}") for name in ("mvn", "fio", "apt-get")},
         **{name: Program(f"/usr/bin/{name}", 17) for name in ("java", "javac")},
@@ -62,7 +62,7 @@ WORST = Machine(
     huge_pages="always",
     clock_source="hpet",
     clock_sources=("hpet", "tsc"),
-    places=(Place("data", "/tmp", 500_000_000, "tmpfs"),),
+    directories=(Directory("data", "/tmp", 500_000_000, "tmpfs"),),
 )
 NO_LIMIT = Limit(None, None)
 
@@ -190,28 +190,40 @@ def with_dnf(*names: str) -> dict[str, Program]:
         ("clock source", {"clock_source": "arch_sys_counter", "architecture": "aarch64"}, "ok", "arch", ""),
         (
             "disk space",
-            {"places": (Place("results", "/r", 90 * GB), Place("cache", "/c", 5 * GB))},
+            {"directories": (Directory("results", "/r", 90 * GB), Directory("cache", "/c", 5 * GB))},
             "warn",
             r"5.00 GB free (/c)",
             "LOADSTONE_CACHE",
         ),
-        ("disk space", {"places": (Place("results", "/r", GB // 2),)}, "fail", "500 MB", "^loadstone run .* --results"),
         (
             "disk space",
-            {"places": (Place("data", "/d", 5 * GB), Place("state", "/s", 90 * GB), Place("cache", "/c", GB // 2))},
+            {"directories": (Directory("results", "/r", GB // 2),)},
+            "fail",
+            "500 MB",
+            "^loadstone run .* --results",
+        ),
+        (
+            "disk space",
+            {
+                "directories": (
+                    Directory("data", "/d", 5 * GB),
+                    Directory("state", "/s", 90 * GB),
+                    Directory("cache", "/c", GB // 2),
+                )
+            },
             "fail",
             "cache 500 MB free (/d, /c)",
             "^export TMPDIR=/large/disk LOADSTONE_CACHE=/large/disk$",
         ),
         (
             "disk space",
-            {"places": tuple(Place(name, "/", 5 * GB) for name in ("results", "data", "state", "cache"))},
+            {"directories": tuple(Directory(name, "/", 5 * GB) for name in ("results", "data", "state", "cache"))},
             "warn",
             "cache 5.00 GB free (/)",
             "^export TMPDIR=/large/disk XDG_STATE_HOME=/large/disk LOADSTONE_CACHE=/large/disk"
             " && loadstone run FILE.yaml --results /large/disk$",
         ),
-        ("data device", {"places": (Place("data", "/tmp", GB, "tmpfs"),)}, "warn", "/tmp on tmpfs", "TMPDIR"),
+        ("data device", {"directories": (Directory("data", "/tmp", GB, "tmpfs"),)}, "warn", "/tmp on tmpfs", "TMPDIR"),
         ("JDK", {"programs": without("javac")}, "fail", "no javac", "openjdk-17-jdk"),
         ("JDK", {"programs": without("java", "javac")}, "fail", "no java and no javac", "openjdk-17-jdk"),
         ("JDK", {"programs": with_program("java", Program("/j", 11))}, "fail", "java 11, javac 17", "openjdk-17-jdk"),
@@ -239,10 +251,10 @@ def with_dnf(*names: str) -> dict[str, Program]:
     ],
 )
 def test_each_check_both_ways(check: str, change: dict[str, Any], state: str, found: str, fix: str) -> None:
-    said = seen(check, replace(FIT, **change))
-    assert said.state == state
-    assert found in said.found
-    assert re.search(fix, said.fix) if fix else not said.fix
+    result = seen(check, replace(FIT, **change))
+    assert result.state == state
+    assert found in result.found
+    assert re.search(fix, result.fix) if fix else not result.fix
 
 
 @pytest.mark.parametrize(
@@ -256,10 +268,10 @@ def test_no_range_of_ports_is_proposed_for_more_clients_than_one_address_takes(
     clients: int, state: str, fix: str
 ) -> None:
     widest = replace(FIT, ephemeral_ports=(1024, 65_535))
-    said = seen("ephemeral ports", widest, clients)
-    assert said.state == state
-    assert re.search(fix, said.fix) if fix else not said.fix
-    assert ("one server address takes 64,512 at most" in said.found) is (state == "fail")
+    result = seen("ephemeral ports", widest, clients)
+    assert result.state == state
+    assert re.search(fix, result.fix) if fix else not result.fix
+    assert ("one server address takes 64,512 at most" in result.found) is (state == "fail")
     # Below that a wider range helps.
     narrow = replace(FIT, ephemeral_ports=(32_768, 60_999))
     assert seen("ephemeral ports", narrow, 64_512).fix == 'sudo sysctl -w net.ipv4.ip_local_port_range="1024 65535"'
@@ -338,15 +350,15 @@ def test_this_machine_is_looked_at(tmp_path: Path) -> None:
 
 
 def test_more_clients_than_any_machine_holds_fail(tmp_path: Path) -> None:
-    said = loadstone(tmp_path, "doctor", "--clients", "1,000,000", code=1).stdout
-    assert re.search(r"^fail  ephemeral ports ", said, re.MULTILINE)
-    assert "1,000,000 clients need" in said
+    output = loadstone(tmp_path, "doctor", "--clients", "1,000,000", code=1).stdout
+    assert re.search(r"^fail  ephemeral ports ", output, re.MULTILINE)
+    assert "1,000,000 clients need" in output
 
 
 @pytest.mark.parametrize("clients", ["many", "0", "-1", "1.5", ""])
 def test_an_invalid_number_of_clients_is_bad_usage(tmp_path: Path, clients: str) -> None:
-    said = loadstone(tmp_path, "doctor", f"--clients={clients}", code=2).stderr
-    assert said.startswith(f'error: --clients must be a whole number of at least 1, got "{clients}"\nhint: ')
+    stderr = loadstone(tmp_path, "doctor", f"--clients={clients}", code=2).stderr
+    assert stderr.startswith(f'error: --clients must be a whole number of at least 1, got "{clients}"\nhint: ')
 
 
 def test_the_known_ports_are_those_of_the_systems() -> None:

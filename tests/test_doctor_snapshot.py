@@ -42,9 +42,9 @@ def test_a_machine_is_read_from_its_files(tmp_path: Path) -> None:
     assert machine.huge_pages == "always"
     assert (machine.clock_source, machine.clock_sources) == ("hpet", ("hpet", "acpi_pm"))
     assert machine.programs == {}
-    assert [place.name for place in machine.places] == ["results", "data", "state", "cache"]
+    assert [place.name for place in machine.directories] == ["results", "data", "state", "cache"]
     # What is not there yet will be made where there is this much room.
-    assert all(place.free_bytes for place in machine.places)
+    assert all(place.free_bytes for place in machine.directories)
 
 
 def test_a_limit_of_threads_is_that_of_the_tightest_control_group(tmp_path: Path) -> None:

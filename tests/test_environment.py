@@ -24,13 +24,13 @@ def host(tmp_path: Path) -> Host:
 @pytest.mark.usefixtures("chosen")
 def test_this_host_is_described_without_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADSTONE_TEST_SECRET", "hunter2-in-a-variable")
-    told = environment(tmp_path, arguments=["/usr/bin/loadstone", "run", "x.yaml"])
-    text = json.dumps(told)
-    assert told["environment"] == 1
-    assert told["command"] == ["loadstone", "run", "x.yaml"]
-    assert told["versions"]["loadstone"] == told["versions"]["engine"] == __version__
-    assert told["versions"]["packages"].keys() >= {"numpy", "scipy"}
-    (only,) = told["hosts"]
+    facts = environment(tmp_path, arguments=["/usr/bin/loadstone", "run", "x.yaml"])
+    text = json.dumps(facts)
+    assert facts["environment"] == 1
+    assert facts["command"] == ["loadstone", "run", "x.yaml"]
+    assert facts["versions"]["loadstone"] == facts["versions"]["engine"] == __version__
+    assert facts["versions"]["packages"].keys() >= {"numpy", "scipy"}
+    (only,) = facts["hosts"]
     assert only["name"] == "localhost"
     assert only["kernel"] == platform.release()
     assert only["data"]["file_system"]
@@ -66,7 +66,7 @@ def test_the_commit_is_recorded_and_whether_tracked_files_differ(
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "shared"),
     [
         ("--set clients=8 -p num_tokens=256 --seed=3", "--set clients=8 -p num_tokens=256 --seed=3"),
         ("-p cassandra.password=hunter2 -p x=1", "-p cassandra.password=*** -p x=1"),
@@ -79,8 +79,8 @@ def test_the_commit_is_recorded_and_whether_tracked_files_differ(
         ("/home/alice/db rocksdb.dir=/home/alice/db,/Users/bob", "~/db rocksdb.dir=~/db,~"),
     ],
 )
-def test_a_command_line_is_recorded_without_secrets_and_names(given: str, told: str) -> None:
-    assert shareable(["/home/alice/bin/loadstone", *given.split(" ")]) == ["loadstone", *told.split(" ")]
+def test_a_command_line_is_recorded_without_secrets_and_names(given: str, shared: str) -> None:
+    assert shareable(["/home/alice/bin/loadstone", *given.split(" ")]) == ["loadstone", *shared.split(" ")]
 
 
 def crafted(host: Host) -> None:
@@ -110,10 +110,10 @@ def crafted(host: Host) -> None:
 
 def test_a_crafted_host_is_described_in_full(host: Host) -> None:
     crafted(host)
-    told = hardware(Path("/data"), proc=host.proc, sys=host.sys)
-    usable = told["cpu"].pop("usable")
+    facts = hardware(Path("/data"), proc=host.proc, sys=host.sys)
+    usable = facts["cpu"].pop("usable")
     assert usable >= 1
-    assert told["cpu"] == {
+    assert facts["cpu"] == {
         "model": "Xeon",
         "processors": 4,
         "cores": 2,
@@ -122,26 +122,26 @@ def test_a_crafted_host_is_described_in_full(host: Host) -> None:
         "governor": "powersave",
         "caches": {"L1d": 32768, "L1i": 32768, "L3": 8 << 20},
     }
-    assert told["memory"] == {"bytes": 8_192_000_000, "swap_bytes": 4096, "transparent_huge_pages": "always"}
-    assert told["disks"] == [
+    assert facts["memory"] == {"bytes": 8_192_000_000, "swap_bytes": 4096, "transparent_huge_pages": "always"}
+    assert facts["disks"] == [
         {"name": "nvme0n1", "model": "FAST 1", "bytes": 1_024_000, "rotational": False, "scheduler": "none"}
     ]
-    assert told["data"] == {
+    assert facts["data"] == {
         "file_system": "ext4",
         "options": ["rw", "relatime", "commit=5"],
         "device": "nvme0n1",
         "disks": ["nvme0n1"],
     }
-    assert told["kernel"] == "6.1.0"
-    assert told["settings"] == {"vm.swappiness": 60}
-    assert told["virtualisation"] == {"hypervisor": True}
+    assert facts["kernel"] == "6.1.0"
+    assert facts["settings"] == {"vm.swappiness": 60}
+    assert facts["virtualisation"] == {"hypervisor": True}
 
 
 def test_a_host_that_hides_everything_is_still_described(host: Host) -> None:
-    told = hardware(Path("/data"), proc=host.proc, sys=host.sys)
-    assert told["name"] == "localhost"
-    assert not {"memory", "data", "settings", "virtualisation", "clock_source", "disks"} & told.keys()
-    assert told["cpu"]["processors"] == os.cpu_count()
+    facts = hardware(Path("/data"), proc=host.proc, sys=host.sys)
+    assert facts["name"] == "localhost"
+    assert not {"memory", "data", "settings", "virtualisation", "clock_source", "disks"} & facts.keys()
+    assert facts["cpu"]["processors"] == os.cpu_count()
 
 
 def described(model: str = "Xeon", **limits: float) -> dict[str, object]:

@@ -49,9 +49,9 @@ def test_what_is_not_known_is_left_alone_at_every_depth() -> None:
         0, [{**outcome("READ", "OK", [1]), **strange}], earlier=[{**earlier(0, []), **strange}], **strange
     )
     assert [*parsed(written)] == [*parsed(interval(0, [outcome("READ", "OK", [1])], earlier=[earlier(0, [])]))]
-    told = summary([], **strange)
-    told["clock"].update(strange)
-    assert [*parsed(told)] == [*parsed(summary([]))]
+    event = summary([], **strange)
+    event["clock"].update(strange)
+    assert [*parsed(event)] == [*parsed(summary([]))]
 
 
 def test_another_version_is_refused_by_its_first_line() -> None:

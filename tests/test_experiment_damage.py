@@ -68,10 +68,10 @@ def outcome(path: Path, text: str) -> bool:
     try:
         experiment = load(path).experiment
     except ExperimentError as error:
-        said = str(error)
+        output = str(error)
     else:
-        said = describe(plan(experiment))
-    return said.startswith("error: ")
+        output = describe(plan(experiment))
+    return output.startswith("error: ")
 
 
 def test_inserted_or_deleted_characters_never_cause_a_crash(tmp_path: Path) -> None:

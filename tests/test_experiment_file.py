@@ -170,9 +170,9 @@ def test_a_correct_file_has_no_warnings(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_reported_with_a_similar_one(tmp_path: Path) -> None:
     path = experiment(tmp_path, MINIMAL)
-    with pytest.raises(ExperimentError, match=r"cannot read the experiment: No such file") as told:
+    with pytest.raises(ExperimentError, match=r"cannot read the experiment: No such file") as caught:
         load(path.with_name("experimnt.yaml"))
-    assert told.value.hint == f"name a YAML file; did you mean {path}?"
+    assert caught.value.hint == f"name a YAML file; did you mean {path}?"
 
 
 def test_a_scale_that_was_not_selected_is_validated_as_well(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiment_support import FIXTURES, said_of, snapshot
+from experiment_support import FIXTURES, message_of, snapshot
 
 MALFORMED = sorted(path.name for path in (FIXTURES / "malformed").glob("*.yaml"))
 # Terms of the underlying libraries, which users need not know.
@@ -23,14 +23,14 @@ def test_there_are_thirty_malformed_files() -> None:
 @pytest.mark.parametrize("name", MALFORMED)
 def test_a_malformed_file_gets_all_its_errors_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FIXTURES / "malformed")
-    said = said_of(Path(name))
-    assert said == snapshot(Path(name).with_suffix(".expected"), said)
+    message = message_of(Path(name))
+    assert message == snapshot(Path(name).with_suffix(".expected"), message)
 
 
 @pytest.mark.parametrize("name", MALFORMED)
 def test_a_message_names_the_thing_the_place_and_the_next_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FIXTURES / "malformed")
-    lines = said_of(Path(name)).splitlines()
+    lines = message_of(Path(name)).splitlines()
     assert lines
     assert len(lines) % 2 == 0
     places = []

@@ -279,11 +279,11 @@ def test_forecasts_use_units_of_their_magnitude() -> None:
 
 def test_the_plans_of_shipped_experiments_are_as_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    said = []
+    plans = []
     for file, scale in (("quickstart", None), ("hse-vs-rocksdb", "small"), ("hse-vs-rocksdb", "full")):
         found = load(f"experiments/{file}.yaml", scale, ["directory=/data"])
-        said.append(f"# {file} {scale or ''}\n\n{describe(plan(found.experiment), found.warnings)}\n")
-    text = "\n".join(said)
+        plans.append(f"# {file} {scale or ''}\n\n{describe(plan(found.experiment), found.warnings)}\n")
+    text = "\n".join(plans)
     assert text == snapshot(FIXTURES / "plans.txt", text)
 
 
@@ -297,8 +297,8 @@ def test_any_two_engines_can_be_chosen_for_the_shipped_comparison() -> None:
 
 def test_warnings_follow_the_plan(tmp_path: Path) -> None:
     found = loaded(tmp_path, TWO, "repeats=2")
-    said = describe(plan(found.experiment), found.warnings)
-    assert said.endswith(f"warning: 2 repeats are too few for any claim (--set repeats=2)\n{HINT}")
+    output = describe(plan(found.experiment), found.warnings)
+    assert output.endswith(f"warning: 2 repeats are too few for any claim (--set repeats=2)\n{HINT}")
 
 
 HINT = "hint: use at least 6"

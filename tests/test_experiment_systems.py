@@ -137,7 +137,7 @@ def test_fresh_defaults_to_a_table_if_the_system_supports_it(tmp_path: Path, nam
 
 
 @pytest.mark.parametrize(
-    ("reuse", "workload", "said"),
+    ("reuse", "workload", "keys"),
     [
         ("copy", "WORKLOADS/workloadc", []),
         ("copy", READING, []),
@@ -148,13 +148,13 @@ def test_fresh_defaults_to_a_table_if_the_system_supports_it(tmp_path: Path, nam
     ],
 )
 def test_data_on_servers_are_reused_only_if_unchanged_or_shared(
-    tmp_path: Path, reuse: str, workload: str, said: list[str]
+    tmp_path: Path, reuse: str, workload: str, keys: list[str]
 ) -> None:
     found = mistakes(
         tmp_path, f"systems: {{redis: {{start: redis}}}}\nworkload: {workload}\nload: {{reuse: {reuse}}}\n"
     )
     assert found == [
-        f"the data of redis are on servers and cannot be copied, and the workload changes them ({key})" for key in said
+        f"the data of redis are on servers and cannot be copied, and the workload changes them ({key})" for key in keys
     ]
 
 
@@ -216,9 +216,9 @@ def test_starts_are_counted_in_the_order_of_the_trials(tmp_path: Path) -> None:
     without_low, without_high = estimate(planned(tmp_path, re.sub(r"start: .*", "properties: {}}", COUNTED)))
     assert low > without_low
     assert high > without_high + 120 * expected.count("hbase")
-    said = describe(found)
-    assert f"servers    hdfs, 3 nodes, started {expected.count('hdfs')} times" in said
-    assert "servers    redis, 1 node, maxmemory=1g, started " in said
+    output = describe(found)
+    assert f"servers    hdfs, 3 nodes, started {expected.count('hdfs')} times" in output
+    assert "servers    redis, 1 node, maxmemory=1g, started " in output
 
 
 def test_fresh_systems_are_started_for_every_trial(tmp_path: Path) -> None:

@@ -88,18 +88,18 @@ def test_a_job_that_fails_is_a_failed_trial_with_the_output_of_fio(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("job", "words", "said"),
+    ("job", "words", "message"),
     [
         ("[w]\nrw=wrong\n", (), "fio refuses the job"),
         ("[w]\nrw=write\nsize=1m\n", ("--output=x",), "--output=x cannot be used here"),
     ],
 )
 def test_a_job_that_cannot_run_is_refused_before_the_first_trial(
-    tmp_path: Path, job: str, words: tuple[str, ...], said: str
+    tmp_path: Path, job: str, words: tuple[str, ...], message: str
 ) -> None:
     (tmp_path / "job.fio").write_text(job)
     done = loadstone(tmp_path, "fio", "job.fio", *words, code=1 if not words else 2)
-    assert said in done.stderr
+    assert message in done.stderr
     assert not list((tmp_path / "results").glob("*/*/values.jsonl"))
 
 

@@ -66,10 +66,10 @@ os._exit(process.wait())
 """
 
 
-def merge(*told: tuple[int, Event | EngineError], segments: int) -> tuple[list[Interval], Result]:
+def merge(*received: tuple[int, Event | EngineError], segments: int) -> tuple[list[Interval], Result]:
     """The merged events of several segments."""
     merger = Merger(segments)
-    events = [merged for segment, event in told for merged in merger.take(segment, event)]
+    events = [merged for segment, event in received for merged in merger.take(segment, event)]
     return [event for event in events if isinstance(event, Interval)], merger.result()
 
 
@@ -81,7 +81,7 @@ def counted(outcomes: Iterable[Outcome]) -> Counter[tuple[str, str]]:
     return found
 
 
-def told(segment: int, *events: dict[str, object]) -> list[tuple[int, Event]]:
+def events_of(segment: int, *events: dict[str, object]) -> list[tuple[int, Event]]:
     """The events of one segment."""
     return [(segment, event) for event in parsed(*events)]
 
@@ -107,7 +107,7 @@ def test_segments_merge_to_what_one_engine_would_have_counted(seed: int) -> None
             outcomes += here
         for each in outcomes:
             every[each["operation"], each["status"]] += each["count"]
-        sent.append(told(segment, ready(), *intervals, summary(outcomes)))
+        sent.append(events_of(segment, ready(), *intervals, summary(outcomes)))
     # Segments arrive in any order, the events of each in order.
     order = draw.sample([k for k, events in enumerate(sent) for _ in events], sum(map(len, sent)))
     merged, result = merge(*(sent[k].pop(0) for k in order), segments=segments)
@@ -128,8 +128,8 @@ def test_an_interval_waits_for_the_slowest_running_segment() -> None:
 def test_late_additions_to_an_interval_are_in_the_file(tmp_path: Path) -> None:
     late = interval(1, [], earlier=[earlier(0, [outcome("READ", "OK", [900])])])
     merged, _ = merge(
-        *told(0, ready(), interval(0, [outcome("READ", "OK", [100])]), late, summary([])),
-        *told(1, ready(), interval(0, [outcome("READ", "OK", [200])]), interval(1, []), summary([])),
+        *events_of(0, ready(), interval(0, [outcome("READ", "OK", [100])]), late, summary([])),
+        *events_of(1, ready(), interval(0, [outcome("READ", "OK", [200])]), interval(1, []), summary([])),
         segments=2,
     )
     with (tmp_path / "run.hlog").open("w") as file:
@@ -142,7 +142,7 @@ def test_late_additions_to_an_interval_are_in_the_file(tmp_path: Path) -> None:
 
 def test_percentiles_are_those_of_all_operations_and_not_means_of_the_segments() -> None:
     slow, fast = [10**6] * 100, [10**3] * 9_900
-    parts = [told(k, ready(), summary([outcome("READ", "OK", times)])) for k, times in enumerate((slow, fast))]
+    parts = [events_of(k, ready(), summary([outcome("READ", "OK", times)])) for k, times in enumerate((slow, fast))]
     _, result = merge(*parts[0], *parts[1], segments=2)
     values = {value.metric: value.value for value in figures.figures(result, 0)}
     together = Histogram()
@@ -153,21 +153,21 @@ def test_percentiles_are_those_of_all_operations_and_not_means_of_the_segments()
 
 
 def test_throughput_divides_by_the_longest_segment() -> None:
-    short = told(0, ready(), summary([], completed=100, measured_ns=SECOND))
-    long = told(1, ready(), summary([], completed=100, measured_ns=2 * SECOND))
+    short = events_of(0, ready(), summary([], completed=100, measured_ns=SECOND))
+    long = events_of(1, ready(), summary([], completed=100, measured_ns=2 * SECOND))
     _, result = merge(*short, *long, segments=2)
     assert result.summary.throughput == 100
 
 
 def test_a_trial_ends_as_its_worst_segment() -> None:
     for ends, worst in ((("done", "stopped"), "stopped"), (("failed", "done"), "failed"), (("lease", "done"), "lease")):
-        parts = [told(k, ready(), summary([], end=end)) for k, end in enumerate(ends)]
+        parts = [events_of(k, ready(), summary([], end=end)) for k, end in enumerate(ends)]
         assert merge(*parts[0], *parts[1], segments=2)[1].summary.end == worst
 
 
 def test_a_lost_segment_is_named_and_the_others_are_kept() -> None:
-    well = told(1, ready(), interval(0, []), summary([outcome("READ", "OK", [5])], completed=1))
-    merged, result = merge(*told(0, ready()), (0, LOST), *well, segments=2)
+    well = events_of(1, ready(), interval(0, []), summary([outcome("READ", "OK", [5])], completed=1))
+    merged, result = merge(*events_of(0, ready()), (0, LOST), *well, segments=2)
     assert [each.k for each in merged] == [0]
     assert result.notes == (Note("lost-segment", f"segment 0/2: {LOST.args[0]}", "it wrote nothing"),)
     assert result.summary.completed == 1
@@ -175,7 +175,7 @@ def test_a_lost_segment_is_named_and_the_others_are_kept() -> None:
 
 def test_an_engine_that_fails_after_its_summary_is_lost() -> None:
     with pytest.raises(EngineError, match="SIGKILL"):
-        merge(*told(0, ready(), summary([])), (0, LOST), segments=1)
+        merge(*events_of(0, ready(), summary([])), (0, LOST), segments=1)
 
 
 def test_each_spec_has_the_clients_rate_and_operations_of_the_trial() -> None:

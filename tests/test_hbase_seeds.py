@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import FIXTURES, ROOT, Told
+from conftest import FIXTURES, ROOT, CommandResult
 from systems_support import LOADSTONE, Up, environment, up
 
 COMMANDS = [line for line in (FIXTURES / "seeds/commands.txt").read_text().splitlines() if " hbase1" in line]
@@ -51,9 +51,9 @@ def tables(hbase: Up, module_chosen: None, tmp_path_factory: pytest.TempPathFact
     home = laid_out(tmp_path_factory.mktemp("sweep"))
     (line,) = [line for line in LINES if line.startswith("ycsb load hbase14")]
     for table in ("usertable", "usertableSplit", "usertableSplitTest"):
-        told = typed(hbase, home, line, "-p", f"table={table}")
-        assert told.returns("INSERT") == {"OK": RECORDS}
-        assert [warning.partition(" ")[0] for warning in told.said("warning: ")] == ["threads=10"]
+        result = typed(hbase, home, line, "-p", f"table={table}")
+        assert result.returns("INSERT") == {"OK": RECORDS}
+        assert [warning.partition(" ")[0] for warning in result.messages("warning: ")] == ["threads=10"]
     return hbase
 
 
@@ -64,7 +64,7 @@ def laid_out(home: Path) -> Path:
     return home
 
 
-def typed(hbase: Up, home: Path, line: str, *more: str) -> Told:
+def typed(hbase: Up, home: Path, line: str, *more: str) -> CommandResult:
     """A line as it was typed, which must succeed."""
     conf = hbase.properties["hbase.conf"]
     # Where a line names no site files, its author had put them into YCSB's own directory.
@@ -79,22 +79,22 @@ def typed(hbase: Up, home: Path, line: str, *more: str) -> Told:
         text=True,
         timeout=120,
     )
-    told = Told(done.returncode, done.stdout, done.stderr, time.monotonic() - start)
-    assert told.code == 0, f"{line}\n{told.err}"
-    assert "panicked" not in told.err, told.err
-    assert told.said("error: ") == []
-    return told
+    result = CommandResult(done.returncode, done.stdout, done.stderr, time.monotonic() - start)
+    assert result.code == 0, f"{line}\n{result.err}"
+    assert "panicked" not in result.err, result.err
+    assert result.messages("error: ") == []
+    return result
 
 
-def collected(told: Told) -> None:
+def collected(result: CommandResult) -> None:
     """The report has the collectors of HBase's own client, and they add up."""
-    found = {metric for metric, _, _ in told.report() if metric.startswith("TOTAL_GC")}
+    found = {metric for metric, _, _ in result.report() if metric.startswith("TOTAL_GC")}
     kinds = ("TOTAL_GCS", "TOTAL_GC_TIME", "TOTAL_GC_TIME_%")
     totals = {"TOTAL_GCs", "TOTAL_GC_TIME", "TOTAL_GC_TIME_%"}
     assert found == totals | {f"{kind}_{name}" for kind in kinds for name in COLLECTORS}
     for total, kind, unit in (("TOTAL_GCs", "TOTAL_GCS", "Count"), ("TOTAL_GC_TIME", "TOTAL_GC_TIME", "Time(ms)")):
-        assert told.value(total, unit) == sum(told.value(f"{kind}_{name}", unit) for name in COLLECTORS)
-    assert told.value("TOTAL_GC_TIME_%", "Time(%)") >= 0
+        assert result.value(total, unit) == sum(result.value(f"{kind}_{name}", unit) for name in COLLECTORS)
+    assert result.value("TOTAL_GC_TIME_%", "Time(%)") >= 0
 
 
 def clients(line: str) -> int:
@@ -107,37 +107,37 @@ def test_the_load_of_the_report_on_accelerated_writes(hbase: Up, chosen: None, t
     created = hbase.systems("hbase", "create-table", "usertable", "cf", "--splits", "100")
     assert created.stdout == "usertable 101 regions\n"
     (line,) = [line for line in LINES if " hbase12 " in line]
-    told = typed(hbase, laid_out(tmp_path), line)
-    assert told.said("warning: ") == []
-    assert told.returns("INSERT") == {"OK": RECORDS}
-    assert told.value("INSERT", "Operations") == RECORDS
-    assert told.value("CLEANUP", "Operations") == 4
-    collected(told)
+    result = typed(hbase, laid_out(tmp_path), line)
+    assert result.messages("warning: ") == []
+    assert result.returns("INSERT") == {"OK": RECORDS}
+    assert result.value("INSERT", "Operations") == RECORDS
+    assert result.value("CLEANUP", "Operations") == 4
+    collected(result)
     # `-s`: a last line on what was done, as the report has it.
-    (last,) = [each for each in told.err.splitlines() if f" {RECORDS} operations; " in each][-1:]
+    (last,) = [each for each in result.err.splitlines() if f" {RECORDS} operations; " in each][-1:]
     assert re.search(rf"\d+ sec: {RECORDS} operations; .*\[INSERT: Count=\d+, Max=\d+, Min=\d+, Avg=", last), last
-    assert "regions 101" in told.said("Store: ")[0]
+    assert "regions 101" in result.messages("Store: ")[0]
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if line.startswith("ycsb run ")])
 def test_a_run_of_the_thread_sweep(tables: Up, chosen: None, tmp_path: Path, line: str) -> None:
-    told = typed(tables, laid_out(tmp_path), line)
-    assert told.said("warning: ") == []
+    result = typed(tables, laid_out(tmp_path), line)
+    assert result.messages("warning: ") == []
     kinds = KINDS[line.split(" -P workloads/")[1].split()[0]]
-    returned = {kind: told.returns(kind) for kind in kinds}
+    returned = {kind: result.returns(kind) for kind in kinds}
     assert all([*each] == ["OK"] for each in returned.values()), returned
     assert sum(each["OK"] for each in returned.values()) == OPERATIONS
-    assert {*told.metrics()} == {*kinds, "CLEANUP"}
-    collected(told)
+    assert {*result.metrics()} == {*kinds, "CLEANUP"}
+    collected(result)
     if "measurementtype=raw" in line:
         for kind in (*kinds, "CLEANUP"):
             expected = returned[kind]["OK"] if kind in kinds else clients(line)
-            assert told.value(kind, "Total Operations") == expected
+            assert result.value(kind, "Total Operations") == expected
         raw_points(tmp_path, line, {kind: each["OK"] for kind, each in returned.items()})
     else:
-        assert told.value("CLEANUP", "Operations") == clients(line)
+        assert result.value("CLEANUP", "Operations") == clients(line)
         for kind in kinds:
-            time_series(told, kind, returned[kind]["OK"])
+            time_series(result, kind, returned[kind]["OK"])
 
 
 def raw_points(home: Path, line: str, done: dict[str, int]) -> None:
@@ -152,10 +152,10 @@ def raw_points(home: Path, line: str, done: dict[str, int]) -> None:
         assert all(int(row[2]) > 0 for row in points if row[1].strip().isdigit())
 
 
-def time_series(told: Told, kind: str, done: int) -> None:
+def time_series(result: CommandResult, kind: str, done: int) -> None:
     """Averages over slices of two seconds, beside the count."""
-    assert told.value(kind, "Operations") == done
-    slices = [(int(name), float(value)) for metric, name, value in told.report() if metric == kind and name.isdigit()]
+    assert result.value(kind, "Operations") == done
+    slices = [(int(name), float(value)) for metric, name, value in result.report() if metric == kind and name.isdigit()]
     assert [start for start, _ in slices] == [2000 * number for number in range(len(slices))]
     assert slices
     assert all(value > 0 for _, value in slices)

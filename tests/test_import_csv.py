@@ -23,8 +23,8 @@ def test_a_bound_is_kept_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
     table = "metric,unit,value,n,bound\nread.p50,ms,3,100,\nread.p99,ms,30,100,at_least\nread.max,ms,40,100,failed\n"
     result = one(written(tmp_path, table)).result
     assert [value.bound for value in result.values.values()] == [None, "at_least", "failed"]
-    said = refusal(written(tmp_path, table.replace("failed", "at_most")))
-    assert 'bound must be at_least or failed, got "at_most"' in said
+    message = refusal(written(tmp_path, table.replace("failed", "at_most")))
+    assert 'bound must be at_least or failed, got "at_most"' in message
 
 
 # The hand-written tables.

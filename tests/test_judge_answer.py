@@ -28,7 +28,7 @@ def scaled(speed: float) -> Spoil:
 
 
 @pytest.mark.parametrize(
-    ("results", "said"),
+    ("results", "expected"),
     [
         (experiment(), "lmdb holds 1.333× the throughput of rocksdb (95 % interval 1.329–1.337, n=6, valid)"),
         (
@@ -66,8 +66,8 @@ def scaled(speed: float) -> Spoil:
         ),
     ],
 )
-def test_the_answer_is_one_sentence_with_its_verdict(results: ResultSet, said: str) -> None:
-    assert answer(results) == said
+def test_the_answer_is_one_sentence_with_its_verdict(results: ResultSet, expected: str) -> None:
+    assert answer(results) == expected
 
 
 def test_no_evidence_is_said_with_what_the_interval_allows() -> None:
@@ -75,11 +75,11 @@ def test_no_evidence_is_said_with_what_the_interval_allows() -> None:
         speed = (1 + 0.02 * (-1) ** trial.repeat) if trial.config["system"] == "lmdb" else 1 + 0.001 * trial.repeat
         return given(throughput=1000 * speed, all__mean=9.8e6 / speed)(trial)
 
-    said = answer(experiment(spoil))
-    assert said.startswith(
+    text = answer(experiment(spoil))
+    assert text.startswith(
         "no evidence of a difference in throughput between lmdb and rocksdb (ratio 0.996, 95 % interval "
     )
-    assert said.endswith("n=6, valid); about 78 repeats would decide")
+    assert text.endswith("n=6, valid); about 78 repeats would decide")
 
 
 def in_contexts(count: int) -> ResultSet:
@@ -190,7 +190,7 @@ def test_invalid_trials_and_open_loops_are_no_points_of_a_curve() -> None:
 
 
 @pytest.mark.parametrize(
-    ("systems", "said"),
+    ("systems", "expected"),
     [
         (["lmdb"], "throughput still rises up to 64 clients (63,800 op/s)"),
         (
@@ -204,13 +204,13 @@ def test_invalid_trials_and_open_loops_are_no_points_of_a_curve() -> None:
         ),
     ],
 )
-def test_the_answer_names_curves_by_their_differences(systems: list[str], said: str) -> None:
+def test_the_answer_names_curves_by_their_differences(systems: list[str], expected: str) -> None:
     trials = [
         replace(trial, trial=f"{system}-{trial.trial}", config={**trial.config, "system": system, "mix": "reads"})
         for system in systems
         for trial in sweep(1000).trials
     ]
     found = answer(ResultSet("sweep", trials, Question(by="clients")))
-    assert said in found
+    assert expected in found
     assert found.startswith("throughput ")
     assert "mix" not in found

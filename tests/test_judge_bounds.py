@@ -135,9 +135,9 @@ def test_the_terminal_shows_what_is_known(bound: Bound, shown: str) -> None:
     console = Console(file=io.StringIO(), width=200, highlight=False)
     tables.show(console, judge(projected.results), projected)
     assert isinstance(console.file, io.StringIO)
-    said = console.file.getvalue()
-    assert shown in said
-    assert "not ranked: p99 of rocksdb" in said
+    output = console.file.getvalue()
+    assert shown in output
+    assert "not ranked: p99 of rocksdb" in output
 
 
 @pytest.mark.parametrize("bound", ["at_least", "failed"])
@@ -168,12 +168,12 @@ def test_an_export_and_the_json_have_the_bound() -> None:
     write_csv(results, file)
     rows = [row for row in csv.DictReader(io.StringIO(file.getvalue())) if row["metric"] == P99]
     assert {(row["system"], row["bound"]) for row in rows} == {("rocksdb", "failed"), ("lmdb", "")}
-    told = document(judge(results))
-    assert {(cell["variant"]["system"], cell["bound"]) for cell in told["cells"] if cell["metric"] == P99} == {
+    exported = document(judge(results))
+    assert {(cell["variant"]["system"], cell["bound"]) for cell in exported["cells"] if cell["metric"] == P99} == {
         ("rocksdb", "failed"),
         ("lmdb", None),
     }
-    assert [each["why"] for each in told["comparisons"]] == ["", "p99 of rocksdb falls on failed operations"]
+    assert [each["why"] for each in exported["comparisons"]] == ["", "p99 of rocksdb falls on failed operations"]
 
 
 def test_a_bound_is_kept_and_an_unknown_one_is_refused() -> None:

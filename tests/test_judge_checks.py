@@ -7,10 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-import judge_cases
-import judge_cases_load
-import judge_cases_more
+import judge_cases_differences
+import judge_cases_failures
+import judge_cases_generator
+import judge_cases_incomplete
+import judge_cases_page_cache
+import judge_cases_plausibility
 import judge_cases_rate
+import judge_cases_samples
+import judge_cases_steadiness
 from conftest import ROOT
 from judge_support import Case, experiment
 from loadstone.engine.events import Note
@@ -21,7 +26,17 @@ from loadstone.judge.settings import DEFAULTS, Settings
 from loadstone.results.result_set import Question
 
 PAGES = ROOT / "docs/checks"
-CASES = [*judge_cases.CASES, *judge_cases_load.CASES, *judge_cases_more.CASES, *judge_cases_rate.CASES]
+CASES = [
+    *judge_cases_differences.CASES,
+    *judge_cases_failures.CASES,
+    *judge_cases_generator.CASES,
+    *judge_cases_incomplete.CASES,
+    *judge_cases_page_cache.CASES,
+    *judge_cases_plausibility.CASES,
+    *judge_cases_rate.CASES,
+    *judge_cases_samples.CASES,
+    *judge_cases_steadiness.CASES,
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.check}: {case.what}")
@@ -73,6 +88,6 @@ def test_checks_are_known_by_the_names_that_they_had() -> None:
     assert Settings.of(question).threshold("hosts-differ", "memory") == 0.5
     note = Note("unlike-hosts", "another machine", "use one")
     trial = replace(next(iter(experiment().trials)), notes=(note,))
-    [told] = note_findings(trial, (), ())
-    assert (told.check, told.severity) == ("hosts-differ", Severity.SUSPECT)
+    [finding] = note_findings(trial, (), ())
+    assert (finding.check, finding.severity) == ("hosts-differ", Severity.SUSPECT)
     assert [*note_findings(trial, ("hosts-differ",), ())] == []

@@ -43,7 +43,7 @@ def faster(factor: float, noise: float = 0.0) -> Spoil:
         (1.3, 0.0, "all.mean", "better"),
         (0.7, 0.0, "all.mean", "worse"),
         # More operations are neither better nor worse.
-        (1.3, 0.0, "operations", "told"),
+        (1.3, 0.0, "operations", "descriptive"),
     ],
 )
 def test_a_claim_goes_by_evidence_and_by_what_is_better(factor: float, noise: float, metric: str, claim: Claim) -> None:

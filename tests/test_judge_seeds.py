@@ -37,9 +37,9 @@ def test_littles_law_finds_exactly_the_22_of_34_values_that_break_it() -> None:
 def test_no_table_of_one_to_three_repeats_allows_a_claim() -> None:
     judgement = judged("hbase-read-only.csv")
     assert {each.claim for each in judgement.comparisons} == {"impossible"}
-    said = {each.message for found in judgement.variants.values() for each in found}
+    messages = {each.message for found in judgement.variants.values() for each in found}
     repeats = ["n=1: no interval", "n=2: no interval, no claim possible", "n=3: no interval, no claim possible"]
-    assert sorted(said) == repeats
+    assert sorted(messages) == repeats
 
 
 def test_the_page_cache_called_a_disk_is_impossible_in_each_run_and_on_average() -> None:

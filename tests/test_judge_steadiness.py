@@ -36,7 +36,9 @@ def judged(
     return judge(replace(results, series=courses.__getitem__, interleaved=interleaved))
 
 
-def said(judgement: Judgement, severity: Severity = Severity.SUSPECT, check: str = "not-steady") -> list[Finding]:
+def findings_of(
+    judgement: Judgement, severity: Severity = Severity.SUSPECT, check: str = "not-steady"
+) -> list[Finding]:
     """What a check says at a severity."""
     return [each for each in judgement.all_findings if each.check == check and each.severity == severity]
 
@@ -44,7 +46,7 @@ def said(judgement: Judgement, severity: Severity = Severity.SUSPECT, check: str
 def test_a_few_repeats_that_change_their_level_are_noted_and_refuse_nothing() -> None:
     judgement = judged([0.7, 1.3, 1, 1, 1, 1], noise=0.01)
     assert judgement.verdict == Verdict.VALID
-    assert {each.trials for each in said(judgement, Severity.NOTE)} == {("lmdb-1",), ("lmdb-2",)}
+    assert {each.trials for each in findings_of(judgement, Severity.NOTE)} == {("lmdb-1",), ("lmdb-2",)}
     (throughput,) = [each for each in judgement.comparisons if each.metric == "throughput"]
     assert throughput.claim == "better"
 
@@ -57,7 +59,7 @@ def test_repeats_of_which_many_change_their_level_are_suspect_whichever_way(step
 def test_repeats_that_all_move_the_same_way_are_suspect_however_little_each_of_them_moves() -> None:
     judgement = judged([0.94] * REPEATS, noise=0.06)
     assert judgement.verdict == Verdict.SUSPECT
-    (found,) = [each for each in said(judgement) if len(each.trials) == REPEATS]
+    (found,) = [each for each in findings_of(judgement) if len(each.trials) == REPEATS]
     assert found.message.startswith("from the first half of the window to the second, throughput falls from ")
     assert found.message.endswith("op/s (mean of 6 repeats)")
 
@@ -76,7 +78,7 @@ def test_nothing_is_excused_where_the_order_was_not_random() -> None:
 
 
 def test_steady_repeats_are_seldom_accused_together() -> None:
-    fired = sum(bool(said(judged([], seed=seed, noise=0.1))) for seed in range(100))
+    fired = sum(bool(findings_of(judged([], seed=seed, noise=0.1))) for seed in range(100))
     # Two systems, a test each, of which 0.5 % err.
     assert fired <= 3
 
@@ -94,8 +96,8 @@ def disturbed(repeats: range) -> ResultSet:
 def test_a_host_that_is_disturbed_in_few_repeats_is_noted_and_in_many_is_suspect() -> None:
     few, many = judge(disturbed(range(1, 3))), judge(disturbed(range(1, 4)))
     assert (few.verdict, many.verdict) == (Verdict.VALID, Verdict.SUSPECT)
-    assert len(said(few, Severity.NOTE, "interference")) == 2
-    assert len(said(many, Severity.SUSPECT, "interference")) == 3
+    assert len(findings_of(few, Severity.NOTE, "interference")) == 2
+    assert len(findings_of(many, Severity.SUSPECT, "interference")) == 3
 
 
 def claimed(results: ResultSet) -> tuple[str, Verdict]:
@@ -130,7 +132,7 @@ def test_what_only_the_disturbed_repeats_show_is_suspect_and_names_their_check()
     stolen = on("rocksdb", lambda one: observed(cpu__steal=0.2)(faster(0.8)(one)), *range(1, 5))
     judgement = judge(world(FLAT, 12, spoil=stolen, question=asking(metrics=("throughput",))))
     assert judgement.verdict == Verdict.SUSPECT
-    (found,) = said(judgement, check="interference")
+    (found,) = findings_of(judgement, check="interference")
     assert found.message.endswith("not shown without the repeats that have a note of interference")
 
 
@@ -185,8 +187,8 @@ def test_invalid_repeats_excuse_nothing() -> None:
         return fallen(one) if one.config["system"] == "lmdb" and one.repeat <= 3 else minute(one)
 
     invalid = on("lmdb", observed(clock__jumps=5), 9)
-    assert not said(judge(world(repeats=9, minute=course_of)))
-    assert {each.trials for each in said(judge(world(repeats=9, minute=course_of, spoil=invalid)))} == {
+    assert not findings_of(judge(world(repeats=9, minute=course_of)))
+    assert {each.trials for each in findings_of(judge(world(repeats=9, minute=course_of, spoil=invalid)))} == {
         ("lmdb-1",),
         ("lmdb-2",),
         ("lmdb-3",),
@@ -208,7 +210,9 @@ def test_repeats_that_all_have_the_same_shape_are_suspect_though_their_halves_ar
         level = SHAPES[shape] if trial.config["system"] == "lmdb" else lambda _: 1.0
         rates = [1000 * level(at / POINTS) * random.lognormvariate(0, NOISE) for at in range(POINTS)]
         courses[trial.trial] = course(tuple(rates))
-    (found,) = [each for each in said(judge(replace(results, series=courses.__getitem__))) if len(each.trials) > 1]
+    (found,) = [
+        each for each in findings_of(judge(replace(results, series=courses.__getitem__))) if len(each.trials) > 1
+    ]
     assert "quarter, throughput " in found.message
     assert set(found.trials) == {f"lmdb-{repeat}" for repeat in range(1, REPEATS + 1)}
 

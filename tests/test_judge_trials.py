@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from judge_support import STEADY, both, course, ended, experiment, given, sound, told
+from judge_support import STEADY, both, course, ended, experiment, given, noting, sound
 from loadstone.errors import LoadstoneError
 from loadstone.judge.checks import littles_law
 from loadstone.judge.finding import Severity
@@ -77,12 +77,12 @@ def test_a_trial_with_nothing_measured_is_judged_by_its_end() -> None:
 
 
 def test_a_note_that_no_check_knows_is_passed_on() -> None:
-    (found,) = judge_trial(told("facts-disagree", "the log says 2 clients")(sound()), None, Settings())
+    (found,) = judge_trial(noting("facts-disagree", "the log says 2 clients")(sound()), None, Settings())
     assert (found.check, found.severity, found.message) == ("facts-disagree", Severity.NOTE, "the log says 2 clients")
 
 
 def test_a_note_and_its_check_say_one_thing_once() -> None:
-    trial = both(given(late__generator=500), told("generator-limited", "late"))(sound())
+    trial = both(given(late__generator=500), noting("generator-limited", "late"))(sound())
     assert [each.check for each in judge_trial(trial, None, Settings())] == ["generator-limited"]
 
 

@@ -89,9 +89,9 @@ def test_a_threshold_of_one_set_that_there_is_not_is_named() -> None:
 
 def test_joined_results_are_data_and_a_table_as_any_others() -> None:
     both = joined(CACHED, asking(claims="device"), asking())
-    said = json.loads(json.dumps(finite(document(judge(both))), allow_nan=False))
-    assert said["verdict"] == "invalid"
-    assert {each["claim"] for each in said["comparisons"]} == {"refused"}
+    exported = json.loads(json.dumps(finite(document(judge(both))), allow_nan=False))
+    assert exported["verdict"] == "invalid"
+    assert {each["claim"] for each in exported["comparisons"]} == {"refused"}
     table = io.StringIO()
     write_csv(both, table)
     rows = list(csv.DictReader(io.StringIO(table.getvalue())))

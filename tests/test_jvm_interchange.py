@@ -28,8 +28,8 @@ OWN = "rocksdb rocksdb.dir=db"
 
 def test_what_a_binding_loads_our_store_verifies(engine: Engine, binding: str) -> None:
     engine(f"load {binding} -threads 4 {COMMON}")
-    told = engine(f"run {OWN} {COMMON} readproportion=1 updateproportion=0")
-    assert told.returns("VERIFY") == {"OK": RECORDS}
+    result = engine(f"run {OWN} {COMMON} readproportion=1 updateproportion=0")
+    assert result.returns("VERIFY") == {"OK": RECORDS}
     assert len(dump(engine)) == RECORDS
 
 
@@ -38,10 +38,10 @@ def test_what_a_binding_loads_our_store_verifies(engine: Engine, binding: str) -
 def test_what_our_store_loads_a_binding_verifies(engine: Engine, binding: str, prefix: str) -> None:
     common = f"{COMMON} fieldnameprefix={prefix} fieldcount=12"
     engine(f"load {OWN} {common}")
-    told = engine(f"run {binding} -threads 4 {common}")
-    reads = told.returns("READ")["OK"]
+    result = engine(f"run {binding} -threads 4 {common}")
+    reads = result.returns("READ")["OK"]
     assert 0 < reads < RECORDS, "updates are among them"
-    assert told.returns("VERIFY") == {"OK": reads}
+    assert result.returns("VERIFY") == {"OK": reads}
     again = engine(f"run {OWN} {common} readproportion=1 updateproportion=0")
     assert again.returns("VERIFY") == {"OK": RECORDS}, "what the binding updated is right, too"
 

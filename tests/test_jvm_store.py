@@ -26,35 +26,37 @@ def scripted(classes: Path) -> str:
 
 
 def test_ycsbs_own_binding_runs_with_a_wildcard_class_path(engine: Engine) -> None:
-    told = engine(f"load jvm -db site.ycsb.BasicDB -cp {CORE.parent}/* -P workloads/workloada recordcount=5")
-    assert told.returns("INSERT") == {"OK": 5}
-    assert told.err.count("INSERT usertable user") == 5, "it prints what it is asked, on stderr"
-    assert "usertable" not in told.out
+    result = engine(f"load jvm -db site.ycsb.BasicDB -cp {CORE.parent}/* -P workloads/workloada recordcount=5")
+    assert result.returns("INSERT") == {"OK": 5}
+    assert result.err.count("INSERT usertable user") == 5, "it prints what it is asked, on stderr"
+    assert "usertable" not in result.out
 
 
 def test_a_binding_gets_every_property_and_a_clean_end(engine: Engine, scripted: str) -> None:
-    told = engine(f"run {scripted} {RUN} -threads 3 scripted=tell my.own=value fieldcount=4")
-    (first, *_) = told.said("properties: ")
+    result = engine(f"run {scripted} {RUN} -threads 3 scripted=tell my.own=value fieldcount=4")
+    (first, *_) = result.messages("properties: ")
     for pair in ("my.own=value", "fieldcount=4", "recordcount=1000", "threadcount=3", "dotransactions=true"):
         assert pair in first
-    assert sorted(told.said("open: ")) == ["0", "1", "2"]
-    assert told.value("CLEANUP", "Operations") == 3
-    assert told.said("warning: ") == [], "no property is unknown to a binding"
+    assert sorted(result.messages("open: ")) == ["0", "1", "2"]
+    assert result.value("CLEANUP", "Operations") == 3
+    assert result.messages("warning: ") == [], "no property is unknown to a binding"
 
 
 def test_what_a_binding_leaves_for_the_end_of_the_jvm_is_done(engine: Engine, scripted: str) -> None:
-    assert engine(f"run {scripted} {RUN} scripted=hook").said("hook: ") == ["ran"]
+    assert engine(f"run {scripted} {RUN} scripted=hook").messages("hook: ") == ["ran"]
 
 
 def test_an_end_that_does_not_come_is_not_waited_for(engine: Engine, scripted: str) -> None:
-    told = engine(f"run {scripted} {RUN} scripted=endless_hook")
-    assert told.said("warning: ") == ["the binding's shutdown hooks did not end within 10 s"]
+    result = engine(f"run {scripted} {RUN} scripted=endless_hook")
+    assert result.messages("warning: ") == ["the binding's shutdown hooks did not end within 10 s"]
 
 
 def test_a_binding_is_named_as_ycsb_names_it(engine: Engine) -> None:
-    told = engine.told(f"load mongodb {RUN}")
-    assert told.code == 2
-    assert told.said("error: ") == ["the binding is not on the class path: site.ycsb.db.MongoDbClient is not found"]
+    result = engine.run(f"load mongodb {RUN}")
+    assert result.code == 2
+    assert result.messages("error: ") == [
+        "the binding is not on the class path: site.ycsb.db.MongoDbClient is not found"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -69,43 +71,43 @@ def test_a_binding_is_named_as_ycsb_names_it(engine: Engine) -> None:
 def test_what_a_binding_does_wrong_is_counted_with_its_words(
     engine: Engine, scripted: str, script: str, status: str, words: str
 ) -> None:
-    told = engine.told(f"run {scripted} {RUN} readproportion=1 updateproportion=0 scripted={script} -threads 4")
-    assert told.code == 1
-    assert told.returns("READ") == {"OK": 900, status: 100}
-    assert told.said("warning: ") == [f"100 x READ returned {status}; the first: {words}"]
+    result = engine.run(f"run {scripted} {RUN} readproportion=1 updateproportion=0 scripted={script} -threads 4")
+    assert result.code == 1
+    assert result.returns("READ") == {"OK": 900, status: 100}
+    assert result.messages("warning: ") == [f"100 x READ returned {status}; the first: {words}"]
 
 
 def test_a_client_that_does_not_close_fails_the_run(engine: Engine, scripted: str) -> None:
-    told = engine.told(f"load {scripted} {RUN} scripted=keep -threads 4")
-    assert told.code == 1
-    assert told.returns("INSERT") == {"OK": 1000}
-    (warning,) = told.said("warning: ")
+    result = engine.run(f"load {scripted} {RUN} scripted=keep -threads 4")
+    assert result.code == 1
+    assert result.returns("INSERT") == {"OK": 1000}
+    (warning,) = result.messages("warning: ")
     assert warning.startswith("1 x CLEANUP returned ERROR; the first: ")
     assert "the buffer of the last client stays here" in warning
-    assert told.said("error: ") == ["1 client of this load did not close: writes that it buffered may be lost"]
-    assert engine.told(f"load {scripted} {RUN} scripted=keep -threads 4 failures.tolerated=0.25").code == 0
+    assert result.messages("error: ") == ["1 client of this load did not close: writes that it buffered may be lost"]
+    assert engine.run(f"load {scripted} {RUN} scripted=keep -threads 4 failures.tolerated=0.25").code == 0
 
 
 def test_a_status_of_a_batch_is_a_success(engine: Engine, scripted: str) -> None:
-    told = engine(f"load {scripted} {RUN} scripted=batch")
-    assert told.returns("INSERT") == {"BATCHED_OK": 1000}
+    result = engine(f"load {scripted} {RUN} scripted=batch")
+    assert result.returns("INSERT") == {"BATCHED_OK": 1000}
 
 
 def test_no_status_is_an_error(engine: Engine, scripted: str) -> None:
-    told = engine.told(f"run {scripted} {RUN} readproportion=1 updateproportion=0 scripted=nothing")
-    assert (told.code, told.returns("READ")) == (1, {"ERROR": 1000})
+    result = engine.run(f"run {scripted} {RUN} readproportion=1 updateproportion=0 scripted=nothing")
+    assert (result.code, result.returns("READ")) == (1, {"ERROR": 1000})
 
 
 def test_answers_of_any_size_come_back(engine: Engine, scripted: str) -> None:
-    told = engine(f"shell {scripted} scripted=large", stdin="read user1\nread user2\n")
-    assert told.out.count("field0=" + "x" * (3 << 20) + "\n") == 2
-    assert "absent" not in told.out
+    result = engine(f"shell {scripted} scripted=large", stdin="read user1\nread user2\n")
+    assert result.out.count("field0=" + "x" * (3 << 20) + "\n") == 2
+    assert "absent" not in result.out
 
 
 def test_a_binding_that_does_not_connect_ends_the_run_with_its_words(engine: Engine, scripted: str) -> None:
-    told = engine.told(f"run {scripted} {RUN} scripted=refuse -threads 4")
-    assert (told.code, told.out) == (1, "")
-    assert told.said("error: ") == [
+    result = engine.run(f"run {scripted} {RUN} scripted=refuse -threads 4")
+    assert (result.code, result.out) == (1, "")
+    assert result.messages("error: ") == [
         "Scripted does not connect: site.ycsb.DBException: no server; "
         "caused by java.net.ConnectException: Connection refused"
     ]
@@ -114,17 +116,19 @@ def test_a_binding_that_does_not_connect_ends_the_run_with_its_words(engine: Eng
 def test_an_exit_in_a_run_leaves_the_results_so_far(engine: Engine, scripted: str) -> None:
     # The other client works on until the JVM stands still.
     total = 100_000_000
-    told = engine.told(f"run {scripted} {RUN} operationcount={total} scripted=exit -threads 2")
-    assert told.code == 1
-    measured = int(told.value("READ", "Operations") + told.value("UPDATE", "Operations"))
+    result = engine.run(f"run {scripted} {RUN} operationcount={total} scripted=exit -threads 2")
+    assert result.code == 1
+    measured = int(result.value("READ", "Operations") + result.value("UPDATE", "Operations"))
     assert 498 <= measured < total
-    assert told.said("error: ") == [f"the run stopped after {measured} of {total}: the binding called System.exit(7)"]
+    assert result.messages("error: ") == [
+        f"the run stopped after {measured} of {total}: the binding called System.exit(7)"
+    ]
 
 
 def test_an_exit_while_connecting_is_told(engine: Engine, scripted: str) -> None:
-    told = engine.told(f"run {scripted} {RUN}", "scripted=exit at init")
-    assert (told.code, told.out) == (1, "")
-    assert told.said("error: ") == ["the binding called System.exit(3)"]
+    result = engine.run(f"run {scripted} {RUN}", "scripted=exit at init")
+    assert (result.code, result.out) == (1, "")
+    assert result.messages("error: ") == ["the binding called System.exit(3)"]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130)])
@@ -146,16 +150,16 @@ def test_a_signal_ends_the_load_and_not_the_report(
 
 
 def test_what_is_no_binding_is_refused(engine: Engine, scripted: str) -> None:
-    told = engine.told(f"run {scripted} -db java.lang.String {RUN}")
-    assert (told.code, told.out) == (2, "")
-    assert told.said("error: ") == ["java.lang.String is not a binding: it does not extend site.ycsb.DB"]
-    told = engine.told(f"run {scripted} -db NoSuchBinding {RUN}")
-    assert (told.code, told.said("error: ")) == (
+    result = engine.run(f"run {scripted} -db java.lang.String {RUN}")
+    assert (result.code, result.out) == (2, "")
+    assert result.messages("error: ") == ["java.lang.String is not a binding: it does not extend site.ycsb.DB"]
+    result = engine.run(f"run {scripted} -db NoSuchBinding {RUN}")
+    assert (result.code, result.messages("error: ")) == (
         2,
         ["the binding is not on the class path: NoSuchBinding is not found"],
     )
-    told = engine.told(f"run jvm {RUN}")
-    assert (told.code, told.said("error: ")) == (2, ["jvm.class is not set: no binding is named"])
+    result = engine.run(f"run jvm {RUN}")
+    assert (result.code, result.messages("error: ")) == (2, ["jvm.class is not set: no binding is named"])
 
 
 def test_a_class_path_with_nothing_at_it_is_refused(engine: Engine) -> None:
@@ -163,41 +167,41 @@ def test_a_class_path_with_nothing_at_it_is_refused(engine: Engine) -> None:
         ("none.jar", "nothing is at none.jar (-cp)"),
         (f"{engine.home}/*", f"{engine.home}/* holds no jar (-cp)"),
     ):
-        told = engine.told(f"run jvm -db Scripted -cp {path} {RUN}")
-        assert (told.code, told.said("error: ")) == (2, [message])
-        assert told.said("hint: ")
+        result = engine.run(f"run jvm -db Scripted -cp {path} {RUN}")
+        assert (result.code, result.messages("error: ")) == (2, [message])
+        assert result.messages("hint: ")
 
 
 def test_without_a_jvm_the_package_is_named(engine: Engine, scripted: str) -> None:
-    told = engine.told(f"run {scripted} {RUN}", JAVA_HOME="/nowhere")
-    assert told.code == 1
-    assert told.said("error: ") == ["no JVM at JAVA_HOME=/nowhere: lib/server/libjvm.so is not there"]
-    told = engine.told(f"run {scripted} {RUN}", JAVA_HOME="", PATH=str(engine.home))
-    assert told.said("error: ") == ["no JVM: JAVA_HOME is not set, and no java is on the PATH"]
-    assert "openjdk-17-jre-headless" in told.said("hint: ")[0]
+    result = engine.run(f"run {scripted} {RUN}", JAVA_HOME="/nowhere")
+    assert result.code == 1
+    assert result.messages("error: ") == ["no JVM at JAVA_HOME=/nowhere: lib/server/libjvm.so is not there"]
+    result = engine.run(f"run {scripted} {RUN}", JAVA_HOME="", PATH=str(engine.home))
+    assert result.messages("error: ") == ["no JVM: JAVA_HOME is not set, and no java is on the PATH"]
+    assert "openjdk-17-jre-headless" in result.messages("hint: ")[0]
 
 
 def test_the_java_of_the_path_will_do(engine: Engine, scripted: str) -> None:
     java = shutil.which("java")
     assert java is not None
-    told = engine(f"run {scripted} {RUN}", JAVA_HOME="", PATH=str(Path(java).parent))
-    assert told.value("READ", "Operations") > 0
+    result = engine(f"run {scripted} {RUN}", JAVA_HOME="", PATH=str(Path(java).parent))
+    assert result.value("READ", "Operations") > 0
 
 
 def test_arguments_of_the_jvm_are_its_own(engine: Engine, scripted: str) -> None:
-    told = engine(f"run {scripted} {RUN}", "-jvm-args", "-Xmx64m -XX:+UseSerialGC")
-    assert "TOTAL_GCS_Copy" in told.out
-    told = engine.told(f"run {scripted} {RUN}", "-jvm-args", "-XX:NoSuchFlag")
-    assert (told.code, told.said("error: ")) == (2, ["the JVM does not start with -XX:NoSuchFlag (JNI -6)"])
+    result = engine(f"run {scripted} {RUN}", "-jvm-args", "-Xmx64m -XX:+UseSerialGC")
+    assert "TOTAL_GCS_Copy" in result.out
+    result = engine.run(f"run {scripted} {RUN}", "-jvm-args", "-XX:NoSuchFlag")
+    assert (result.code, result.messages("error: ")) == (2, ["the JVM does not start with -XX:NoSuchFlag (JNI -6)"])
 
 
 def test_collections_stand_in_the_report(engine: Engine, scripted: str) -> None:
-    told = engine(f"run {scripted} {RUN} operationcount=2000 scripted=garbage", "-jvm-args", "-Xmx128m")
-    assert told.value("TOTAL_GCS_G1_Young_Generation", "Count") > 0
-    assert told.value("TOTAL_GCs", "Count") >= told.value("TOTAL_GCS_G1_Young_Generation", "Count")
+    result = engine(f"run {scripted} {RUN} operationcount=2000 scripted=garbage", "-jvm-args", "-Xmx128m")
+    assert result.value("TOTAL_GCS_G1_Young_Generation", "Count") > 0
+    assert result.value("TOTAL_GCs", "Count") >= result.value("TOTAL_GCS_G1_Young_Generation", "Count")
 
 
 def test_many_clients_have_a_binding_each(engine: Engine, scripted: str) -> None:
-    told = engine(f"run {scripted} {RUN} operationcount=6400 scripted=tell -threads 64")
-    assert len(told.said("open: ")) == 64
-    assert told.value("READ", "Operations") + told.value("UPDATE", "Operations") == 6400
+    result = engine(f"run {scripted} {RUN} operationcount=6400 scripted=tell -threads 64")
+    assert len(result.messages("open: ")) == 64
+    assert result.value("READ", "Operations") + result.value("UPDATE", "Operations") == 6400

@@ -29,9 +29,9 @@ CASES = [*GIVEN, *REFUSED, *UNDECIDED, *IMPORTED, *COMBINED, *MOVING, *TAIL_CASE
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_judge_finds_what_is_true(case: Case) -> None:
-    said = case.judged()
-    missing = [each.text for each in case.expect if not each.holds(said)]
-    assert not missing, f"expected: {'; '.join(missing)}; the judge said: {said.actual()}"
+    judged = case.judged()
+    missing = [each.text for each in case.expect if not each.holds(judged)]
+    assert not missing, f"expected: {'; '.join(missing)}; the judge said: {judged.actual()}"
 
 
 def test_every_case_has_its_own_name() -> None:
@@ -70,10 +70,12 @@ def test_a_difference_of_a_tenth_is_found_in_ten_blocks_and_never_the_wrong_way_
 def false(seed: int) -> bool:
     """Whether a claim that is called valid is not true."""
     truth, results = transients(seed)
-    said = Judged(results, "throughput")
-    assert said.comparison is not None
-    wrong = said.winner == "rocksdb" or (said.winner == "lmdb" and truth == 1)
-    return str(said.comparison.verdict) == "valid" and (wrong or (said.claim in ("same", "slight") and truth > 1.01))
+    judged = Judged(results, "throughput")
+    assert judged.comparison is not None
+    wrong = judged.winner == "rocksdb" or (judged.winner == "lmdb" and truth == 1)
+    return str(judged.comparison.verdict) == "valid" and (
+        wrong or (judged.claim in ("same", "slight") and truth > 1.01)
+    )
 
 
 def test_what_all_windows_of_a_side_share_is_seldom_taken_for_its_level() -> None:

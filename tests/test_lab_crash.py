@@ -119,8 +119,8 @@ def test_an_engine_is_killed(tmp_path: Path, undisturbed: Outline, round_: int) 
     while process.poll() is None and not killed:
         for pid in engines(tmp_path)[:1]:
             killed = kill(pid)
-    _, said = process.communicate(timeout=60)
-    assert "Traceback" not in said
+    _, stderr = process.communicate(timeout=60)
+    assert "Traceback" not in stderr
     resume(tmp_path, undisturbed)
 
 
@@ -130,10 +130,10 @@ def test_the_lab_is_interrupted(tmp_path: Path, undisturbed: Outline, round_: in
     # Earlier, Python may not have started our code yet.
     time.sleep(instant(4000 + round_) + 0.3)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=60)
     # By the signal itself if Python was already exiting.
-    assert process.returncode in (0, 130, -signal.SIGINT), said
-    assert "Traceback" not in said
+    assert process.returncode in (0, 130, -signal.SIGINT), stderr
+    assert "Traceback" not in stderr
     assert engines(tmp_path) == []
     resume(tmp_path, undisturbed)
     assert {line["end"] for line in rows(only_folder(tmp_path))} <= {"done", "interrupted"}
@@ -158,8 +158,8 @@ def test_a_server_is_killed(tmp_path: Path, redis: Path, round_: int) -> None:
     time.sleep(random.Random(5000 + round_).random() * 3)
     for server in running.processes():
         kill(server.pid)
-    _, said = process.communicate(timeout=120)
-    assert "Traceback" not in said
+    _, stderr = process.communicate(timeout=120)
+    assert "Traceback" not in stderr
     if process.returncode:
         loadstone(tmp_path, "run", file, "--no-report", "--resume", "--retry-failed")
     folder = only_folder(tmp_path)
@@ -219,10 +219,10 @@ def test_the_disk_is_full(tmp_path: Path, undisturbed: Outline, round_: int) -> 
     if done.returncode == 77 or "unshare" in done.stderr:
         pytest.skip("this machine lets nobody mount a file system in a namespace of their own")
     assert done.returncode == 0, done.stderr
-    first_said = (tmp_path / "first").read_text()
-    assert "Traceback" not in first_said
+    first_output = (tmp_path / "first").read_text()
+    assert "Traceback" not in first_output
     if (tmp_path / "status").read_text().strip() != "0":
-        assert "No space left on device" in first_said
+        assert "No space left on device" in first_output
     (tmp_path / "results").rmdir()
     (tmp_path / "kept").rename(tmp_path / "results")
     folder = only_folder(tmp_path)

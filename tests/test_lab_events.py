@@ -192,8 +192,8 @@ def test_facts_about_the_work_come_from_its_kind() -> None:
 
 def test_a_load_with_unclosed_clients_fails_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     def loaded(unclosed: int) -> list[Finished]:
-        told = result([outcome("INSERT", "OK", [US])], unclosed=unclosed)
-        return [Finished("load", {}, told, Series((), (), ()), 0)]
+        load_result = result([outcome("INSERT", "OK", [US])], unclosed=unclosed)
+        return [Finished("load", {}, load_result, Series((), (), ()), 0)]
 
     conductor = Conductor.__new__(Conductor)
     conductor.display = PlainLines(Console())

@@ -39,17 +39,17 @@ repeats: 2
 
 @pytest.mark.parametrize("reuse", ["false", "copy"])
 def test_a_load_that_ends_early_fails_the_trial(tmp_path: Path, reuse: str) -> None:
-    said = loadstone(tmp_path, "run", experiment(tmp_path, LOADED), "--set", f"load.reuse={reuse}", code=1).stderr
-    assert "the load ended early: insert of user" in said
-    assert "MDB_MAP_FULL" in said
+    stderr = loadstone(tmp_path, "run", experiment(tmp_path, LOADED), "--set", f"load.reuse={reuse}", code=1).stderr
+    assert "the load ended early: insert of user" in stderr
+    assert "MDB_MAP_FULL" in stderr
     for trial in trials(only_folder(tmp_path)):
         assert (trial.end, dict(trial.values)) == ("failed", {})
 
 
 def test_a_percentile_of_few_operations_is_recorded_but_not_shown(tmp_path: Path) -> None:
-    said = loadstone(tmp_path, "run", experiment(tmp_path, FEW))
-    assert "\nread.p99 " in said.stdout
-    assert "withheld" in said.stdout
+    result = loadstone(tmp_path, "run", experiment(tmp_path, FEW))
+    assert "\nread.p99 " in result.stdout
+    assert "withheld" in result.stdout
     for trial in trials(only_folder(tmp_path)):
         assert 0 < trial.values["update.p99"].n < 1000
         assert trial.values["update.p99"].value >= trial.values["update.p95"].value

@@ -125,7 +125,7 @@ def test_a_load_is_reused_by_reads_but_not_by_writes(tmp_path: Path) -> None:
 def test_one_parser_reads_our_result_files_and_hadoops(tmp_path: Path) -> None:
     ours = tmp_path / "TestDFSIO_results.log"
     words = ("-write", "-nrFiles", "2", "-fileSize", "1MB", "-resFile", str(ours))
-    told = loadstone(tmp_path, "dfsio", *words, f"file://{tmp_path}/bench").stdout
+    output = loadstone(tmp_path, "dfsio", *words, f"file://{tmp_path}/bench").stdout
     hadoops = (ROOT / "tests/fixtures/imports/TestDFSIO_results.log").read_text()
     both = tmp_path / "both.log"
     both.write_text(hadoops + ours.read_text())
@@ -137,4 +137,4 @@ def test_one_parser_reads_our_result_files_and_hadoops(tmp_path: Path) -> None:
     assert (found[-1].dimensions, found[-1].facts["files"], found[-1].facts["bytes"]) == ({"test": "write"}, 2, 2 << 20)
     assert [value.metric for value in found[-1].values] == [value.metric for value in found[0].values]
     # The printed block is the same.
-    assert testdfsio.runs(Source(ours, told, {}))[0].values == kept[0].values
+    assert testdfsio.runs(Source(ours, output, {}))[0].values == kept[0].values

@@ -32,8 +32,8 @@ def test_the_labs_query_is_used_for_a_binding_that_reports_nothing() -> None:
 
 
 def test_why_the_labs_query_failed_is_recorded() -> None:
-    told = {UNKNOWN: "redis does not answer CONFIG GET: timed out"}
-    assert guarantee_facts("unknown", "nothing is known of it", {}, told)[UNKNOWN] == told[UNKNOWN]
+    facts = {UNKNOWN: "redis does not answer CONFIG GET: timed out"}
+    assert guarantee_facts("unknown", "nothing is known of it", {}, facts)[UNKNOWN] == facts[UNKNOWN]
 
 
 @pytest.mark.parametrize("durability", ["none", "interval"])

@@ -104,11 +104,11 @@ def test_a_run_resumed_with_another_engine_is_reported() -> None:
 
 
 def test_servers_and_a_jvm_that_were_upgraded_between_repeats_are_suspect() -> None:
-    told = "suspect: the {} changed between repeats: 1 and 2"
-    assert resumed("system_version", "2", "lmdb") == [told.format("version of the servers")]
-    assert resumed("server_version", "2", "lmdb") == [told.format("exact version of the servers")]
-    assert resumed("jvm", "2", "lmdb") == [told.format("JVM")]
-    assert resumed("server_jvm", "2", "lmdb") == [told.format("JVM of the servers")]
+    message = "suspect: the {} changed between repeats: 1 and 2"
+    assert resumed("system_version", "2", "lmdb") == [message.format("version of the servers")]
+    assert resumed("server_version", "2", "lmdb") == [message.format("exact version of the servers")]
+    assert resumed("jvm", "2", "lmdb") == [message.format("JVM")]
+    assert resumed("server_jvm", "2", "lmdb") == [message.format("JVM of the servers")]
 
 
 def test_a_system_that_was_upgraded_between_repeats_is_suspect() -> None:

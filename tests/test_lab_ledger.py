@@ -62,9 +62,9 @@ def test_forgotten_inserts_are_lost_and_reads_that_miss_them_are_settled_between
     # Each has ten fields. The second trial writes the same records.
     assert sum(lost) == 10 * forgotten
     assert (first.value("ledger.missed") or 0) + (second.value("ledger.missed") or 0) > 0
-    told = (only_folder(tmp_path).path / "report.md").read_text()
-    assert "acknowledged writes of fields are missing" in told
-    assert "another engine's insert had been acknowledged" in told
+    report = (only_folder(tmp_path).path / "report.md").read_text()
+    assert "acknowledged writes of fields are missing" in report
+    assert "another engine's insert had been acknowledged" in report
 
 
 @pytest.mark.parametrize(

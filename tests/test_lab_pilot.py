@@ -29,9 +29,9 @@ PILOTED = SMALL.replace("warmup: 0, ", "")
 
 def test_the_pilot_runs_every_variant_once_and_does_not_count(tmp_path: Path) -> None:
     file = experiment(tmp_path, PILOTED)
-    told = loadstone(tmp_path, "run", file)
+    result = loadstone(tmp_path, "run", file)
     folder = only_folder(tmp_path)
-    assert "running a pilot block of 2 trials to find the warm-up; its results do not count" in told.stderr
+    assert "running a pilot block of 2 trials to find the warm-up; its results do not count" in result.stderr
     found = json.loads((folder.path / "pilot.json").read_bytes())
     # The window is a fifth of a second, and so is the longest warm-up.
     assert found["cap_seconds"] == pytest.approx(0.3)
@@ -75,15 +75,15 @@ def test_an_interrupted_pilot_continues_with_missing_trials(tmp_path: Path) -> N
 
 def test_an_experiment_that_cannot_run_is_refused_before_the_first_block(tmp_path: Path) -> None:
     hook = 'hooks: {before: ["exit 3"]}\n'
-    told = loadstone(tmp_path, "run", experiment(tmp_path, PILOTED + hook), code=1)
-    assert "no variant can run; last error: " in told.stderr
+    result = loadstone(tmp_path, "run", experiment(tmp_path, PILOTED + hook), code=1)
+    assert "no variant can run; last error: " in result.stderr
     assert not (only_folder(tmp_path).path / "values.jsonl").exists()
 
 
 def test_a_variant_that_cannot_run_is_named_and_does_not_stop_the_others(tmp_path: Path) -> None:
     hook = "hooks: {before: [\"test '{system}' = first\"]}\n"
-    told = loadstone(tmp_path, "run", experiment(tmp_path, PILOTED + hook), code=1)
-    assert "second: incomplete: the trial was not finished: failed" in told.stderr
+    result = loadstone(tmp_path, "run", experiment(tmp_path, PILOTED + hook), code=1)
+    assert "second: incomplete: the trial was not finished: failed" in result.stderr
     assert [each.config["system"] for each in trials(only_folder(tmp_path)) if each.end == "done"] == ["first"] * 3
 
 
@@ -148,8 +148,8 @@ def test_a_failed_pilot_trial_is_retried_on_resume(tmp_path: Path) -> None:
 def test_a_pilot_of_failing_variants_ends_after_five(tmp_path: Path) -> None:
     text = PILOTED.replace("clients: 2", "vary: {system: [first, second], clients: [1, 2, 3, 4]}")
     hook = 'hooks: {before: ["exit 3"]}\n'
-    told = loadstone(tmp_path, "run", experiment(tmp_path, text + hook), code=1)
-    assert "no variant can run; last error: " in told.stderr
+    result = loadstone(tmp_path, "run", experiment(tmp_path, text + hook), code=1)
+    assert "no variant can run; last error: " in result.stderr
     assert len(only_folder(tmp_path).pilots()) == 5
 
 
@@ -212,23 +212,23 @@ def test_a_run_killed_during_its_pilot_can_be_resumed(tmp_path: Path) -> None:
 def test_the_pilot_estimates_the_remaining_time(tmp_path: Path) -> None:
     """A hook of one second, which the forecast does not include."""
     file = experiment(tmp_path, PILOTED + 'hooks: {before: ["sleep 1"]}\n')
-    told = loadstone(tmp_path, "run", file, "--no-report")
+    result = loadstone(tmp_path, "run", file, "--no-report")
     folder = only_folder(tmp_path)
     each = json.loads((folder.path / "pilot.json").read_bytes())["trial_seconds"]
     # The hook, the warm-up and the window.
     assert each > 1.4
-    assert f"small: 6 of 6 trials to run, {units.clock(6 * each)} left" in told.stderr
+    assert f"small: 6 of 6 trials to run, {units.clock(6 * each)} left" in result.stderr
 
 
 def test_pilot_trials_are_listed_separately_from_repeats(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, PILOTED))
     folder = only_folder(tmp_path)
-    told = View(judge(folder.load()))
-    table = every(told).tables[0]
+    view = View(judge(folder.load()))
+    table = every(view).tables[0]
     counted, pilots = table.groups
     assert len(counted.rows) == 6
     assert pilots.title == "The pilot block, which does not count"
     assert [row[0].text for row in pilots.rows] == [each.trial for each in folder.pilots()]
     assert {row[-1].text for row in pilots.rows} == {"does not count"}
-    assert every(told).folded == "All 6 trials, and 2 of the pilot block, which do not count"
-    assert "3 repeats each" in gist(told)
+    assert every(view).folded == "All 6 trials, and 2 of the pilot block, which do not count"
+    assert "3 repeats each" in gist(view)

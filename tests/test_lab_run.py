@@ -104,16 +104,16 @@ def test_a_run_leaves_no_data_behind(home: Path) -> None:
 
 
 def test_the_default_figures_are_shown(home: Path) -> None:
-    said = loadstone(home, "show", "small").stdout
+    output = loadstone(home, "show", "small").stdout
     for metric in ("throughput", "read.p99", "update.p99"):
-        assert f"\n{metric}" in said
+        assert f"\n{metric}" in output
 
 
 def test_the_resolved_experiment_is_an_experiment_that_plans_the_same_trials(home: Path, folder: Folder) -> None:
     resolved = folder.path / "experiment.yaml"
     assert yaml.safe_load(resolved.read_text())["measure"]["duration"] in ("200ms", 0.2)
-    said = loadstone(home, "run", resolved, "--dry-run").stdout
-    assert "6 trials" in said
+    output = loadstone(home, "run", resolved, "--dry-run").stdout
+    assert "6 trials" in output
 
 
 def test_the_report_says_that_three_repeats_allow_no_claim(folder: Folder) -> None:
@@ -125,14 +125,14 @@ def test_the_report_says_that_three_repeats_allow_no_claim(folder: Folder) -> No
 
 def test_resuming_a_complete_run_runs_nothing(home: Path, folder: Folder) -> None:
     before = (folder.path / "values.jsonl").read_bytes()
-    said = loadstone(home, "run", home / "small.yaml", "--resume", "--no-report").stderr
-    assert "0 of 6 trials to run" in said
+    stderr = loadstone(home, "run", home / "small.yaml", "--resume", "--no-report").stderr
+    assert "0 of 6 trials to run" in stderr
     assert (folder.path / "values.jsonl").read_bytes() == before
 
 
 def test_a_changed_experiment_cannot_be_resumed(home: Path) -> None:
-    said = loadstone(home, "run", home / "small.yaml", "--resume", "--set", "clients=3", code=1).stderr
-    assert "error: clients has changed since results/small/" in said
+    stderr = loadstone(home, "run", home / "small.yaml", "--resume", "--set", "clients=3", code=1).stderr
+    assert "error: clients has changed since results/small/" in stderr
 
 
 def test_a_changed_workload_file_cannot_be_resumed(tmp_path: Path) -> None:
@@ -142,18 +142,18 @@ def test_a_changed_workload_file_cannot_be_resumed(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", file, "--no-report", "--set", "measure.duration=100ms", "--set", "repeats=2")
     workload.write_text(workload.read_text() + "\nreadproportion=0.6\nupdateproportion=0.4\n")
     words = ("run", file, "--resume", "--set", "measure.duration=100ms", "--set", "repeats=2")
-    said = loadstone(tmp_path, *words, code=1).stderr
-    assert f"error: {workload} has changed since results/small/" in said
+    stderr = loadstone(tmp_path, *words, code=1).stderr
+    assert f"error: {workload} has changed since results/small/" in stderr
 
 
 def test_ctrl_c_keeps_finished_trials_and_resume_continues(tmp_path: Path) -> None:
     file = experiment(tmp_path)
     process = start(tmp_path, "run", file, "--set", "measure.duration=1s")
     assert process.stderr
-    said = ""
-    while "✓" not in said:
-        said = process.stderr.readline()
-        assert said, "it ended too early"
+    line = ""
+    while "✓" not in line:
+        line = process.stderr.readline()
+        assert line, "it ended too early"
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=60)
@@ -200,11 +200,11 @@ hooks:
 """
     text = SMALL.replace("%s", str(ROOT)) + hooks.replace("%s", str(tmp_path))
     file = experiment(tmp_path, text)
-    said = loadstone(tmp_path, "run", file, "--no-report", code=1).stderr
+    stderr = loadstone(tmp_path, "run", file, "--no-report", code=1).stderr
     ends = {(each.config["system"], each.repeat): each.end for each in trials(only_folder(tmp_path))}
     assert ends.pop(("second", 2)) == "failed"
     assert set(ends.values()) == {"done"}
-    assert "the hook `test second = first -o 2 -ne 2` (after) failed with exit status 1" in said
+    assert "the hook `test second = first -o 2 -ne 2` (after) failed with exit status 1" in stderr
     lines = (tmp_path / "said").read_text().splitlines()
     for trial in trials(only_folder(tmp_path)):
         system = trial.config["system"]
@@ -228,9 +228,9 @@ def test_a_rate_makes_response_times_the_headline(tmp_path: Path) -> None:
 
 def test_what_the_engine_refuses_is_reported_before_the_first_trial(tmp_path: Path) -> None:
     file = experiment(tmp_path, SMALL.replace("fieldcount: 2", "fieldlengthdistribution: gaussian"))
-    said = loadstone(tmp_path, "run", file, "--no-report", code=1).stderr
-    assert "fieldlengthdistribution" in said
-    assert "hint: " in said
+    stderr = loadstone(tmp_path, "run", file, "--no-report", code=1).stderr
+    assert "fieldlengthdistribution" in stderr
+    assert "hint: " in stderr
     assert not (tmp_path / "results").exists()
 
 
@@ -241,7 +241,7 @@ def test_a_hanging_engine_is_killed_and_three_such_trials_end_the_run(
     hangs.write_text(f'#!/bin/sh\ncase $1 in ycsb | describe) exec {program} "$@" ;; esac\nexec sleep 600\n')
     hangs.chmod(0o755)
     monkeypatch.setenv("LOADSTONE_ENGINE", str(hangs))
-    said = loadstone(tmp_path, "run", experiment(tmp_path, SMALL + "timeout: 1s\n"), code=1).stderr
-    assert "3 consecutive trials failed; last error: " in said
-    assert "the engine did not end within 1 s" in said
+    stderr = loadstone(tmp_path, "run", experiment(tmp_path, SMALL + "timeout: 1s\n"), code=1).stderr
+    assert "3 consecutive trials failed; last error: " in stderr
+    assert "the engine did not end within 1 s" in stderr
     assert [each.end for each in trials(only_folder(tmp_path))] == ["lost"] * 3

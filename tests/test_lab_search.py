@@ -98,20 +98,20 @@ def test_table_report_and_document_say_the_same(home: Path) -> None:
 
 def test_resuming_a_finished_search_runs_nothing(home: Path) -> None:
     before = (only_folder(home).path / "values.jsonl").read_bytes()
-    said = loadstone(home, "run", home / "small.yaml", "--resume", "--no-report").stderr
-    assert "every search is finished" in said
+    stderr = loadstone(home, "run", home / "small.yaml", "--resume", "--no-report").stderr
+    assert "every search is finished" in stderr
     assert (only_folder(home).path / "values.jsonl").read_bytes() == before
 
 
 def test_the_plan_describes_the_search(home: Path) -> None:
-    said = loadstone(home, "run", home / "small.yaml", "--dry-run").stdout
-    assert "1 search for the knee over clients from 1 to 4: at most 11 probes of 3 to 6 trials each" in said
+    output = loadstone(home, "run", home / "small.yaml", "--dry-run").stdout
+    assert "1 search for the knee over clients from 1 to 4: at most 11 probes of 3 to 6 trials each" in output
 
 
 def test_the_resolved_experiment_searches_for_the_same(home: Path) -> None:
     resolved = only_folder(home).path / "experiment.yaml"
-    said = loadstone(home, "run", resolved, "--dry-run").stdout
-    assert "1 search for the knee over clients from 1 to 4: at most 11 probes of 3 to 6 trials each" in said
+    output = loadstone(home, "run", resolved, "--dry-run").stdout
+    assert "1 search for the knee over clients from 1 to 4: at most 11 probes of 3 to 6 trials each" in output
 
 
 def test_variants_are_searched_concurrently(tmp_path: Path) -> None:
@@ -132,11 +132,11 @@ def test_ctrl_c_keeps_the_probes_and_resume_continues(tmp_path: Path) -> None:
     file = searching(tmp_path, "{to: 4, such_that: p50 < 100s}", ("duration: 100ms", "duration: 1s"))
     process = start(tmp_path, "run", file, "--no-report")
     assert process.stderr
-    said = ""
-    while said.count("✓") < 4:
+    output = ""
+    while output.count("✓") < 4:
         line = process.stderr.readline()
         assert line, "it ended too early"
-        said += line
+        output += line
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130
@@ -179,9 +179,9 @@ def test_too_few_operations_for_a_percentile_end_the_search_and_are_named(tmp_pa
     file = searching(tmp_path, "{over: rate, from: 100, to: 400, such_that: p99 < 100s}")
     loadstone(tmp_path, "run", file, "--no-report", code=1)
     answer = only_answer(only_folder(tmp_path))
-    said = r"at 100 op/s the probe is invalid: (\d+) operations are too few for all\.p99: measure longer"
+    pattern = r"at 100 op/s the probe is invalid: (\d+) operations are too few for all\.p99: measure longer"
     # Ten are due; the last may be too late.
-    assert (found := re.search(said, answer)), answer
+    assert (found := re.search(pattern, answer)), answer
     assert 1 <= int(found[1]) <= 10
 
 
@@ -189,8 +189,8 @@ def test_a_rate_in_the_workload_file_is_an_open_loop(tmp_path: Path) -> None:
     (tmp_path / "paced").write_text((ROOT / "workloads/workloadc").read_text() + "target=100\n")
     file = searching(tmp_path, "{to: 64}", ("%s/workloads/workloadc", str(tmp_path / "paced")))
     loadstone(tmp_path, "run", file, "--no-report", code=1)
-    said = "at 1 client the probe is invalid: the loop is open: the workload file sets a rate"
-    assert said in only_answer(only_folder(tmp_path))
+    message = "at 1 client the probe is invalid: the loop is open: the workload file sets a rate"
+    assert message in only_answer(only_folder(tmp_path))
 
 
 def test_the_generators_limit_ends_the_search_and_is_named(
@@ -207,8 +207,8 @@ def test_the_generators_limit_ends_the_search_and_is_named(
     slow.chmod(0o755)
     monkeypatch.setenv("LOADSTONE_ENGINE", str(slow))
     file = searching(tmp_path, "{to: 64}", ("driver: 1,", "driver: 0.1,"))
-    said = loadstone(tmp_path, "run", file, "--no-report", code=1).stdout
-    assert "no knee was found: at 1 client the probe is invalid: generator-limited: " in said
+    output = loadstone(tmp_path, "run", file, "--no-report", code=1).stdout
+    assert "no knee was found: at 1 client the probe is invalid: generator-limited: " in output
     assert len(trials(only_folder(tmp_path))) == 2
 
 
@@ -236,8 +236,8 @@ case $spec in *'"clients": 4,'*) echo 'error: 4 threads are too many here' >&2; 
 
 def test_a_search_runs_from_ycsbs_command_line(tmp_path: Path) -> None:
     words = ("--search=clients", "--search-to", "2", "--such-that", "p50 < 100s", "--search-seconds", "0.2")
-    said = loadstone(tmp_path, *YCSB, "-s", *words)
-    assert said.stdout.startswith("How much load can lmdb sustain on workloadc?\np50 < 100s holds up to 2 clients")
+    result = loadstone(tmp_path, *YCSB, "-s", *words)
+    assert result.stdout.startswith("How much load can lmdb sustain on workloadc?\np50 < 100s holds up to 2 clients")
     folder = only_folder(tmp_path)
     assert folder.name == "ycsb-lmdb-workloadc-clients"
     for trial in trials(folder):
@@ -264,10 +264,10 @@ def test_properties_mean_the_same_in_a_search_as_in_a_run(tmp_path: Path) -> Non
         "-p",
         "lmdb.mapsize=1000000000",
     )
-    said = loadstone(tmp_path, *YCSB, *words, "--search", "rate", "--dry-run").stdout
-    assert "1 search for the knee over rate from 1,000 to 1,000,000" in said
-    assert "warm up 500ms, measure 7s" in said
-    assert said.splitlines()[-1].split() == ["lmdb", "1,000", "op/s", "uniform", "lmdb", "none", "3", "workloadc"]
+    output = loadstone(tmp_path, *YCSB, *words, "--search", "rate", "--dry-run").stdout
+    assert "1 search for the knee over rate from 1,000 to 1,000,000" in output
+    assert "warm up 500ms, measure 7s" in output
+    assert output.splitlines()[-1].split() == ["lmdb", "1,000", "op/s", "uniform", "lmdb", "none", "3", "workloadc"]
 
 
 @pytest.mark.parametrize(
@@ -284,9 +284,9 @@ def test_properties_mean_the_same_in_a_search_as_in_a_run(tmp_path: Path) -> Non
     ],
 )
 def test_an_invalid_search_is_bad_usage(tmp_path: Path, words: tuple[str | Path, ...], message: str) -> None:
-    said = loadstone(tmp_path, *words, code=2).stderr
-    assert message in said
-    assert "\nhint: " in said
+    stderr = loadstone(tmp_path, *words, code=2).stderr
+    assert message in stderr
+    assert "\nhint: " in stderr
     assert not (tmp_path / "results").exists()
 
 
@@ -299,9 +299,9 @@ def test_a_window_is_a_number_of_seconds(length: str) -> None:
 
 
 def test_the_engines_errors_about_arguments_are_shown(tmp_path: Path) -> None:
-    said = loadstone(tmp_path, *YCSB, "-p", "recordcount=many", "--search", "clients", code=2).stderr
-    assert "recordcount" in said
-    assert "Traceback" not in said
+    stderr = loadstone(tmp_path, *YCSB, "-p", "recordcount=many", "--search", "clients", code=2).stderr
+    assert "recordcount" in stderr
+    assert "Traceback" not in stderr
 
 
 def test_servers_are_attached_at_the_given_address() -> None:
@@ -334,11 +334,11 @@ def test_a_ycsb_binding_is_searched_like_a_store(tmp_path: Path) -> None:
     assert {each.config["clients"] for each in found} == {1, 2}
     assert {each.end for each in found} == {"done"}
     spec = json.loads((only_folder(tmp_path).path / "trials" / found[0].trial / "run.spec.json").read_text())
-    told = spec["store"]["properties"]
-    assert told["jvm.class"] == "site.ycsb.BasicDB"
-    assert told["jvm.classpath"] == f"{CORE.parent}/*"
-    assert told["jvm.args"] == "-Xmx64m"
-    assert told["basicdb.verbose"] == "false"
+    properties = spec["store"]["properties"]
+    assert properties["jvm.class"] == "site.ycsb.BasicDB"
+    assert properties["jvm.classpath"] == f"{CORE.parent}/*"
+    assert properties["jvm.args"] == "-Xmx64m"
+    assert properties["basicdb.verbose"] == "false"
 
 
 def test_the_commands_of_the_guide_are_searches(tmp_path: Path) -> None:
@@ -348,12 +348,12 @@ def test_the_commands_of_the_guide_are_searches(tmp_path: Path) -> None:
     for line in shown:
         words = [word.replace("workloads/", f"{ROOT}/workloads/") for word in shlex.split(line)]
         store = words[2]
-        said = loadstone(tmp_path, *words, "-p", f"{store}.dir=mine", "--dry-run").stdout
-        assert re.search(r"^trials     1 search for the ", said, re.MULTILINE)
+        output = loadstone(tmp_path, *words, "-p", f"{store}.dir=mine", "--dry-run").stdout
+        assert re.search(r"^trials     1 search for the ", output, re.MULTILINE)
 
 
 def test_the_experiment_of_the_guide_is_valid(tmp_path: Path) -> None:
     (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/guides/finding-saturation.md").read_text(), re.DOTALL)
-    said = loadstone(tmp_path, "run", experiment(tmp_path, text.replace("..", str(ROOT))), "--dry-run").stdout
-    assert "3 searches for the highest load that holds p99 < 10ms over clients from 1 to 512" in said
-    assert "warning" not in said
+    output = loadstone(tmp_path, "run", experiment(tmp_path, text.replace("..", str(ROOT))), "--dry-run").stdout
+    assert "3 searches for the highest load that holds p99 < 10ms over clients from 1 to 512" in output
+    assert "warning" not in output

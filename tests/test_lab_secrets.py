@@ -25,7 +25,7 @@ repeats: 2
 
 def test_no_file_of_a_run_has_the_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
-    told = loadstone(
+    result = loadstone(
         tmp_path, "run", experiment(tmp_path, SERVED), "--set", f"systems.redis.properties.redis.password={PASSWORD}"
     )
     folder = only_folder(tmp_path)
@@ -33,7 +33,7 @@ def test_no_file_of_a_run_has_the_password(tmp_path: Path, monkeypatch: pytest.M
     files = [path for path in folder.path.rglob("*") if path.is_file()]
     assert {"run.spec.json", "experiment.yaml", "folder.json", "report.html"} <= {path.name for path in files}
     assert [str(path) for path in files if PASSWORD.encode() in path.read_bytes()] == []
-    assert PASSWORD not in told.stdout + told.stderr
+    assert PASSWORD not in result.stdout + result.stderr
 
 
 def test_a_password_from_the_environment_is_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,9 +99,9 @@ def test_a_password_inside_another_string_is_in_no_file_and_no_argument(
     assert [str(path) for path in files if PASSWORD.encode() in path.read_bytes()] == []
     assert "${TABLE_NAME}-${DB_PASSWORD}" in (folder.path / "experiment.yaml").read_text()
     assert "visible-***" in next(folder.path.rglob("run.spec.json")).read_text()
-    told = (tmp_path / "arguments").read_text()
-    assert "ycsb" in told
-    assert PASSWORD not in told
+    arguments = (tmp_path / "arguments").read_text()
+    assert "ycsb" in arguments
+    assert PASSWORD not in arguments
 
 
 def shim(home: Path) -> Path:

@@ -62,7 +62,7 @@ ALL = ("first", "second", "third")
 
 
 @pytest.mark.parametrize(
-    ("systems", "settings", "said"),
+    ("systems", "settings", "reason"),
     [
         (ALL, ["repeats=3"], "all repeats are done"),
         (ALL[:2], ["repeats=3"], "all repeats are done, but 1 of 3 variants has no figure"),
@@ -80,11 +80,11 @@ ALL = ("first", "second", "third")
     ],
 )
 def test_variants_without_a_figure_are_counted(
-    tmp_path: Path, systems: Collection[str], settings: list[str], said: str
+    tmp_path: Path, systems: Collection[str], settings: list[str], reason: str
 ) -> None:
     found = run(tmp_path, {}, *settings)
     measured(found, systems, found.experiment.repeats.at_least)
-    assert found.enough() == said
+    assert found.enough() == reason
 
 
 def test_a_variant_with_too_few_repeats_continues(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_variant_with_too_few_repeats_continues(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("chosen")
 @pytest.mark.parametrize(
-    ("last", "said"),
+    ("last", "reason"),
     [
         ({}, "all repeats are done"),
         ({"second": 0}, "all repeats are done, but 1 of 3 variants has no figure"),
@@ -108,6 +108,6 @@ def test_a_variant_with_too_few_repeats_continues(tmp_path: Path) -> None:
     ],
 )
 def test_a_run_ends_with_the_number_of_variants_without_a_figure(
-    tmp_path: Path, last: dict[str, int], said: str
+    tmp_path: Path, last: dict[str, int], reason: str
 ) -> None:
-    assert run(tmp_path, last, "repeats=2").go() == said
+    assert run(tmp_path, last, "repeats=2").go() == reason

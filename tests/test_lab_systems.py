@@ -27,10 +27,10 @@ from loadstone.results.folder import Folder
 from loadstone.results.value import Value
 from loadstone.runner.attached import Hosts
 from loadstone.runner.hooks import HookError
+from loadstone.runner.phase_result import engine_share
 from loadstone.runner.servers import RunServers, ServersError
 from loadstone.runner.settling import LOOK_S
 from loadstone.runner.started import common
-from loadstone.runner.trial import engine_share
 from loadstone.systems.base.running import Running
 from systems_support import free_port, systems, temporary_root
 

@@ -56,8 +56,8 @@ class Proof:
 
     def load(self) -> None:
         """Loads records whose values name their writes."""
-        told = self.engine(f"load {self.store} {WORK} versions=true -threads 4", *self.properties)
-        assert told.returns("INSERT") == {"OK": RECORDS}
+        result = self.engine(f"load {self.store} {WORK} versions=true -threads 4", *self.properties)
+        assert result.returns("INSERT") == {"OK": RECORDS}
 
     def line(self, *more: str) -> tuple[str, ...]:
         """A run with a new ledger."""
@@ -128,8 +128,8 @@ def test_a_store_that_lives_has_lost_nothing(engine: Engine) -> None:
         # Its update of one field is a read and a write: two of one record undo each other, and the ledger says so.
         "writeallfields=true",
     )
-    told = engine(*line)
-    assert set(told.returns("READ-MODIFY-WRITE")) <= {"OK", "NOT_YET"}
+    result = engine(*line)
+    assert set(result.returns("READ-MODIFY-WRITE")) <= {"OK", "NOT_YET"}
     verdict = lmdb.judge(line)
     assert verdict.sound, verdict
     writes = verdict.found["writes"]
@@ -198,9 +198,9 @@ def test_a_read_that_misses_another_segments_insert_is_settled_by_its_ledger(eng
             engines.append(program)
         unsettled = failed = 0
         for k, program in enumerate(engines):
-            told, _ = program.communicate(timeout=60)
-            (engine.home / f"events-{k}").write_text(told)
-            summary = json.loads(told.splitlines()[-1])
+            output, _ = program.communicate(timeout=60)
+            (engine.home / f"events-{k}").write_text(output)
+            summary = json.loads(output.splitlines()[-1])
             unsettled += summary["unsettled"]["count"]
             failed += summary["operations"] - summary["succeeded"] - summary["not_yet"]
         redis.runs.append("segments")
@@ -359,7 +359,7 @@ def test_only_a_refusal_that_is_certain_counts_as_one(engine: Engine, refusal: b
         redis.load()
         server.refusal, server.refused_commands = refusal, {b"HMSET"}
         line = redis.line("operationcount=2000")
-        assert engine.told(*line).returns("UPDATE").get("OK") is None
+        assert engine.run(*line).returns("UPDATE").get("OK") is None
         verdict = redis.judge(line)
     assert verdict.found["writes"] == {"acknowledged": 0, "refused": 0, "maybe": 0, "unknown": 0, state: 2000}
     assert verdict.sound, verdict
@@ -372,7 +372,7 @@ def test_refused_updates_among_others_are_counted_and_hide_nothing(engine: Engin
         redis = on_fake(engine, server)
         redis.load()
         line = redis.line("operationcount=5000")
-        assert engine.told(*line).returns("UPDATE")["NO_SPACE"] == server.refused_updates > 700
+        assert engine.run(*line).returns("UPDATE")["NO_SPACE"] == server.refused_updates > 700
         verdict = redis.judge(line)
     refused = server.refused_updates
     assert verdict.found["writes"] == {"acknowledged": 5000 - refused, "refused": refused, "maybe": 0, "unknown": 0}
@@ -385,7 +385,7 @@ def test_a_refused_update_that_was_done_all_the_same_is_found(engine: Engine) ->
         redis = on_fake(engine, server)
         redis.load()
         line = redis.line("operationcount=5000")
-        assert engine.told(*line).returns("UPDATE")["NO_SPACE"] == server.refused_updates > 40
+        assert engine.run(*line).returns("UPDATE")["NO_SPACE"] == server.refused_updates > 40
         verdict = redis.judge(line)
     assert verdict.code == 1
     # Later updates of the same fields have covered the others.
@@ -403,7 +403,7 @@ def test_an_insert_that_was_half_done_was_not_refused(engine: Engine) -> None:
         redis.load()
         server.refusal, server.refused_commands = OOM, {b"ZADD"}
         line = redis.line("operationcount=200", "updateproportion=0", "insertproportion=1")
-        assert engine.told(*line).returns("INSERT") == {"NO_SPACE": 200}
+        assert engine.run(*line).returns("INSERT") == {"NO_SPACE": 200}
         verdict = redis.judge(line)
     assert verdict.found["writes"] == {"acknowledged": 0, "refused": 0, "maybe": 200, "unknown": 0}
     assert verdict.found["found"]["came_true"] == 10 * 200
@@ -433,9 +433,9 @@ def test_an_insert_that_was_half_done_was_not_refused(engine: Engine) -> None:
 )
 def test_a_ledger_that_cannot_be_is_refused(engine: Engine, line: str, error: str, hint: str) -> None:
     (engine.home / "there").write_text("kept")
-    said = refused(engine.told(line), USAGE)
-    assert error in said[0]
-    assert hint in said[1]
+    messages = refused(engine.run(line), USAGE)
+    assert error in messages[0]
+    assert hint in messages[1]
     assert (engine.home / "there").read_text() == "kept"
 
 

@@ -22,7 +22,7 @@ def device(host: Host, directory: str) -> Device | None:
 
 
 def words(host: Host, directory: str) -> str:
-    return backing_of(Path(directory), host.proc, host.sys).words
+    return backing_of(Path(directory), host.proc, host.sys).description
 
 
 def test_a_partition_of_an_nvme_disk_is_counted_itself_and_its_disk_is_below(host: Host) -> None:
@@ -89,7 +89,7 @@ def test_of_two_mounts_at_one_point_the_later_counts_and_spaces_are_read(host: H
 
 
 def test_without_mountinfo_nothing_is_claimed(host: Host) -> None:
-    assert backing_of(Path("/"), host.proc, host.sys).words == "unknown"
+    assert backing_of(Path("/"), host.proc, host.sys).description == "unknown"
     assert file_system_of(Path("/"), host.proc) == "unknown"
 
 

@@ -91,7 +91,7 @@ def test_what_is_written_and_flushed_in_a_phase_is_in_its_device_bytes(tmp_path:
         observer.mark("after")
         assert observer.backing is not None
         if observer.backing.device is None:
-            pytest.skip(f"the tests run where bytes cannot be counted: {observer.backing.words}")
+            pytest.skip(f"the tests run where bytes cannot be counted: {observer.backing.description}")
         assert figures(observer, "measure")["device.written"] >= 8_000_000
 
 
@@ -99,7 +99,7 @@ def test_the_file_holds_every_look_and_gives_the_same_figures_again(tmp_path: Pa
     path = tmp_path / "observed.jsonl"
     with Observer(tmp_path, {"engine": os.getpid()}, interval_seconds=0.1, path=path) as observer:
         observe(observer, 0.6)
-        told = figures(observer, "measure")
+        measured = figures(observer, "measure")
         looks = observer.summary("measure")[0].n
         device = observer.backing.device if observer.backing else None
     samples = list(read(path))
@@ -108,7 +108,7 @@ def test_the_file_holds_every_look_and_gives_the_same_figures_again(tmp_path: Pa
     again = {value.metric: value.value for value in figures_of(window_of(samples), device)}
     # What needs a census cannot be told from the file, and interfaces are not told apart in it.
     apart = ("cpu.others", "io.", "network.")
-    assert {name: value for name, value in told.items() if not name.startswith(apart)} == {
+    assert {name: value for name, value in measured.items() if not name.startswith(apart)} == {
         name: value for name, value in again.items() if not name.startswith(apart)
     }
 
@@ -143,7 +143,7 @@ def test_a_host_that_hides_everything_is_observed_without_a_figure(tmp_path: Pat
         observe(observer, 0.1)
         assert observer.summary("measure") == []
         assert observer.backing is not None
-        assert observer.backing.words == "unknown"
+        assert observer.backing.description == "unknown"
 
 
 def test_every_figure_of_this_host_is_in_the_reference(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def exchange(client: socket.socket, data: bytes) -> None:
         left -= len(client.recv(left))
 
 
-def told_of_ends(sockets: Sockets, server: Running, received: int) -> None:
+def wait_for_ends(sockets: Sockets, server: Running, received: int) -> None:
     """Waits until the kernel has told all listeners of connections that ended, up to so many bytes."""
     until = time.monotonic() + 30
     while received > 0:
@@ -127,7 +127,7 @@ def test_bytes_of_connections_that_end_in_the_window_count_to_their_last(server:
         with server.connect() as unseen:
             exchange(unseen, bytes(MILLION))
         # The server's side of a connection goes when its process has seen the end.
-        told_of_ends(sockets, server, 3 * MILLION)
+        wait_for_ends(sockets, server, 3 * MILLION)
     observed.end()
     found = figures(observed)
     assert found["server.one.network.received"] == pytest.approx(3 * MILLION, abs=10)
@@ -200,7 +200,7 @@ def test_a_server_that_ends_in_the_window_keeps_what_it_had_used(server: Running
         while (found := stat(server.pid)) is not None and found.memory_bytes:
             assert time.monotonic() < until
             time.sleep(0.02)
-        told_of_ends(sockets, server, MILLION)
+        wait_for_ends(sockets, server, MILLION)
     observed.end()
     # The end of a connection counts as a byte.
     assert figures(observed)["server.one.network.received"] == pytest.approx(MILLION, abs=10)

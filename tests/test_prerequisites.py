@@ -32,11 +32,11 @@ def prerequisites(directory: Path, programs: dict[str, str]) -> tuple[int, list[
         program.write_text(f"#!{BASH}\n{script}\n")
         program.chmod(0o755)
     environment = {"PATH": str(directory), "TMPDIR": os.environ.get("TMPDIR", "/tmp")}
-    told = subprocess.run(
+    result = subprocess.run(
         [BASH, ROOT / "scripts/prerequisites.sh"], env=environment, capture_output=True, text=True, timeout=60
     )
-    assert told.stdout == ""
-    return told.returncode, told.stderr.splitlines()
+    assert result.stdout == ""
+    return result.returncode, result.stderr.splitlines()
 
 
 def test_a_complete_machine_is_passed_in_silence(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_every_check_is_listed_once_with_its_trials_and_what_to_do() -> None:
     assert "What to do: measure longer, or warm up longer: warmup: 60 s" in text
 
 
-def told_by_each_trial(*messages: str) -> str:
+def noted_by_each_trial(*messages: str) -> str:
     """The page of an experiment in which each trial has one of these messages of a check, in turn."""
     judgement = report_support.alone()
     findings = {
@@ -147,7 +147,7 @@ def told_by_each_trial(*messages: str) -> str:
 
 
 def test_many_messages_of_a_check_are_not_all_printed() -> None:
-    text = told_by_each_trial(*(f"stood still as {name} ended" for name in "abcdefg"))
+    text = noted_by_each_trial(*(f"stood still as {name} ended" for name in "abcdefg"))
     assert "stalled 7 trials" in text
     assert "stood still as d ended" in text
     assert "stood still as e ended" not in text
@@ -155,7 +155,7 @@ def test_many_messages_of_a_check_are_not_all_printed() -> None:
 
 
 def test_messages_that_differ_in_their_numbers_alone_are_one() -> None:
-    text = told_by_each_trial("no p99 for 1.2 s, 40 of 1,000 were late", "no p99 for 3 s, 40 of 900 were late")
+    text = noted_by_each_trial("no p99 for 1.2 s, 40 of 1,000 were late", "no p99 for 3 s, 40 of 900 were late")
     assert "no p99 for 1.2–3 s, 40 of 900–1,000 were late (in 7 of 7 trials)" in text
 
 

@@ -101,9 +101,9 @@ def test_hovering_shows_the_figure(browser: Browser, pages: dict[str, Path]) -> 
     )
     browser.page.mouse.move(*point)
     browser.wait("document.querySelector('#vg-tooltip-element.visible')?.innerText.includes('latency')")
-    said = browser.value("document.querySelector('#vg-tooltip-element').innerText").split()
-    assert said[:2] == ["name", "rocksdb"]
-    assert "µs" in said
+    tooltip = browser.value("document.querySelector('#vg-tooltip-element').innerText").split()
+    assert tooltip[:2] == ["name", "rocksdb"]
+    assert "µs" in tooltip
 
 
 def test_names_from_outside_stay_text(browser: Browser, pages: dict[str, Path]) -> None:
@@ -141,11 +141,11 @@ def test_the_browser_reports_requests_and_errors(browser: Browser, tmp_path: Pat
     page.write_text(ASKING)
     browser.open(page, 360, 800)
     assert browser.requests() == ["http://127.0.0.1:9/x.png"]
-    assert any("oh" in said for said in browser.complaints())
+    assert any("oh" in complaint for complaint in browser.complaints())
 
 
 def test_the_page_forbids_itself_the_network(browser: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.write_text(pages["alone"].read_text().replace("<main>", '<main><img src="http://127.0.0.1:9/x.png">', 1))
     browser.open(page, 360, 800)
-    assert any("Content Security Policy" in said for said in browser.complaints())
+    assert any("Content Security Policy" in complaint for complaint in browser.complaints())

@@ -105,9 +105,9 @@ def test_a_lone_percentile_is_no_curve() -> None:
 
 def test_a_system_in_memory_has_no_device() -> None:
     found = device.bars(View(report_support.usual()))
-    said = {row["name"]: row["figure"] for row in rows(found, 0)}
-    assert said["fjall"] == "no device"
-    assert said["lmdb"].endswith(" B/op")
+    shown = {row["name"]: row["figure"] for row in rows(found, 0)}
+    assert shown["fjall"] == "no device"
+    assert shown["lmdb"].endswith(" B/op")
     assert [panel.title for panel in found.panels][-1] == "write amplification · workload a"
 
 

@@ -128,11 +128,11 @@ def test_report_and_terminal_have_the_section_only_where_there_are_servers() -> 
 def test_a_terminal_cuts_no_figure_off(width: int) -> None:
     table = by_variant(View(judged()))
     _, row = texts(table)
-    said = " ".join(printed(judged(), width).split())
+    output = " ".join(printed(judged(), width).split())
     for column, text in zip(table.columns, row, strict=True):
-        assert text in said
-        assert all(word in said for word in column.title.split()) or column.title == "variant"
-    assert "…" not in said
+        assert text in output
+        assert all(word in output for word in column.title.split()) or column.title == "variant"
+    assert "…" not in output
 
 
 def test_the_judge_sees_nodes_and_replication() -> None:

@@ -156,13 +156,13 @@ def test_a_writer_that_is_killed_at_any_instant_leaves_whole_lines(tmp_path: Pat
         already = len(lines.read(path).documents)
         with subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout
-            said = [int(process.stdout.readline()) for _ in range(random.Random(already).randint(1, 40))]
+            acknowledged = [int(process.stdout.readline()) for _ in range(random.Random(already).randint(1, 40))]
             process.kill()
-            said += [int(line) for line in process.stdout]
+            acknowledged += [int(line) for line in process.stdout]
         assert process.returncode == -signal.SIGKILL
         lines.mend(path)
         kept = [document["i"] for document in lines.read(path).documents[already:]]
-        assert kept in (said, [*said, len(said)])
+        assert kept in (acknowledged, [*acknowledged, len(acknowledged)])
 
 
 def test_two_labs_do_not_write_to_one_folder(folder: Folder) -> None:

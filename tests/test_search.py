@@ -185,16 +185,16 @@ def test_the_highest_load_that_meets_an_objective() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "kind", "said"),
+    ("bound", "kind", "expected"),
     [
         ("p99 < 1ms", "below", "p99 < 1ms does not hold even at 1 client: p99 5.00 ms"),
         ("p99 <= 1s", "beyond", "p99 <= 1s holds up to 16 clients, where the search ended: p99 80.0 ms there"),
     ],
 )
-def test_an_objective_that_nothing_or_everything_meets(bound: str, kind: str, said: str) -> None:
+def test_an_objective_that_nothing_or_everything_meets(bound: str, kind: str, expected: str) -> None:
     found, _ = latencies(bound, lambda load: 5 * load, most=16)
     assert found.kind == kind
-    assert sentence(found).startswith(said)
+    assert sentence(found).startswith(expected)
 
 
 def test_an_objective_that_holds_again_is_reported() -> None:

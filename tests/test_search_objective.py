@@ -38,8 +38,8 @@ def test_objectives_are_read(text: str, terms: list[Term]) -> None:
     ],
 )
 def test_an_invalid_objective_is_refused_with_a_hint(text: str, message: str) -> None:
-    said, hint = refused(text)
-    assert said == message
+    error, hint = refused(text)
+    assert error == message
     assert hint
 
 
@@ -54,8 +54,8 @@ def test_what_does_not_hold_at_low_loads_and_fail_at_high_ones_is_refused(text: 
 
 @pytest.mark.parametrize("sign", ["<", "<=", ">", ">=", "=", "=="])
 def test_throughput_is_no_objective_as_a_search_finds_the_most_of_it(sign: str) -> None:
-    said, hint = refused(f"throughput {sign} 1000")
-    assert said.startswith("throughput is not an objective")
+    message, hint = refused(f"throughput {sign} 1000")
+    assert message.startswith("throughput is not an objective")
     assert hint == "leave the condition out"
 
 
@@ -87,6 +87,6 @@ def refused(text: str) -> tuple[str, str]:
     try:
         objective(text)
     except ValueError as error:
-        said, hint = error.args
-        return said, hint
+        message, hint = error.args
+        return message, hint
     pytest.fail(f"{text} was read")

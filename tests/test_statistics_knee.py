@@ -316,13 +316,13 @@ def test_where_repeats_scatter_a_lower_end_is_as_sure_as_that_of_a_bracket(satur
 @pytest.mark.parametrize(("over", "unit"), [("clients", "clients"), ("rate", "op/s")])
 def test_where_repeats_scatter_the_sentence_has_the_lower_end_alone(over: Over, unit: str) -> None:
     found = knee(sweep(lambda n: 1000 * n / (16 + n), variation=0.05))
-    said = reached(found, over, "redis")
+    text = reached(found, over, "redis")
     least = units.load_over(found.lower or 0, over)
-    assert said.startswith(
+    assert text.startswith(
         f"95 % of the highest throughput of redis takes more than {least}; no upper end is named: the repeats"
         f" differ too much to tell whether throughput still rises at 128 {unit} ("
     )
-    assert "between" not in said
+    assert "between" not in text
     bare = reached(replace(found, lower=None), over)
     assert bare.startswith(
         f"no knee is named: the repeats differ too much to tell whether throughput still rises at 128 {unit} ("

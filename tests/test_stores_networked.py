@@ -23,7 +23,7 @@ from typing import Literal
 
 import pytest
 
-from conftest import ROOT, Engine, Told
+from conftest import ROOT, CommandResult, Engine
 from loadstone.engine.events import Event, Interval
 from loadstone.systems.base import elsewhere
 from loadstone.systems.postgres import cluster, system
@@ -50,43 +50,43 @@ def served(request: pytest.FixtureRequest) -> Iterator[Served]:
 def started(process: subprocess.Popen[str]) -> None:
     """Waits until the run measures."""
     assert process.stderr
-    said = []
+    output = []
     for line in process.stderr:
-        said.append(line)
+        output.append(line)
         if line == "Starting test.\n":
             return
-    raise AssertionError(f"it ended before it began:\n{''.join(said)}")
+    raise AssertionError(f"it ended before it began:\n{''.join(output)}")
 
 
-def ended(process: subprocess.Popen[str]) -> Told:
+def ended(process: subprocess.Popen[str]) -> CommandResult:
     """Waits for a run that was started: none may hang."""
     out, err = process.communicate(timeout=60)
     assert "panicked" not in err, err
-    return Told(process.returncode, out, err, 0)
+    return CommandResult(process.returncode, out, err, 0)
 
 
-def statuses(told: Told) -> Counter[str]:
+def statuses(result: CommandResult) -> Counter[str]:
     """What operations ended with, over reads and updates; each kind's statuses must add up to its histograms."""
     found: Counter[str] = Counter()
     for metric in ("READ", "UPDATE"):
-        returns = told.returns(metric)
+        returns = result.returns(metric)
         found.update(returns)
-        assert told.value(metric, "Operations") == returns.get("OK", 0)
+        assert result.value(metric, "Operations") == returns.get("OK", 0)
         failed = sum(returns.values()) - returns.get("OK", 0)
         if failed:
-            assert told.value(f"{metric}-FAILED", "Operations") == failed
+            assert result.value(f"{metric}-FAILED", "Operations") == failed
     return found
 
 
-def refused(told: Told, *words: str) -> None:
+def refused(result: CommandResult, *words: str) -> None:
     """It did not begin, and said why in a line, and what to do in another."""
-    assert told.code == 1, told.err
-    assert "Starting test." not in told.err
-    errors = [line for line in told.err.splitlines() if line.startswith("error: ")]
-    assert len(errors) == 1, told.err
+    assert result.code == 1, result.err
+    assert "Starting test." not in result.err
+    errors = [line for line in result.err.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1, result.err
     for word in words:
-        assert word in errors[0], told.err
-    assert re.fullmatch(r"hint: \S.*", told.err.splitlines()[-1]), f"a hint is missing: {told.err}"
+        assert word in errors[0], result.err
+    assert re.fullmatch(r"hint: \S.*", result.err.splitlines()[-1]), f"a hint is missing: {result.err}"
 
 
 def test_the_cases_of_every_networked_store(served: Served) -> None:
@@ -113,23 +113,23 @@ def test_what_was_loaded_is_read_and_right(served: Served, engine: Engine) -> No
         f"run {served.store.name} -P workloads/workloadb recordcount={RECORDS} operationcount=2000 dataintegrity=true"
     )
     for more in ("", "readallfields=false", "readproportion=0.5 readmodifywriteproportion=0.5"):
-        told = engine(f"{line} -threads {CLIENTS} {more}", *served.words())
-        assert told.returns("VERIFY")["OK"] == sum(told.returns("READ").values()) > 0
-        assert sum(statuses(told).values()) == statuses(told)["OK"]
-    told = engine(
+        result = engine(f"{line} -threads {CLIENTS} {more}", *served.words())
+        assert result.returns("VERIFY")["OK"] == sum(result.returns("READ").values()) > 0
+        assert sum(statuses(result).values()) == statuses(result)["OK"]
+    result = engine(
         f"run {served.store.name} -P workloads/workloade recordcount={RECORDS} operationcount=200 insertproportion=0",
         "scanproportion=1",
         *served.words(),
     )
-    assert told.returns("SCAN") == {"OK": 200}
+    assert result.returns("SCAN") == {"OK": 200}
 
 
 def test_many_clients(served: Served, engine: Engine) -> None:
     clients = served.store.many_clients
     served.load(engine)
     line = f"run {served.store.name} -P workloads/workloada recordcount={RECORDS} operationcount={20 * clients}"
-    told = engine(f"{line} -threads {clients} dataintegrity=true", *served.words())
-    assert statuses(told) == {"OK": 20 * clients}
+    result = engine(f"{line} -threads {clients} dataintegrity=true", *served.words())
+    assert statuses(result) == {"OK": 20 * clients}
 
 
 def test_a_server_that_is_killed_ends_no_run_early_and_is_named(
@@ -141,18 +141,18 @@ def test_a_server_that_is_killed_ends_no_run_early_and_is_named(
     started(process)
     time.sleep(1)
     served.up.running.kill()
-    told = ended(process)
-    assert told.code == 1, told.err
-    assert "got no answer" not in told.err, "every operation ends with a status"
-    found = statuses(told)
+    result = ended(process)
+    assert result.code == 1, result.err
+    assert "got no answer" not in result.err, "every operation ends with a status"
+    found = statuses(result)
     assert found["OK"] > 0
     assert sum(found[status] for status in served.store.killed) > 0
     assert {*found} <= {"OK", *GONE}
     words = rf"warning: \d+ x (READ|UPDATE) returned ({'|'.join(served.store.killed)}); the first: \S"
-    assert re.search(words, told.err), told.err
+    assert re.search(words, result.err), result.err
     # No limit of a store is beyond 10 s; HBase's own, which add up to 20 min, are ended 2 s later.
-    gone = [metric for metric in told.metrics() if metric.endswith("-FAILED")]
-    assert max(told.value(metric, "MaxLatency(us)") for metric in gone) < 25e6
+    gone = [metric for metric in result.metrics() if metric.endswith("-FAILED")]
+    assert max(result.value(metric, "MaxLatency(us)") for metric in gone) < 25e6
     # The rest of the run was spent asking, not spinning.
     assert sum(found.values()) - found["OK"] < 4 * CLIENTS * 30
 
@@ -215,22 +215,22 @@ def test_a_server_that_stands_still_for_five_seconds(
         time.sleep(PAUSE_SECONDS)
     finally:
         served.up.running.resume()
-    told = ended(process)
-    found = statuses(told)
-    slowest = max(told.value(metric, "MaxLatency(us)") for metric in ("READ", "UPDATE"))
+    result = ended(process)
+    found = statuses(result)
+    slowest = max(result.value(metric, "MaxLatency(us)") for metric in ("READ", "UPDATE"))
     if patient:
         assert {*found} == {"OK"}
-        assert told.code == 0, told.err
+        assert result.code == 0, result.err
         # They were late, and the report says by how much.
         assert slowest > 0.9 * PAUSE_SECONDS * 1e6
     else:
         assert found["TIMEOUT"] >= CLIENTS
         assert {*found} <= {"OK", *GONE}
-        assert told.code == 1
-        assert re.search(rf"returned TIMEOUT; the first: .*{served.store.late}", told.err), told.err
+        assert result.code == 1
+        assert re.search(rf"returned TIMEOUT; the first: .*{served.store.late}", result.err), result.err
         assert slowest < 0.9 * PAUSE_SECONDS * 1e6
     # A late answer is nobody's: whoever verifies would have seen UNEXPECTED_STATE. (ERROR: a read brought nothing.)
-    assert {*told.returns("VERIFY")} <= {"OK", "ERROR"}
+    assert {*result.returns("VERIFY")} <= {"OK", "ERROR"}
 
 
 def test_wrong_addresses_are_refused(served: Served, engine: Engine) -> None:
@@ -238,23 +238,23 @@ def test_wrong_addresses_are_refused(served: Served, engine: Engine) -> None:
         words = [f"{name}={value}" for name, value in served.elsewhere(host, port).items()]
         for verb in ("load", "run"):
             line = f"{verb} {served.store.name} -P workloads/workloada"
-            refused(engine.told(line, *words), host, port)
+            refused(engine.run(line, *words), host, port)
 
 
 def test_credentials_that_are_wrong_or_of_no_use_are_refused(served: Served, engine: Engine) -> None:
     served.fresh()
     line = f"run {served.store.name} -P workloads/workloada"
     if served.store.password is None:
-        told = engine.told(line, *served.words(), "principal=ycsb@EXAMPLE.COM", "keytab=/etc/ycsb.keytab")
-        assert told.code == 2
-        assert told.said("error: ") == ["Kerberos is not supported yet (principal, keytab)"]
+        result = engine.run(line, *served.words(), "principal=ycsb@EXAMPLE.COM", "keytab=/etc/ycsb.keytab")
+        assert result.code == 2
+        assert result.messages("error: ") == ["Kerberos is not supported yet (principal, keytab)"]
         return
-    told = engine.told(line, *served.words(), f"{served.store.password}=wrong")
-    refused(told, ":".join(served.address))
-    assert served.store.password in told.err
+    result = engine.run(line, *served.words(), f"{served.store.password}=wrong")
+    refused(result, ":".join(served.address))
+    assert served.store.password in result.err
     if served.store.name == "redis":
-        told = engine.told(line, *[word for word in served.words() if not word.startswith("redis.password")])
-        refused(told, ":".join(served.address), "NOAUTH")
+        result = engine.run(line, *[word for word in served.words() if not word.startswith("redis.password")])
+        refused(result, ":".join(served.address), "NOAUTH")
 
 
 def test_a_missing_table_is_told_with_what_makes_it(served: Served, engine: Engine) -> None:
@@ -266,29 +266,29 @@ def test_a_missing_table_is_told_with_what_makes_it(served: Served, engine: Engi
         return
     served.fresh()
     for verb in ("load", "run"):
-        told = engine.told(f"{verb} {served.store.name} -P workloads/workloada table=nosuchtable", *served.words())
-        refused(told, "nosuchtable", ":".join(served.address))
-        assert re.search(served.store.makes_table, told.err), told.err
+        result = engine.run(f"{verb} {served.store.name} -P workloads/workloada table=nosuchtable", *served.words())
+        refused(result, "nosuchtable", ":".join(served.address))
+        assert re.search(served.store.makes_table, result.err), result.err
 
 
 def test_a_run_on_a_table_of_nobody_finds_nothing(served: Served, engine: Engine) -> None:
     served.fresh()
-    told = engine.told(
+    result = engine.run(
         f"run {served.store.name} -P workloads/workloadc recordcount=10 operationcount=20", *served.words()
     )
-    assert told.returns("READ") == {"NOT_FOUND": 20}
-    assert told.code == 1
+    assert result.returns("READ") == {"NOT_FOUND": 20}
+    assert result.code == 1
 
 
 def test_the_promise_is_the_servers_own(served: Served, engine: Engine) -> None:
     served.fresh()
-    told = engine.told(
+    result = engine.run(
         f"run {served.store.name} -P workloads/workloadc recordcount=10 operationcount=20", *served.words()
     )
-    (store,) = told.said("Store: ")
+    (store,) = result.messages("Store: ")
     assert re.search(r"version [A-Z]\w+ \d", store), store
     assert f"address {':'.join(served.address)}" in store
-    assert len(told.said("Writes survive: ")) == 1
+    assert len(result.messages("Writes survive: ")) == 1
 
 
 # The window, through a relay whose faults follow a script.
@@ -406,7 +406,7 @@ def test_updates_that_the_server_refuses_are_refused_in_the_ledger(behind: Behin
     line = f"run {rest} readproportion=0 updateproportion=1 operationcount=500 ledger=run.ledger"
     (engine.home / "spec.json").write_text(engine(line, "--print-spec", *served.words()).out)
     with refusing(served) as more:
-        assert engine.told(line, *served.words(), *more).returns("UPDATE").keys() <= {
+        assert engine.run(line, *served.words(), *more).returns("UPDATE").keys() <= {
             "NO_SPACE",
             "FORBIDDEN",
             "SERVICE_UNAVAILABLE",
@@ -414,7 +414,7 @@ def test_updates_that_the_server_refuses_are_refused_in_the_ledger(behind: Behin
     command = [str(engine.program), "ledger", "--spec", "spec.json"]
     done = subprocess.run(command, cwd=engine.home, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["writes"] == {"acknowledged": 0, "refused": 500, "maybe": 0, "unknown": 0}
+    summary = json.loads(done.stdout)
+    assert summary["writes"] == {"acknowledged": 0, "refused": 500, "maybe": 0, "unknown": 0}
     # What was loaded is there, and nothing else.
-    assert told["found"]["fine"] == told["read"]["fields"] > 0
+    assert summary["found"]["fine"] == summary["read"]["fields"] > 0

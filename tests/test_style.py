@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,12 @@ PHRASES = {
     r"defect of this engine": "internal error",
     r"the words are the store": "the message above comes from the store",
 }
+# Names of Python code that say nothing of what they hold, each with what to write. Prose is not read for them.
+IDENTIFIERS = {
+    "told": "result, reply, response, facts",
+    "Told": "CommandResult",
+    "said": "output, stderr, message, text",
+}
 LEFT_OUT = ("docs/checks", "tests/fixtures", "tests/test_style.py", "STYLE.md", "CHANGELOG.md")
 SUFFIXES = {".py", ".rs", ".md", ".java", ".yaml"}
 
@@ -48,3 +55,52 @@ def test_a_phrase_that_strangers_stumble_over_is_not_written(phrase: str, instea
         if pattern.search(line)
     ]
     assert not found, f"write `{instead}`:\n" + "\n".join(found)
+
+
+def identifiers(source: str) -> Iterator[tuple[int, str]]:
+    """Every name that a module binds, uses or imports, parameters in a test's list too, each with its line."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield node.lineno, name
+            case ast.arg(arg=name) | ast.keyword(arg=str(name)) | ast.ExceptHandler(name=str(name)):
+                yield node.lineno, name
+            case ast.alias(name=name, asname=alias):
+                yield node.lineno, alias or name
+            case ast.Call(func=ast.Attribute(attr="parametrize"), args=[first, *_]):
+                for each in ast.walk(first):
+                    if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                        yield from ((each.lineno, name.strip()) for name in each.value.split(","))
+
+
+def test_identifiers_are_found_wherever_they_stand() -> None:
+    source = """
+from a import told
+@pytest.mark.parametrize("x, said", [])
+def f(y, said=1, **told): return f"{told.said}", g(said=2)
+class Told: pass
+# told
+"""
+    found = [(line, name) for line, name in sorted(identifiers(source)) if name in IDENTIFIERS]
+    assert found == [
+        (2, "told"),
+        (3, "said"),
+        (4, "said"),
+        (4, "said"),
+        (4, "said"),
+        (4, "told"),
+        (4, "told"),
+        (5, "Told"),
+    ]
+
+
+def test_an_identifier_of_the_old_dialect_is_not_written() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: `{name}`: write {IDENTIFIERS[name]}"
+        for top in ("python", "tests")
+        for path in sorted((ROOT / top).rglob("*.py"))
+        if not str(path.relative_to(ROOT)).startswith("tests/fixtures")
+        for line, name in identifiers(path.read_text())
+        if name in IDENTIFIERS
+    ]
+    assert not found, "\n".join(found)

@@ -76,11 +76,11 @@ def test_one_node_is_up_and_up_again_changes_nothing(one: Running) -> None:
 def test_settings_reach_the_server(one: Running) -> None:
     asked = "SELECT name, value FROM system_views.settings"
     with connect(one.plan, 1, PATIENT_S) as cql:
-        told = {row["name"]: row["value"] for row in cql.query(asked)}
+        settings = {row["name"]: row["value"] for row in cql.query(asked)}
         (local,) = cql.query("SELECT release_version, tokens FROM system.local")
-    assert told["commitlog_sync"] == "batch"
-    assert told["concurrent_reads"] == "7"
-    assert (told["read_request_timeout"], told["write_request_timeout"]) == ("5000ms", "20000ms")
+    assert settings["commitlog_sync"] == "batch"
+    assert settings["concurrent_reads"] == "7"
+    assert (settings["read_request_timeout"], settings["write_request_timeout"]) == ("5000ms", "20000ms")
     assert local["release_version"] == one.version() == DEFAULTS["version"]
     assert one.facts() == {
         "heap": "512M",
@@ -151,11 +151,11 @@ def test_figures_see_the_data_and_the_collector(one: Running) -> None:
 def test_a_table_that_is_altered_under_a_run_costs_a_client_one_operation(one: Running, start: Start) -> None:
     one.fresh("usertable")
     reads = work(records=100, insert_count=100, insert_order="ordered", mix=READS)
-    told = {"name": "cassandra", "properties": {**one.properties()}}
+    store = {"name": "cassandra", "properties": {**one.properties()}}
     with connect(one.plan, 1, PATIENT_S) as cql:
         for row in range(100):
             cql.query(f"INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user{row}', 'a')")
-        awake, asleep = (start(store=told, work=reads, interval_ms=100) for _ in range(2))
+        awake, asleep = (start(store=store, work=reads, interval_ms=100) for _ in range(2))
         awake.succeed(100)
         asleep.succeed(100)
         asleep.process.send_signal(signal.SIGSTOP)
@@ -268,8 +268,8 @@ def test_what_cassandra_refuses_is_reported_and_nothing_stays(tmp_path: Path) ->
 
 def ring(running: Running) -> list[str]:
     """What Cassandra's own tool says of each node."""
-    told = nodetool(running.place, running.plan, 3, "status")
-    return sorted(" ".join(line.split()[:2]) for line in told.splitlines() if re.match("[UD][NLJM] ", line))
+    status = nodetool(running.place, running.plan, 3, "status")
+    return sorted(" ".join(line.split()[:2]) for line in status.splitlines() if re.match("[UD][NLJM] ", line))
 
 
 def states(running: Running) -> dict[str, str]:

@@ -108,8 +108,8 @@ def test_what_hbase_refuses_is_reported(standalone: Running) -> None:
 
 def test_any_client_finds_it_by_the_class_path(standalone: Running) -> None:
     """With HBase's own class that prints its configuration."""
-    told = systems(standalone.place.root.parent, "hbase", "class-path").stdout.strip()
-    argv = ["java", "-cp", told, "org.apache.hadoop.hbase.HBaseConfiguration"]
+    class_path = systems(standalone.place.root.parent, "hbase", "class-path").stdout.strip()
+    argv = ["java", "-cp", class_path, "org.apache.hadoop.hbase.HBaseConfiguration"]
     printed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     site = hadoop.read_site(Path(standalone.properties()["hbase.conf"]) / "hbase-site.xml")
     assert site["hbase.regionserver.handler.count"] == "7"

@@ -57,14 +57,14 @@ def web_hdfs(running: Running, method: str, path: str, query: str, body: bytes |
         # The name node takes no data.
         connection.request(method, target, body if step else None)
         response = connection.getresponse()
-        told = response.read()
+        content = response.read()
         connection.close()
-        if response.status == 403 and b"EOFException" in told:
+        if response.status == 403 and b"EOFException" in content:
             # A data node finds its connection to the name node before broken when it uses it next.
-            raise ConnectionResetError(told)
+            raise ConnectionResetError(content)
         if response.status != 307:
-            assert response.status in (200, 201), told
-            return told
+            assert response.status in (200, 201), content
+            return content
         where = urlsplit(response.headers["Location"])
         address, target = where.netloc, f"{where.path}?{where.query}"
     raise AssertionError("sent on twice")

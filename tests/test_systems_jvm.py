@@ -50,9 +50,9 @@ def test_java_agrees_with_its_log(tmp_path: Path, collector: str) -> None:
     log.parent.mkdir()
     options, properties = [f"-XX:+Use{collector}GC"], {"greeting": "hello there"}
     words = java("64M", log, [tmp_path], str(source), options=options, properties=properties, arguments=["x", "y z"])
-    count, _, told = ran(words).strip().split(" ", 2)
+    count, _, output = ran(words).strip().split(" ", 2)
     found = collections(log)
-    assert told == "hello there x,y z"
+    assert output == "hello there x,y z"
     assert found.count == int(count) > 1
     assert found.pause_ns > 0
     assert found.offset == log.stat().st_size

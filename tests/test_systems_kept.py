@@ -35,9 +35,9 @@ def test_data_can_be_kept(tiny: Tiny) -> None:
 def test_data_with_unknown_settings_are_left_alone(tiny: Tiny) -> None:
     tiny("up")
     tiny.state.write_text("{")
-    told = tiny("down", "--keep-data", code=1).stderr
-    assert "it is damaged" in told
-    assert f"save what you need of {tiny.root}/tiny/data" in told
+    stderr = tiny("down", "--keep-data", code=1).stderr
+    assert "it is damaged" in stderr
+    assert f"save what you need of {tiny.root}/tiny/data" in stderr
     assert tiny.there() == []
     assert tiny.starts("tiny-1") == 1
     tiny("down")

@@ -86,8 +86,8 @@ def test_a_table_that_is_altered_under_a_run_costs_each_client_one_operation(
 def outcomes(engine: Running) -> dict[tuple[str, str], int]:
     """How often each operation ended how, of a trial to its end."""
     code, events = engine.rest()
-    told = {(each.operation, each.status): each.count for each in whole(events).outcomes}
-    return {**told, ("exit", "status"): code}
+    counts = {(each.operation, each.status): each.count for each in whole(events).outcomes}
+    return {**counts, ("exit", "status"): code}
 
 
 @pytest.mark.parametrize("integrity", [False, True])
@@ -97,10 +97,10 @@ def test_names_of_fields_with_capital_letters_are_those_of_the_workload(
 ) -> None:
     server.running.fresh("usertable", {"layout": "jdbc" if store == "postgres" else store})
     mix = READS | {"update": 1, "scan": 1}
-    told = work(
+    load = work(
         records=100, insert_count=100, mix=mix, field_name_prefix="FIELD", integrity=integrity, read_all_fields=False
     )
-    where = {"store": reached(server, store), "work": told}
+    where = {"store": reached(server, store), "work": load}
     assert outcomes(start(phase="load", until={"operations": 100}, **where))["INSERT", "OK"] == 100
     found = outcomes(start(until={"operations": 600}, **where))
     assert {status for _, status in found} == {"OK", "status"}
@@ -116,8 +116,8 @@ def test_columns_beside_the_fields_are_left_alone(server: Up, start: Start) -> N
         "ALTER TABLE usertable ADD made TIMESTAMPTZ DEFAULT now(), ADD number INT GENERATED ALWAYS AS IDENTITY,"
         " ADD twice TEXT GENERATED ALWAYS AS (field0 || field0) STORED",
     )
-    told = work(records=100, insert_count=100, mix=READS | {"update": 1, "scan": 1})
-    where = {"store": reached(server), "work": told}
+    load = work(records=100, insert_count=100, mix=READS | {"update": 1, "scan": 1})
+    where = {"store": reached(server), "work": load}
     assert outcomes(start(phase="load", until={"operations": 100}, **where))["INSERT", "OK"] == 100
     found = outcomes(start(until={"operations": 600}, **where))
     assert {status for _, status in found} == {"OK", "status"}
@@ -129,8 +129,8 @@ def test_a_field_that_is_no_text_is_not_written_as_if_it_were(server: Up, start:
     ask(server, "ALTER TABLE usertable ALTER field0 TYPE INT USING 0")
     # Four bytes: they would go into the column as a number.
     length = {"distribution": "constant", "bytes": 4}
-    told = work(records=10, insert_count=10, field_length=length)
-    found = outcomes(start(store=reached(server), work=told, phase="load", until={"operations": 10}))
+    load = work(records=10, insert_count=10, field_length=length)
+    found = outcomes(start(store=reached(server), work=load, phase="load", until={"operations": 10}))
     # A load ends with a client's first failure.
     assert found["INSERT", "BAD_REQUEST"] > 0
     assert ("INSERT", "OK") not in found
@@ -139,8 +139,8 @@ def test_a_field_that_is_no_text_is_not_written_as_if_it_were(server: Up, start:
 
 def test_its_settings_are_the_servers(server: Up) -> None:
     names = ("synchronous_commit", "fsync", "max_wal_size", "listen_addresses", "shared_buffers", "lc_collate")
-    told = {name: ask(server, f"SHOW {name}") for name in names}
-    assert told == {
+    settings = {name: ask(server, f"SHOW {name}") for name in names}
+    assert settings == {
         "synchronous_commit": "off",
         "fsync": "on",
         "max_wal_size": "2GB",
@@ -178,8 +178,8 @@ def test_it_is_not_root(server: Up) -> None:
 def test_committed_rows_survive_a_crash(server: Up) -> None:
     ask(server, "SET synchronous_commit = on; CREATE TABLE kept (x int); INSERT INTO kept VALUES (7)")
     server.systems("kill", "postgres")
-    told = server.systems("status", "postgres", code=1).stdout
-    assert told.startswith("postgres dead 127.0.0.1:")
+    output = server.systems("status", "postgres", code=1).stdout
+    assert output.startswith("postgres dead 127.0.0.1:")
     server.systems("restart", "postgres")
     assert ask(server, "SELECT x FROM kept") == "7"
     assert (
@@ -198,8 +198,8 @@ def test_restarted_it_does_not_wait_for_its_clients(server: Up) -> None:
         while ask(server, "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)'") != "1":
             assert client.poll() is None
         server.systems("restart", "postgres")
-        _, told = client.communicate(timeout=60)
-    assert "terminating connection due to administrator command" in told
+        _, stderr = client.communicate(timeout=60)
+    assert "terminating connection due to administrator command" in stderr
     log = server.systems("logs", "postgres", "--lines", "99").stdout
     # In good order, not by SIGKILL.
     assert log.rindex("database system is shut down") > log.rindex("received fast shutdown request")
@@ -259,8 +259,8 @@ def test_tables_that_cannot_be(server: Up, words: list[str], message: str) -> No
 )
 def test_settings_that_make_no_sense(setting: str, message: str) -> None:
     with temporary_root() as root:
-        told = systems(root, "up", "postgres", "--set", f"port={free_port()}", "--set", setting, code=1).stderr
-        assert message in told
+        stderr = systems(root, "up", "postgres", "--set", f"port={free_port()}", "--set", setting, code=1).stderr
+        assert message in stderr
         assert not (root / "postgres/data").exists()
 
 
@@ -287,9 +287,9 @@ def test_below_a_directory_that_its_user_does_not_reach(tmp_path: Path) -> None:
     root = tmp_path / ("long" * 25)
     (tmp_path).chmod(0o700)
     before = left()
-    told = systems(root, "up", "postgres", "--set", f"port={free_port()}").stdout
+    output = systems(root, "up", "postgres", "--set", f"port={free_port()}").stdout
     try:
-        assert told.startswith("postgres up ")
+        assert output.startswith("postgres up ")
         (made,) = left() - before
         assert (root / "postgres/data/postgres").resolve() == made
     finally:

@@ -45,8 +45,8 @@ def test_it_serves_as_its_properties_tell(redis: Up) -> None:
     with client(redis) as one:
         assert one.ask("PING") == "PONG"
     assert redis.properties["redis.password"] == PASSWORD
-    for wrong, said in (("", "NOAUTH"), ("wrong", "WRONGPASS")):
-        with pytest.raises(RedisError, match=said), client(redis, wrong) as one:
+    for wrong, error in (("", "NOAUTH"), ("wrong", "WRONGPASS")):
+        with pytest.raises(RedisError, match=error), client(redis, wrong) as one:
             one.ask("PING")
 
 
@@ -135,16 +135,16 @@ def test_ten_thousand_clients(redis: Up) -> None:
 
 def test_more_clients_than_the_system_has_files_for() -> None:
     with temporary_root() as root:
-        told = systems(root, "up", "redis", "--set", "maxclients=4000000000", code=1).stderr
-        assert "error: 4000000000 connections take 4000000096 open files, but a process may have only " in told
+        stderr = systems(root, "up", "redis", "--set", "maxclients=4000000000", code=1).stderr
+        assert "error: 4000000000 connections take 4000000096 open files, but a process may have only " in stderr
 
 
 def test_a_setting_that_redis_refuses_is_reported_with_its_message() -> None:
     with temporary_root() as root:
-        told = systems(root, "up", "redis", "--set", f"port={free_port()}", "--set", "maxmemory=lots", code=1).stderr
-        assert "error: redis: redis ended with exit status 1 before it was ready" in told
-        assert "maxmemory" in told
-        assert "argument must be a memory value" in told
+        stderr = systems(root, "up", "redis", "--set", f"port={free_port()}", "--set", "maxmemory=lots", code=1).stderr
+        assert "error: redis: redis ended with exit status 1 before it was ready" in stderr
+        assert "maxmemory" in stderr
+        assert "argument must be a memory value" in stderr
         assert {path.name for path in (root / "redis").iterdir()} == {"logs", "lock"}
 
 
@@ -175,9 +175,9 @@ def test_without_lists_of_packages_and_then_without_apt(tmp_path: Path) -> None:
     no_apt: dict[str, Any] = {"LOADSTONE_CACHE": str(cache), "PATH": str(tmp_path)}
     port = f"port={free_port()}"
     with temporary_root() as root:
-        told = systems(root, "up", "redis", "--set", port, code=1, **no_apt).stderr
-        assert "error: apt-get is not on PATH" in told
-        assert "--set binary=PATH" in told
+        stderr = systems(root, "up", "redis", "--set", port, code=1, **no_apt).stderr
+        assert "error: apt-get is not on PATH" in stderr
+        assert "--set binary=PATH" in stderr
         for each in (variables, no_apt):
             assert systems(root, "up", "redis", "--set", port, **each).stdout.startswith("redis up ")
             systems(root, "down", "redis", **each)
@@ -186,15 +186,14 @@ def test_without_lists_of_packages_and_then_without_apt(tmp_path: Path) -> None:
         libraries: dict[str, Any] = {"LD_LIBRARY_PATH": debian.libraries(binary.parents[2])}
         words = ["up", "redis", "--set", port, "--set", f"binary={binary}"]
         assert "error while loading shared libraries" in systems(root, *words, code=1, **no_apt).stderr
-        told = systems(root, *words, **no_apt, **libraries).stdout
-        assert told.startswith("redis up ")
+        assert systems(root, *words, **no_apt, **libraries).stdout.startswith("redis up ")
         systems(root, "down", "redis", **no_apt)
 
 
 def test_a_disk_that_fills_while_files_are_fetched(tmp_path: Path) -> None:
     with temporary_root() as root:
         limited = ("prlimit", "--fsize=100000", "--")
-        told = systems(root, "up", "redis", code=1, prefix=limited, LOADSTONE_CACHE=str(tmp_path)).stderr
-        assert "error: cannot " in told
+        stderr = systems(root, "up", "redis", code=1, prefix=limited, LOADSTONE_CACHE=str(tmp_path)).stderr
+        assert "error: cannot " in stderr
         # Nothing that a later command would take for whole.
         assert [path.name for path in (tmp_path / "debian").iterdir() if path.is_dir()] in ([], ["apt"])

@@ -35,8 +35,8 @@ def resident() -> Iterator[Resident]:
 
 def asked(resident: Resident, word: str, *more: str) -> tuple[int, str]:
     """Which process answered, and what."""
-    pid, _, told = resident.ask([*ARGV, *more], word, 10).partition(" ")
-    return int(pid), told
+    pid, _, answer = resident.ask([*ARGV, *more], word, 10).partition(" ")
+    return int(pid), answer
 
 
 def alive(pid: int) -> bool:
@@ -49,8 +49,8 @@ def alive(pid: int) -> bool:
 
 
 def test_one_process_answers_all_questions(resident: Resident) -> None:
-    first, told = asked(resident, "one")
-    assert told == "one"
+    first, answer = asked(resident, "one")
+    assert answer == "one"
     assert asked(resident, "größer, with spaces\tand tabs") == (first, "größer, with spaces\tand tabs")
 
 
@@ -60,9 +60,9 @@ def test_an_answer_may_be_long(resident: Resident) -> None:
 
 def test_another_program_takes_its_place(resident: Resident) -> None:
     first, _ = asked(resident, "one")
-    second, told = asked(resident, "two", "other")
+    second, answer = asked(resident, "two", "other")
     assert second != first
-    assert told == "two"
+    assert answer == "two"
     assert not alive(first)
 
 

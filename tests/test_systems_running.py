@@ -93,10 +93,10 @@ def test_up_starts_only_what_has_died(tiny: Tiny) -> None:
 def test_other_settings_are_refused(tiny: Tiny) -> None:
     tiny("up", "--set", "tiny.a=1")
     before = tiny.states()
-    told = tiny("up", "--set", "tiny.a=2", "--nodes", "2", "--set", "password=secret", code=1).stderr
-    assert "error: tiny is up with other settings: 1 nodes, not 2; password; tiny.a=1, not 2\n" in told
-    assert "hint: `loadstone systems down tiny` first" in told
-    assert "secret" not in told
+    stderr = tiny("up", "--set", "tiny.a=2", "--nodes", "2", "--set", "password=secret", code=1).stderr
+    assert "error: tiny is up with other settings: 1 nodes, not 2; password; tiny.a=1, not 2\n" in stderr
+    assert "hint: `loadstone systems down tiny` first" in stderr
+    assert "secret" not in stderr
     assert tiny.states() == before
     tiny("down")
 
@@ -122,18 +122,18 @@ def test_mistakes(tiny: Tiny, words: list[str], message: str, code: int) -> None
 
 def test_a_taken_port_is_named_with_who_has_it(tiny: Tiny) -> None:
     with socket.create_server(("127.0.0.1", tiny.port + 1)):
-        told = tiny("up", "--nodes", "3", code=1).stderr
+        stderr = tiny("up", "--nodes", "3", code=1).stderr
     name = Path("/proc/self/comm").read_text().strip()
-    assert f"port 127.0.0.1:{tiny.port + 1}, which tiny-2 needs, is in use by {name} (pid {os.getpid()})" in told
-    assert "starting" not in told
+    assert f"port 127.0.0.1:{tiny.port + 1}, which tiny-2 needs, is in use by {name} (pid {os.getpid()})" in stderr
+    assert "starting" not in stderr
     assert tiny.nothing_left()
 
 
 def test_a_server_that_ends_instead_of_serving_takes_the_others_with_it(tiny: Tiny) -> None:
-    told = tiny("up", "--nodes", "2", "--set", "manner=die", code=1).stderr
-    assert "error: tiny: tiny-2 ended with exit status 7 before it was ready\n" in told
-    assert f"hint: {tiny.root}/tiny/logs/tiny-2.log ends:\n" in told
-    assert told.endswith("  no way\n")
+    stderr = tiny("up", "--nodes", "2", "--set", "manner=die", code=1).stderr
+    assert "error: tiny: tiny-2 ended with exit status 7 before it was ready\n" in stderr
+    assert f"hint: {tiny.root}/tiny/logs/tiny-2.log ends:\n" in stderr
+    assert stderr.endswith("  no way\n")
     assert tiny.nothing_left()
     assert "no way" in tiny.log("tiny-2")
 
@@ -153,9 +153,9 @@ def test_a_failed_start_of_what_died_leaves_the_others(tiny: Tiny) -> None:
 
 
 def test_a_server_that_never_serves_has_a_deadline(tiny: Tiny) -> None:
-    told = tiny("up", "--nodes", "2", "--set", "manner=never", code=1, TINY_DEADLINE_S="5").stderr
-    assert "error: tiny was not ready within 5 s: tiny-2 is not ready\n" in told
-    assert "serving in the manner of never" in told
+    stderr = tiny("up", "--nodes", "2", "--set", "manner=never", code=1, TINY_DEADLINE_S="5").stderr
+    assert "error: tiny was not ready within 5 s: tiny-2 is not ready\n" in stderr
+    assert "serving in the manner of never" in stderr
     assert tiny.nothing_left()
 
 
@@ -163,9 +163,9 @@ def test_a_server_that_is_killed_while_it_starts(tiny: Tiny) -> None:
     up = tiny.start("up", "--nodes", "2", "--set", "manner=never")
     until(lambda: tiny.states().get("tiny-2", ("", 0))[0] == "starting", "the second starts")
     os.kill(tiny.pids()["tiny-1"], signal.SIGKILL)
-    _, told = up.communicate(timeout=60)
+    _, stderr = up.communicate(timeout=60)
     assert up.returncode == 1
-    assert "tiny-1 ended by signal 9 before it was ready" in told
+    assert "tiny-1 ended by signal 9 before it was ready" in stderr
     assert tiny.nothing_left()
 
 
@@ -189,16 +189,16 @@ def test_interrupted_while_it_starts(tiny: Tiny) -> None:
     up = tiny.start("up", "--nodes", "2", "--set", "manner=never")
     until(lambda: "tiny-2" in tiny.states(), "the second starts")
     up.send_signal(signal.SIGINT)
-    _, told = up.communicate(timeout=60)
-    assert (up.returncode, told.splitlines()[-1]) == (130, "interrupted")
+    _, stderr = up.communicate(timeout=60)
+    assert (up.returncode, stderr.splitlines()[-1]) == (130, "interrupted")
     assert tiny.nothing_left()
 
 
 def test_two_at_once(tiny: Tiny) -> None:
     both = [tiny.start("up", "--nodes", "2") for _ in range(2)]
-    told = [each.communicate(timeout=60) for each in both]
-    assert [each.returncode for each in both] == [0, 0], told
-    assert told[0][0] == told[1][0]
+    outputs = [each.communicate(timeout=60) for each in both]
+    assert [each.returncode for each in both] == [0, 0], outputs
+    assert outputs[0][0] == outputs[1][0]
     assert len(tiny.there()) == 2
     assert [tiny.starts(f"tiny-{number}") for number in (1, 2)] == [1, 1]
     tiny("down")
@@ -259,9 +259,9 @@ def test_a_damaged_state(tiny: Tiny, damage: bytes) -> None:
     tiny("up", "--nodes", "2")
     tiny.state.write_bytes(damage)
     for verb in ("status", "up", "kill", "restart", "properties"):
-        told = tiny(verb, code=1).stderr
-        assert f"error: {tiny.state}: " in told
-        assert "hint: `loadstone systems down tiny` ends every server that was started there" in told
+        stderr = tiny(verb, code=1).stderr
+        assert f"error: {tiny.state}: " in stderr
+        assert "hint: `loadstone systems down tiny` ends every server that was started there" in stderr
     assert len(tiny.there()) == 2
     tiny("down")
     assert tiny.nothing_left()
@@ -342,15 +342,15 @@ def test_down_that_cannot_finish_can_be_repeated(tiny: Tiny) -> None:
 
 
 def test_a_place_where_nothing_can_be_written(tiny: Tiny) -> None:
-    told = tiny("up", code=1, LOADSTONE_SYSTEMS="/proc/nowhere").stderr
-    assert "error: /proc/nowhere" in told
-    assert "LOADSTONE_SYSTEMS" in told
+    stderr = tiny("up", code=1, LOADSTONE_SYSTEMS="/proc/nowhere").stderr
+    assert "error: /proc/nowhere" in stderr
+    assert "LOADSTONE_SYSTEMS" in stderr
 
 
 def test_a_full_disk(tiny: Tiny) -> None:
     """A state that cannot be written starts nothing; logs and data of servers are their own matter."""
-    told = tiny("up", code=1, prefix=("prlimit", "--fsize=0", "--")).stderr
-    assert "File too large" in told
+    stderr = tiny("up", code=1, prefix=("prlimit", "--fsize=0", "--")).stderr
+    assert "File too large" in stderr
     assert tiny.nothing_left()
 
 
@@ -361,21 +361,21 @@ def test_logs_are_those_of_a_server_as_status_names_it(server: str) -> None:
         logs.mkdir(parents=True)
         for name in ("name-node", "data-node-1"):
             (logs / f"{name}.log").write_text(f"{name} is serving\n")
-        said = systems(root, "logs", "hdfs", server).stdout
-        assert said == f"==> {logs.resolve()}/name-node.log <==\nname-node is serving\n"
-        told = systems(root, "logs", "hdfs", f"{server}-2", code=2).stderr
-        assert told == (
+        output = systems(root, "logs", "hdfs", server).stdout
+        assert output == f"==> {logs.resolve()}/name-node.log <==\nname-node is serving\n"
+        stderr = systems(root, "logs", "hdfs", f"{server}-2", code=2).stderr
+        assert stderr == (
             'error: hdfs has no log of a server "name-node-2"\nhint: name one that has logs: data-node-1, name-node\n'
         )
 
 
 def test_help() -> None:
     with temporary_root() as root:
-        told = systems(root, "--help").stdout
-        assert [name for name in (*VERBS, *registry.SYSTEMS) if f"\n  {name} " not in told] == []
-        told = systems(root, "up", "redis", "--help").stdout
-        assert "appendfsync=everysec" in told
-        assert "shared_buffers" not in told
+        output = systems(root, "--help").stdout
+        assert [name for name in (*VERBS, *registry.SYSTEMS) if f"\n  {name} " not in output] == []
+        output = systems(root, "up", "redis", "--help").stdout
+        assert "appendfsync=everysec" in output
+        assert "shared_buffers" not in output
         assert "shared_buffers" in systems(root, "up", "--help").stdout
         assert "create-table" in systems(root, "hbase", "--help").stdout
         assert "error: a verb is missing" in systems(root, code=2).stderr
@@ -384,8 +384,8 @@ def test_help() -> None:
             in systems(root, "hbase", "region", code=2).stderr
         )
         assert "error: hbase is not up" in systems(root, "hbase", "regions", code=1).stderr
-        told = systems(root, "up", "rediss", code=2).stderr
-        assert 'there is no system "rediss"\nhint: did you mean "redis"?' in told
+        stderr = systems(root, "up", "rediss", code=2).stderr
+        assert 'there is no system "rediss"\nhint: did you mean "redis"?' in stderr
         assert systems(root, "status").stderr == "no system is up\n"
 
 

@@ -72,9 +72,9 @@ def test_elsewhere_the_store_explains_how_to_create_the_table(server: Up, tmp_pa
     for words in (["load", "postgrenosql"], ["run", "postgrenosql"]):
         more = SEARCH if words[0] == "run" else []
         done = ycsb(tmp_path, tmp_path / "none", *words, *SMALL, *server.arguments(), "-p", "table=away", *more)
-        told = done.stdout + done.stderr
-        assert "created the missing table" not in told
-        assert "CREATE TABLE away (YCSB_KEY VARCHAR(255) PRIMARY KEY NOT NULL, YCSB_VALUE JSONB NOT NULL)" in told
+        output = done.stdout + done.stderr
+        assert "created the missing table" not in output
+        assert "CREATE TABLE away (YCSB_KEY VARCHAR(255) PRIMARY KEY NOT NULL, YCSB_VALUE JSONB NOT NULL)" in output
     assert ask(server, "SELECT coalesce(to_regclass('away')::text, '')") == ""
 
 

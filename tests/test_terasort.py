@@ -114,17 +114,19 @@ def test_what_is_damaged_is_named_with_file_and_offset(program: Path, tmp_path: 
         damaged = bytearray(good)
         damaged[at] ^= 1 << bits.randrange(8)
         second.write_bytes(damaged)
-        told = tera(program, "teravalidate", out, code=1).err
+        stderr = tera(program, "teravalidate", out, code=1).err
         row = at // ROW_BYTES
         # A flipped digit of its number makes a row another one, which differs earlier.
-        assert f"{second}: row {row} (offset " in told
-        offset = int(told.split(f"{second}: row {row} (offset ")[1].split(")")[0])
+        assert f"{second}: row {row} (offset " in stderr
+        offset = int(stderr.split(f"{second}: row {row} (offset ")[1].split(")")[0])
         assert row * ROW_BYTES <= offset <= at
     second.write_bytes(good[:-1])
     lines: list[list[str | Path]] = [["teravalidate", out], ["terasort", out, tmp_path / "again"]]
     for words in lines:
-        told = tera(program, *words, code=1).err
-        assert f"{second} is truncated: its last row begins at offset {len(good) - ROW_BYTES} and has 99 of 100" in told
+        stderr = tera(program, *words, code=1).err
+        assert (
+            f"{second} is truncated: its last row begins at offset {len(good) - ROW_BYTES} and has 99 of 100" in stderr
+        )
     # Parts in the wrong order: the fault is where the second begins.
     second.write_bytes((out / "part-r-00000").read_bytes())
     (out / "part-r-00000").write_bytes(good)
@@ -163,8 +165,8 @@ def test_an_output_without_the_mark_of_its_job_is_warned_of(program: Path, tmp_p
         assert ran.checksum == CHECKSUM
     job = {"input": str(out)}
     for n in (1, 2):
-        told = staged(program, "validate", n, job)
-        notes = [event["name"] for events in told for event in events if event["event"] == "note"]
+        streams = staged(program, "validate", n, job)
+        notes = [event["name"] for events in streams for event in events if event["event"] == "note"]
         assert notes == ["incomplete"]
 
 
@@ -217,13 +219,13 @@ def test_a_signal_leaves_nothing(program: Path, tmp_path: Path, many: Path, stag
     for _ in range(20):
         _, process = started(program, many, stage, out)
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=HANGS_SECONDS)
+        _, stderr = process.communicate(timeout=HANGS_SECONDS)
         if process.returncode == 130:
             break
         shutil.rmtree(out)
     else:
         pytest.fail("it was never interrupted in time")
-    assert "was interrupted; its files were removed" in told
+    assert "was interrupted; its files were removed" in stderr
     assert [*tmp_path.iterdir()] == []
 
 
@@ -233,9 +235,9 @@ def test_a_job_under_way_is_not_disturbed(program: Path, tmp_path: Path, rows: P
     try:
         process.send_signal(signal.SIGSTOP)
         if process.poll() is None:
-            told = tera(program, "terasort", rows, out, code=1).err
-            assert f"process {process.pid} on " in told
-            assert f"is writing {out}" in told
+            stderr = tera(program, "terasort", rows, out, code=1).err
+            assert f"process {process.pid} on " in stderr
+            assert f"is writing {out}" in stderr
         process.send_signal(signal.SIGCONT)
         process.communicate(timeout=HANGS_SECONDS)
         assert process.returncode == 0
@@ -327,8 +329,8 @@ def test_a_disk_that_was_full_before(program: Path, rows: Path, small_disk: Any)
     (disk / "filler").write_bytes(bytes(MIB))
     lines: list[list[str | Path]] = [["teragen", "1"], ["terasort", rows], ["teravalidate", rows]]
     for words in lines:
-        told = tera(program, *words, disk / "out", code=1).err
-        assert "No space left on device" in told
+        stderr = tera(program, *words, disk / "out", code=1).err
+        assert "No space left on device" in stderr
         assert [path.name for path in disk.iterdir()] == ["filler"]
 
 
@@ -359,22 +361,22 @@ def staged(program: Path, stage: str, n: int, job: dict[str, Any], code: int = 0
             assert engine.stdin
             engine.stdin.write(json.dumps(stage_spec(stage, (k, n), job)) + "\n")
             engine.stdin.flush()
-        told = []
+        streams = []
         for engine in engines:
             assert engine.stdout
-            told.append([json.loads(engine.stdout.readline())])
-            assert told[-1][0]["event"] == "ready"
+            streams.append([json.loads(engine.stdout.readline())])
+            assert streams[-1][0]["event"] == "ready"
         start = time.time_ns() + 500_000_000
         for engine in engines:
             assert engine.stdin
             engine.stdin.write(json.dumps({"start_at": start}) + "\n")
             engine.stdin.flush()
-        for engine, events in zip(engines, told, strict=True):
+        for engine, events in zip(engines, streams, strict=True):
             assert engine.stdout
             events += [json.loads(line) for line in engine.stdout]
             assert engine.wait(HANGS_SECONDS) == code
             assert events[-1]["event"] == "summary"
-        return told
+        return streams
     finally:
         for engine in engines:
             engine.kill()
@@ -391,9 +393,9 @@ def test_segments_of_every_stage_are_engines_of_their_own(program: Path, tmp_pat
     for each, stages in plan:
         staged(program, "prepare", 1, each)
         for stage in stages:
-            told = staged(program, stage, n, each)
-            done = [events[-1]["sort"] for events in told]
-            for events in told:
+            streams = staged(program, stage, n, each)
+            done = [events[-1]["sort"] for events in streams]
+            for events in streams:
                 assert (events[-1]["end"], events[-1]["sort"]["stage"]) == ("done", stage)
                 assert events[-2]["sorted"]["rows"] == events[-1]["sort"]["rows"]
                 assert events[-1]["memory_bytes_max"] < 64 * MIB
@@ -412,8 +414,8 @@ def test_a_sort_that_has_an_engine_for_each_stage_is_not_disturbed_between_them(
     job = {"input": str(rows), "output": str(tmp_path / "out")}
     staged(program, "prepare", 1, job)
     # The engine is gone; what started it is not.
-    told = tera(program, "terasort", rows, tmp_path / "out", code=1).err
-    assert f"process {os.getpid()} on " in told
+    stderr = tera(program, "terasort", rows, tmp_path / "out", code=1).err
+    assert f"process {os.getpid()} on " in stderr
     for stage in ("sample", "sort", "merge", "commit"):
         staged(program, stage, 1, job)
     assert tera(program, "teravalidate", tmp_path / "out").checksum == CHECKSUM

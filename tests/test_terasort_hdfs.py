@@ -68,11 +68,11 @@ def read(running: Running, path: str) -> bytes:
         connection = http.client.HTTPConnection(address, timeout=60)
         connection.request("GET", target)
         response = connection.getresponse()
-        told = response.read()
+        body = response.read()
         connection.close()
         if response.status != 307:
-            assert response.status == 200, told
-            return told
+            assert response.status == 200, body
+            return body
         where = urlsplit(response.headers["Location"])
         address, target = where.netloc, f"{where.path}?{where.query}"
     raise AssertionError("sent on twice")
@@ -127,7 +127,7 @@ def test_an_external_sort_between_disk_and_hdfs(program: Path, hdfs: Running, ha
 
 def test_what_is_missing_or_there_already_is_one_line(program: Path, hadoop: Hadoop, tmp_path: Path) -> None:
     tera(program, "teragen", "10", f"{hadoop.uri}/ten")
-    told = tera(program, "teragen", "10", f"{hadoop.uri}/ten", code=2).err
-    assert told.startswith("error: output directory /ten already exists\nhint: ")
-    told = tera(program, "terasort", f"{hadoop.uri}/none", f"{hadoop.uri}/out", code=2).err
-    assert told.startswith("error: there is no directory /none\nhint: ")
+    stderr = tera(program, "teragen", "10", f"{hadoop.uri}/ten", code=2).err
+    assert stderr.startswith("error: output directory /ten already exists\nhint: ")
+    stderr = tera(program, "terasort", f"{hadoop.uri}/none", f"{hadoop.uri}/out", code=2).err
+    assert stderr.startswith("error: there is no directory /none\nhint: ")

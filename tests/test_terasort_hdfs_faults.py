@@ -50,15 +50,15 @@ def listed(hdfs: Running, path: str) -> dict[str, int]:
         try:
             connection.request("GET", f"/webhdfs/v1{path}?op=LISTSTATUS&user.name=root")
             response = connection.getresponse()
-            told = response.read()
+            body = response.read()
         except (OSError, http.client.HTTPException):
             # A name node of a busy machine.
             assert time.monotonic() < until
             continue
         finally:
             connection.close()
-        assert response.status in (200, 404), told
-        entries = json.loads(told)["FileStatuses"]["FileStatus"] if response.status == 200 else []
+        assert response.status in (200, 404), body
+        entries = json.loads(body)["FileStatuses"]["FileStatus"] if response.status == 200 else []
         return {each["pathSuffix"]: each["length"] for each in entries}
 
 
@@ -135,11 +135,11 @@ def killed_under(program: Path, hdfs: Running, words: Sequence[str], out: str) -
             assert time.monotonic() < until
         hdfs.kill(DIES)
         assert process.poll() is None, "it had ended before the data node died"
-        told = process.communicate(timeout=HANGS_SECONDS)
+        output = process.communicate(timeout=HANGS_SECONDS)
     finally:
         process.kill()
         process.wait()
-    return Ran(process.returncode, *told)
+    return Ran(process.returncode, *output)
 
 
 @pytest.fixture

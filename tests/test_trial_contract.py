@@ -376,9 +376,9 @@ def test_the_binary_under_test_is_a_release_build(start: Start) -> None:
     ],
 )
 def test_a_bad_spec_is_refused_with_the_next_step(program: Path, line: str, words: str) -> None:
-    told = subprocess.run([program, "trial"], input=f"{line}\n", capture_output=True, text=True, timeout=60)
-    assert (told.returncode, told.stdout) == (2, "")
-    error, hint = told.stderr.splitlines()
+    result = subprocess.run([program, "trial"], input=f"{line}\n", capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout) == (2, "")
+    error, hint = result.stderr.splitlines()
     assert error.startswith("error: ")
     assert words in error
     assert hint.startswith("hint: ")
@@ -386,8 +386,8 @@ def test_a_bad_spec_is_refused_with_the_next_step(program: Path, line: str, word
 
 def test_a_run_without_data_fails_with_the_next_step(program: Path, tmp_path: Path) -> None:
     line = json.dumps(spec("lmdb", tmp_path / "nothing"))
-    told = subprocess.run([program, "trial"], input=f"{line}\n", capture_output=True, text=True, timeout=60)
-    assert (told.returncode, told.stdout) == (1, "")
-    error, hint = told.stderr.splitlines()
+    result = subprocess.run([program, "trial"], input=f"{line}\n", capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout) == (1, "")
+    error, hint = result.stderr.splitlines()
     assert error == f"error: no LMDB database in {tmp_path}/nothing"
     assert hint.startswith("hint: load one first: loadstone ycsb load lmdb")

@@ -187,12 +187,12 @@ def test_a_server_that_dies_in_the_warm_up_is_not_passed_over(engine: Engine) ->
     with FakeRedis(Fault("drop", 0.2)) as server:
         for number in range(10):
             server.hashes[b"user%d" % number] = {b"field%d" % field: b"x" for field in range(10)}
-        told = engine.told(
+        result = engine.run(
             line, "warmuptime=1", "insertorder=ordered", "redis.host=127.0.0.1", f"redis.port={server.port}"
         )
-    assert told.code == 1
-    assert "no operation of this run ended in the measured time" in told.err
-    assert "note: carried-over: 1 operations of the warm-up had not ended when the window began" in told.err
+    assert result.code == 1
+    assert "no operation of this run ended in the measured time" in result.err
+    assert "note: carried-over: 1 operations of the warm-up had not ended when the window began" in result.err
 
 
 def test_a_pause_of_the_engine_is_in_the_response_and_not_in_its_lower_bound(program: Path, tmp_path: Path) -> None:
@@ -211,8 +211,8 @@ def test_a_pause_of_the_engine_is_in_the_response_and_not_in_its_lower_bound(pro
     run.send_signal(signal.SIGSTOP)
     time.sleep(0.3)
     run.send_signal(signal.SIGCONT)
-    told, _ = run.communicate(timeout=HANGS_SECONDS)
-    summary = parse(told.splitlines()[-1])
+    output, _ = run.communicate(timeout=HANGS_SECONDS)
+    summary = parse(output.splitlines()[-1])
     assert isinstance(summary, Summary)
     kinds = ("response", "lower")
     upper, lower = (by_operation(summary.outcomes, kind)["all"][0].percentiles([0.99])[0] for kind in kinds)

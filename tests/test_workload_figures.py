@@ -66,36 +66,36 @@ SIZES, SPANS = [100, 100, 50], [(1.0, 3.0), (1.0, 5.0), (3.0, 4.0)]
 
 
 def test_hadoops_figures_use_its_formulas_and_the_clusters_the_clock() -> None:
-    told = of_files(files(SIZES, SPANS))
+    figures = of_files(files(SIZES, SPANS))
     rates = [50.0, 25.0, 50.0]
-    assert told["throughput"].value == pytest.approx(250 * MB / 4)
+    assert figures["throughput"].value == pytest.approx(250 * MB / 4)
     # TestDFSIO.analyzeResult: size * 1000.0 / (time * MEGA), rate / 1000 / tasks, sqrt(|sqrate / 1000 / tasks - med²|)
-    assert told["dfsio.task_throughput"].value == pytest.approx(250 * MB / 7)
-    assert told["dfsio.average_io_rate"].value == pytest.approx(fmean(rates) * MB)
-    assert told["dfsio.io_rate_stddev"].value == pytest.approx(pstdev(rates) * MB)
-    assert (told["dfsio.io_rate_min"].value, told["dfsio.io_rate_max"].value) == (25 * MB, 50 * MB)
-    assert (told["dfsio.first_done"].value, told["dfsio.last_done"].value) == (2 * S, 4 * S)
-    assert told["stored"].value == 250 * MB
-    assert "returned" not in told
+    assert figures["dfsio.task_throughput"].value == pytest.approx(250 * MB / 7)
+    assert figures["dfsio.average_io_rate"].value == pytest.approx(fmean(rates) * MB)
+    assert figures["dfsio.io_rate_stddev"].value == pytest.approx(pstdev(rates) * MB)
+    assert (figures["dfsio.io_rate_min"].value, figures["dfsio.io_rate_max"].value) == (25 * MB, 50 * MB)
+    assert (figures["dfsio.first_done"].value, figures["dfsio.last_done"].value) == (2 * S, 4 * S)
+    assert figures["stored"].value == 250 * MB
+    assert "returned" not in figures
     assert "returned" in of_files(files(SIZES, SPANS), "read")
 
 
 def test_each_guarantee_of_a_write_has_its_own_figures() -> None:
     durable = Reached(3, 250 * MB, 9 * S, 6 * S)
-    told = of_files(files(SIZES, SPANS, durable=durable))
-    assert told["dfsio.durable.throughput"].value == pytest.approx(250 * MB / 5)
-    assert told["dfsio.durable.mean"].value == 3 * S
-    assert told["dfsio.closed.throughput"].value > told["dfsio.durable.throughput"].value
-    assert "dfsio.flushed.throughput" not in told
+    figures = of_files(files(SIZES, SPANS, durable=durable))
+    assert figures["dfsio.durable.throughput"].value == pytest.approx(250 * MB / 5)
+    assert figures["dfsio.durable.mean"].value == 3 * S
+    assert figures["dfsio.closed.throughput"].value > figures["dfsio.durable.throughput"].value
+    assert "dfsio.flushed.throughput" not in figures
 
 
 def test_without_a_completed_file_there_is_no_throughput() -> None:
     lost = files([1], [(1.0, 2.0)], done=0, failed=1, unfinished=2, bytes=0, lost_bytes=7)
-    told = of_files(lost)
-    assert told["dfsio.files_failed"].value == 3
+    figures = of_files(lost)
+    assert figures["dfsio.files_failed"].value == 3
     # The throughput is 0; the engine itself counts buffers.
-    assert (told["throughput"].value, told["throughput"].unit) == (0.0, "B/s")
-    assert not [metric for metric in told if "task_throughput" in metric or "rate" in metric]
+    assert (figures["throughput"].value, figures["throughput"].unit) == (0.0, "B/s")
+    assert not [metric for metric in figures if "task_throughput" in metric or "rate" in metric]
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_files_without_the_mark_are_wrong_beside_files_with_it_alone(
     foreign: int, unverified: int, failed: int, wrong: int | None
 ) -> None:
     # The last: Hadoop's files, of which one is missing.
-    told = of_files(files(SIZES, SPANS, foreign=foreign, unverified=unverified, failed=failed), "read")
-    assert (told["wrong"].value if "wrong" in told else None) == wrong
+    figures = of_files(files(SIZES, SPANS, foreign=foreign, unverified=unverified, failed=failed), "read")
+    assert (figures["wrong"].value if "wrong" in figures else None) == wrong
 
 
 def test_segments_of_files_add_up_to_the_whole() -> None:
@@ -135,10 +135,10 @@ def launched(stages: list[Sorted]) -> list[Launched]:
 
 def test_the_time_of_a_sort_is_the_sum_of_its_stages() -> None:
     phase = EngineLaunch("sort", "measure", lambda *_: {})
-    told = values(*sort.figures(phase, launched(STAGES)))
-    assert told["runtime"].value == 2 * S
-    assert told["throughput"].value == 1_000 * 100 / 2
-    assert (told["returned"].value, told["stored"].value) == (200_000, 200_000)
+    figures = values(*sort.figures(phase, launched(STAGES)))
+    assert figures["runtime"].value == 2 * S
+    assert figures["throughput"].value == 1_000 * 100 / 2
+    assert (figures["returned"].value, figures["stored"].value) == (200_000, 200_000)
     assert sort.facts(launched(STAGES)) == {
         "networked": "no",
         "rows": 1_000,

@@ -27,8 +27,8 @@ def test_values_of_any_kind_may_be_templates(tmp_path: Path) -> None:
 
 
 def test_a_rendered_value_must_be_valid_for_its_key(tmp_path: Path) -> None:
-    (said,) = mistakes(tmp_path, DFSIO.replace("[2, 4]", "[2, 0]"))
-    assert said == "workload.dfsio.files must be a whole number of at least 1, got 0"
+    (mistake,) = mistakes(tmp_path, DFSIO.replace("[2, 4]", "[2, 0]"))
+    assert mistake == "workload.dfsio.files must be a whole number of at least 1, got 0"
 
 
 def test_a_resolved_experiment_is_read_as_equal(tmp_path: Path) -> None:
@@ -42,8 +42,8 @@ def test_a_resolved_experiment_is_read_as_equal(tmp_path: Path) -> None:
 def test_work_that_ends_by_itself_has_neither_pilot_nor_warm_up(tmp_path: Path) -> None:
     found = loaded(tmp_path, FIO).experiment
     assert (found.pilot, found.measure.warmup, found.measure.duration) == (False, 0.0, None)
-    (said,) = mistakes(tmp_path, FIO, "measure.duration=5s")
-    assert said == "measure.duration has no effect: fio ends when its work is done"
+    (mistake,) = mistakes(tmp_path, FIO, "measure.duration=5s")
+    assert mistake == "measure.duration has no effect: fio ends when its work is done"
 
 
 def test_the_figures_of_each_job_are_compared_by_default(tmp_path: Path) -> None:
@@ -77,14 +77,14 @@ def test_several_workloads_are_a_dimension(tmp_path: Path) -> None:
 
 def test_workloads_of_different_kinds_are_not_compared(tmp_path: Path) -> None:
     assert loaded(tmp_path, SEVERAL).experiment.compare.by == "copy"
-    (said,) = mistakes(tmp_path, SEVERAL, "compare.by=workload")
-    assert said == "workloads of different kinds cannot be compared: dfsio, fio"
+    (mistake,) = mistakes(tmp_path, SEVERAL, "compare.by=workload")
+    assert mistake == "workloads of different kinds cannot be compared: dfsio, fio"
 
 
 def test_a_workload_kind_on_an_unsupported_store_is_refused(tmp_path: Path) -> None:
     crossed = SEVERAL.replace("system: [local], workload: [write]", "system: [local, disk], workload: [write, job]")
-    said = mistakes(tmp_path, crossed.replace("  include: [{system: disk, workload: job, copy: 1}]\n", ""))
-    assert sorted(said) == ["dfsio cannot use the store fio", "fio cannot use the store file"]
+    found = mistakes(tmp_path, crossed.replace("  include: [{system: disk, workload: job, copy: 1}]\n", ""))
+    assert sorted(found) == ["dfsio cannot use the store fio", "fio cannot use the store file"]
 
 
 def test_a_single_workload_may_be_varied_by_a_dimension_called_workload(tmp_path: Path) -> None:

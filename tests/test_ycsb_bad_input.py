@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Engine, Told, dump
+from conftest import CommandResult, Engine, dump
 from ycsb_support import FAILED, INTERRUPTED, RUN, STORES, USAGE, A, refused
 
 LOAD = f"load rocksdb {A} rocksdb.dir=db"
@@ -26,9 +26,9 @@ def everything(home: Path) -> dict[str, bytes | None]:
 def refuse(engine: Engine, line: str, *more: str, code: int = USAGE, stdin: str = "") -> tuple[str, str]:
     """Runs what must fail before it has done anything."""
     before = everything(engine.home)
-    told = engine.told(line, *more, stdin=stdin, timeout=20)
-    words = refused(told, code)
-    assert told.out == ""
+    result = engine.run(line, *more, stdin=stdin, timeout=20)
+    words = refused(result, code)
+    assert result.out == ""
     assert everything(engine.home) == before, "something was left behind"
     return words
 
@@ -133,16 +133,16 @@ def refuse(engine: Engine, line: str, *more: str, code: int = USAGE, stdin: str 
     ],
 )
 def test_bad_usage_exits_2_before_anything_is_done(engine: Engine, line: str, error: str, hint: str) -> None:
-    said = refuse(engine, line)
-    assert error in said[0]
-    assert hint in said[1]
+    messages = refuse(engine, line)
+    assert error in messages[0]
+    assert hint in messages[1]
 
 
 @pytest.mark.parametrize("pair", ["", "=", "=value"])
 def test_a_property_without_a_name_is_refused(engine: Engine, pair: str) -> None:
     before = everything(engine.home)
-    told = Engine(engine.program, engine.home).told(RUN, "-p", pair)
-    assert "NAME=VALUE" in refused(told, USAGE)[0]
+    result = Engine(engine.program, engine.home).run(RUN, "-p", pair)
+    assert "NAME=VALUE" in refused(result, USAGE)[0]
     assert everything(engine.home) == before
 
 
@@ -176,18 +176,18 @@ def test_a_number_beyond_64_bits_is_refused(engine: Engine, name: str) -> None:
 )
 @pytest.mark.parametrize("workload", ["a", "d", "e"])
 def test_the_greatest_long_is_taken_or_refused_and_never_a_crash(engine: Engine, name: str, workload: str) -> None:
-    told = engine.told(
+    result = engine.run(
         f"run null -P workloads/workload{workload} operationcount=100 recordcount=10 -s {name}={LONG_MAX}", timeout=20
     )
-    if told.code == 0:
-        assert sum(told.value(m, "Operations") for m in told.metrics() if m != "CLEANUP") == 100
+    if result.code == 0:
+        assert sum(result.value(m, "Operations") for m in result.metrics() if m != "CLEANUP") == 100
     else:
-        refused(told, USAGE)
+        refused(result, USAGE)
 
 
 def test_an_operation_count_beyond_any_run_ends_when_its_time_is_over(engine: Engine) -> None:
-    told = engine(f"run null {A} operationcount={LONG_MAX} maxexecutiontime=1", timeout=20)
-    assert 1 <= told.seconds < 5
+    result = engine(f"run null {A} operationcount={LONG_MAX} maxexecutiontime=1", timeout=20)
+    assert 1 <= result.seconds < 5
 
 
 @pytest.mark.parametrize(
@@ -229,24 +229,24 @@ def test_a_broken_histogram_of_field_lengths_is_refused(engine: Engine, text: by
 
 
 def test_a_misspelt_property_is_warned_of_and_the_run_goes_on(engine: Engine) -> None:
-    told = engine("load null recordcount=10 operationcuont=7 operatoincount=8")
-    assert len(told.said("warning: ")) == 2
-    assert all("did you mean operationcount?" in warning for warning in told.said("warning: "))
-    assert told.value("INSERT", "Operations") == 10
+    result = engine("load null recordcount=10 operationcuont=7 operatoincount=8")
+    assert len(result.messages("warning: ")) == 2
+    assert all("did you mean operationcount?" in warning for warning in result.messages("warning: "))
+    assert result.value("INSERT", "Operations") == 10
 
 
 def test_bad_percentiles_are_warned_of_as_in_ycsb(engine: Engine) -> None:
     for text in ("abc", "95,,99", "95;99", "101", "-1", "NaN"):
-        told = engine(f"{RUN} hdrhistogram.percentiles={text}")
-        assert len(told.said("warning: ")) == 1
-        assert text in told.said("warning: ")[0]
-        assert "[READ], 99thPercentileLatency(us)" in told.out
+        result = engine(f"{RUN} hdrhistogram.percentiles={text}")
+        assert len(result.messages("warning: ")) == 1
+        assert text in result.messages("warning: ")[0]
+        assert "[READ], 99thPercentileLatency(us)" in result.out
 
 
 def test_options_given_twice_hold_the_last_value(engine: Engine) -> None:
-    told = engine(f"{RUN} operationcount=10 -threads 2 -threads 3 -s -s operationcount=40 -P workloads/workloadc")
-    assert told.value("CLEANUP", "Operations") == 3
-    assert told.value("READ", "Operations") == 40, "the last file holds, and -p over all of them"
+    result = engine(f"{RUN} operationcount=10 -threads 2 -threads 3 -s -s operationcount=40 -P workloads/workloadc")
+    assert result.value("CLEANUP", "Operations") == 3
+    assert result.value("READ", "Operations") == 40, "the last file holds, and -p over all of them"
     assert engine(f"load null {A} -threads 4 threadcount=2").value("CLEANUP", "Operations") == 2
 
 
@@ -277,7 +277,7 @@ def test_a_run_on_a_directory_of_garbage_fails_and_leaves_it_as_it_was(engine: E
         (directory / name).write_bytes(b"garbage " * 1024)
     (directory / "keyspaces").mkdir()
     before = everything(directory)
-    error, _ = refused(engine.told(f"run {store} {A} {store}.dir=db"), FAILED)
+    error, _ = refused(engine.run(f"run {store} {A} {store}.dir=db"), FAILED)
     assert "db" in error
     after = everything(directory)
     assert {name: after.get(name) for name in before} == before
@@ -309,26 +309,26 @@ def test_a_run_on_another_stores_database_says_that_there_is_none(engine: Engine
 )
 def test_a_store_that_cannot_be_opened_so_is_not_begun(engine: Engine, line: str) -> None:
     before = everything(engine.home)
-    told = engine.told(line)
-    assert told.code in (FAILED, USAGE)
-    refused(told, told.code)
+    result = engine.run(line)
+    assert result.code in (FAILED, USAGE)
+    refused(result, result.code)
     assert everything(engine.home) == before, "something was left behind"
-    assert "damaged" not in told.err, "a wrong word is not damage"
+    assert "damaged" not in result.err, "a wrong word is not damage"
 
 
 def test_records_of_another_shape_are_found_by_data_integrity(engine: Engine) -> None:
     engine(f"{LOAD} recordcount=200 fieldcount=5 dataintegrity=true")
-    told = engine.told("run rocksdb -P workloads/workloadc rocksdb.dir=db recordcount=200 dataintegrity=true")
-    error, _ = refused(told, FAILED)
+    result = engine.run("run rocksdb -P workloads/workloadc rocksdb.dir=db recordcount=200 dataintegrity=true")
+    error, _ = refused(result, FAILED)
     assert "1000 operations" in error
-    assert told.returns("VERIFY") == {"UNEXPECTED_STATE": 1000}
-    assert told.returns("READ") == {"OK": 1000}
-    told = engine.told(
+    assert result.returns("VERIFY") == {"UNEXPECTED_STATE": 1000}
+    assert result.returns("READ") == {"OK": 1000}
+    result = engine.run(
         "run rocksdb -P workloads/workloadc rocksdb.dir=db recordcount=200 fieldcount=5 fieldlength=99 "
         "dataintegrity=true"
     )
-    refused(told, FAILED)
-    assert told.returns("VERIFY") == {"UNEXPECTED_STATE": 1000}
+    refused(result, FAILED)
+    assert result.returns("VERIFY") == {"UNEXPECTED_STATE": 1000}
     engine("run rocksdb -P workloads/workloadc rocksdb.dir=db recordcount=200 fieldcount=5 dataintegrity=true")
 
 
@@ -339,34 +339,34 @@ def test_records_of_another_shape_are_found_by_data_integrity(engine: Engine) ->
 def test_one_record_is_enough_for_every_distribution(engine: Engine, keys: str, records: int) -> None:
     engine(f"{LOAD} recordcount={records}")
     for workload in "acdef":
-        told = engine(
+        result = engine(
             f"run rocksdb -P workloads/workload{workload} rocksdb.dir=db recordcount={records} operationcount=200",
             f"requestdistribution={keys}",
             timeout=20,
         )
-        assert "NOT_FOUND" not in told.out
+        assert "NOT_FOUND" not in result.out
 
 
 @pytest.mark.parametrize("digits", [25, 300])
 def test_zero_padding_is_kept_whole_or_refused(engine: Engine, digits: int) -> None:
-    told = engine.told(f"{LOAD} recordcount=3 zeropadding={digits} insertorder=ordered")
-    if told.code != 0:
-        refused(told, USAGE)
+    result = engine.run(f"{LOAD} recordcount=3 zeropadding={digits} insertorder=ordered")
+    if result.code != 0:
+        refused(result, USAGE)
         return
     key = "user" + "2".zfill(digits)
-    told = engine("shell rocksdb rocksdb.dir=db recordcount=1 operationcount=1", stdin=f"read {key}\n")
-    assert "Return code: OK" in told.out, "the padding was cut without a word"
+    result = engine("shell rocksdb rocksdb.dir=db recordcount=1 operationcount=1", stdin=f"read {key}\n")
+    assert "Return code: OK" in result.out, "the padding was cut without a word"
 
 
 def test_long_keys_are_refused_by_a_store_that_cannot_hold_them(engine: Engine) -> None:
     """LMDB's keys have at most 511 bytes."""
-    told = engine.told(f"load lmdb {A} lmdb.dir=db recordcount=3 zeropadding=600")
-    if told.code != 0:
-        refused(told, told.code)
+    result = engine.run(f"load lmdb {A} lmdb.dir=db recordcount=3 zeropadding=600")
+    if result.code != 0:
+        refused(result, result.code)
         return
     key = "user" + "6284781860667377211".zfill(600)
-    told = engine("shell lmdb lmdb.dir=db recordcount=1 operationcount=1", stdin=f"read {key}\n")
-    assert "Return code: OK" in told.out, "the padding was cut without a word"
+    result = engine("shell lmdb lmdb.dir=db recordcount=1 operationcount=1", stdin=f"read {key}\n")
+    assert "Return code: OK" in result.out, "the padding was cut without a word"
 
 
 def test_field_names_may_be_very_long(engine: Engine) -> None:
@@ -391,10 +391,10 @@ def test_an_export_file_that_is_no_regular_file_is_written_to_and_not_replaced(e
     os.mkfifo(fifo)
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        told = engine.told(f"{RUN} exportfile=fifo", timeout=20)
+        result = engine.run(f"{RUN} exportfile=fifo", timeout=20)
         assert fifo.is_fifo(), "the pipe was replaced by a file"
-        assert told.code in (0, USAGE)
-        assert told.code == USAGE or os.read(reader, 9) == b"[OVERALL]"
+        assert result.code in (0, USAGE)
+        assert result.code == USAGE or os.read(reader, 9) == b"[OVERALL]"
     finally:
         os.close(reader)
 
@@ -418,15 +418,15 @@ def test_a_reader_that_went_away_is_no_crash(engine: Engine) -> None:
 @pytest.mark.parametrize("store", ["null", "lmdb"])
 def test_more_threads_than_memory_is_a_failure_that_is_told(engine: Engine, store: str) -> None:
     limit = ["prlimit", f"--as={3 << 30}"]
-    told = engine.told(
+    result = engine.run(
         f"load {store} {A} recordcount=1000000 -threads 50000 lmdb.mapsize=64M lmdb.dir=db", prefix=limit, timeout=20
     )
-    assert told.code == 0 or refused(told, told.code)
-    told = engine.told(
+    assert result.code == 0 or refused(result, result.code)
+    result = engine.run(
         f"run {store} {A} operationcount=0 maxexecutiontime=1 -threads {LONG_MAX} lmdb.dir=db", prefix=limit, timeout=20
     )
-    assert told.code in (FAILED, USAGE), "there are not so many threads"
-    refused(told, told.code)
+    assert result.code in (FAILED, USAGE), "there are not so many threads"
+    refused(result, result.code)
 
 
 @pytest.mark.parametrize("store", ["rocksdb", "fjall", "redb"])
@@ -437,10 +437,10 @@ def test_a_database_in_use_is_left_to_its_user(
     running.append(first)
     assert first.stderr
     assert any(line == "Starting test.\n" for line in first.stderr)
-    error, hint = refused(engine.told(f"load {store} {A} {store}.dir=db"), FAILED)
+    error, hint = refused(engine.run(f"load {store} {A} {store}.dir=db"), FAILED)
     assert "db" in error
     assert "process" in hint
     first.send_signal(signal.SIGINT)
     out, err = first.communicate(timeout=20)
     assert first.returncode == INTERRUPTED
-    assert len(dump(engine, store)) == Told(INTERRUPTED, out, err, 0).value("INSERT", "Operations") > 0
+    assert len(dump(engine, store)) == CommandResult(INTERRUPTED, out, err, 0).value("INSERT", "Operations") > 0

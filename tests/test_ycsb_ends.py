@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import Engine, Told, dump, operations, report
+from conftest import CommandResult, Engine, dump, operations, report
 
 STORES = ("rocksdb", "lmdb", "fjall", "redb")
 LOAD = "load rocksdb -P workloads/workloada rocksdb.dir=db"
@@ -51,7 +51,7 @@ def test_an_interrupted_run_prints_what_it_has_and_exits_130(
     keys = [(metric, key) for metric, key, _ in report(out)]
     assert ("OVERALL", "Throughput(ops/sec)") in keys
     if not more:
-        assert operations(Told(130, out, err, 0)) > 100
+        assert operations(CommandResult(130, out, err, 0)) > 100
     engine(f"{RUN} -P workloads/workloada recordcount=100")
 
 
@@ -63,12 +63,12 @@ def test_an_interrupted_load_keeps_what_it_wrote(engine: Engine, running: list[s
     started(process)
     assert process.stderr
     counts = (int(found[1]) for line in process.stderr if (found := re.search(r"sec: (\d+) operations", line)))
-    said = next(count for count in counts if count > 0)
+    reported = next(count for count in counts if count > 0)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 130
-    loaded = Told(130, out, err, 0).value("INSERT", "Operations")
-    assert said <= loaded <= 1000 * (time.monotonic() - began) + 1
+    loaded = CommandResult(130, out, err, 0).value("INSERT", "Operations")
+    assert reported <= loaded <= 1000 * (time.monotonic() - began) + 1
     assert len(dump(engine)) == loaded
 
 
@@ -99,80 +99,80 @@ def test_a_store_whose_load_was_killed_is_loaded_again(
     process.kill()
     process.communicate()
     engine(f"load {store} -P workloads/workloada {options} recordcount=500 -threads 2")
-    told = engine(f"run {store} -P workloads/workloadc {options} recordcount=500 requestdistribution=sequential")
-    assert told.returns("VERIFY") == {"OK": 1000}
+    result = engine(f"run {store} -P workloads/workloadc {options} recordcount=500 requestdistribution=sequential")
+    assert result.returns("VERIFY") == {"OK": 1000}
 
 
 def test_a_load_ends_at_the_first_insert_that_fails_and_says_where(engine: Engine) -> None:
     """64 KiB of LMDB hold a handful of records."""
     line = "load lmdb -P workloads/workloada lmdb.dir=db lmdb.mapsize=64K recordcount=100"
-    told = engine.told(line, "-threads", "3")
-    assert told.code == 1
-    loaded = int(told.value("INSERT", "Operations"))
+    result = engine.run(line, "-threads", "3")
+    assert result.code == 1
+    loaded = int(result.value("INSERT", "Operations"))
     assert 0 < loaded < 100
-    (error,) = told.said("error: ")
+    (error,) = result.messages("error: ")
     assert re.fullmatch(rf"the load stopped after {loaded} of 100: insert of user\d+ failed with NO_SPACE: .+", error)
-    assert len(told.said("hint: ")) == 1
+    assert len(result.messages("hint: ")) == 1
     assert len(dump(engine, "lmdb")) == loaded
-    assert 1 <= told.returns("INSERT")["NO_SPACE"] <= 3, "one per thread at most"
+    assert 1 <= result.returns("INSERT")["NO_SPACE"] <= 3, "one per thread at most"
 
 
 def test_a_load_goes_on_after_a_failed_insert_where_asked(engine: Engine) -> None:
     line = "load lmdb -P workloads/workloada lmdb.dir=db lmdb.mapsize=64K recordcount=100"
-    told = engine.told(line, "core_workload_insertion_keep_going_on_error=true")
-    assert told.code == 1
-    assert sum(told.returns("INSERT").values()) == 100
-    assert told.said("error: ") == [f"{told.returns('INSERT')['NO_SPACE']} operations of this load failed"]
+    result = engine.run(line, "core_workload_insertion_keep_going_on_error=true")
+    assert result.code == 1
+    assert sum(result.returns("INSERT").values()) == 100
+    assert result.messages("error: ") == [f"{result.returns('INSERT')['NO_SPACE']} operations of this load failed"]
 
 
 def test_every_attempt_of_an_insert_is_measured(engine: Engine) -> None:
     line = "load lmdb -P workloads/workloada lmdb.dir=db lmdb.mapsize=64K recordcount=100"
-    told = engine.told(line, "core_workload_insertion_retry_limit=3", "core_workload_insertion_retry_interval=0.2")
-    assert told.code == 1
-    assert told.returns("INSERT")["NO_SPACE"] == 4
-    assert told.value("INSERT-FAILED", "Operations") == 4
+    result = engine.run(line, "core_workload_insertion_retry_limit=3", "core_workload_insertion_retry_interval=0.2")
+    assert result.code == 1
+    assert result.returns("INSERT")["NO_SPACE"] == 4
+    assert result.value("INSERT-FAILED", "Operations") == 4
     # Three sleeps; of the 3 s that they take unless told otherwise they would be 7.2 s at least.
-    assert 0.4 < told.seconds < 7
+    assert 0.4 < result.seconds < 7
 
 
 def test_failed_operations_exit_1_unless_so_many_are_tolerated(engine: Engine) -> None:
     engine(f"{LOAD} recordcount=500")
     run = f"{RUN} -P workloads/workloadc recordcount=1000 requestdistribution=sequential"
-    told = engine.told(run)
-    assert told.code == 1
-    assert told.returns("READ") == {"OK": 500, "NOT_FOUND": 500}
-    assert told.value("READ-FAILED", "Operations") == 500
-    assert told.said("error: ") == ["500 operations of this run failed"]
-    assert "failures.tolerated" in told.said("hint: ")[0]
-    assert told.value("OVERALL", "Throughput(ops/sec)") * told.value("OVERALL", "RunTime(ms)") < 700_000, (
+    result = engine.run(run)
+    assert result.code == 1
+    assert result.returns("READ") == {"OK": 500, "NOT_FOUND": 500}
+    assert result.value("READ-FAILED", "Operations") == 500
+    assert result.messages("error: ") == ["500 operations of this run failed"]
+    assert "failures.tolerated" in result.messages("hint: ")[0]
+    assert result.value("OVERALL", "Throughput(ops/sec)") * result.value("OVERALL", "RunTime(ms)") < 700_000, (
         "a run with errors does not look faster"
     )
-    assert engine.told(run, "failures.tolerated=0.4").code == 1
-    assert engine.told(run, "failures.tolerated=0.5").code == 0
+    assert engine.run(run, "failures.tolerated=0.4").code == 1
+    assert engine.run(run, "failures.tolerated=0.5").code == 0
 
 
 def test_an_operation_fails_once_however_many_of_its_steps_did(engine: Engine) -> None:
     """A read-modify-write that finds nothing has a failed read, a failed update and a failed check."""
     engine(f"{LOAD} recordcount=50 dataintegrity=true")
     run = f"{RUN} -P workloads/workloadf recordcount=200 insertstart=150 operationcount=50 dataintegrity=true"
-    told = engine.told(run)
-    assert told.code == 1
-    assert told.said("error: ") == ["50 operations of this run failed"]
-    assert engine.told(run, "failures.tolerated=1").code == 0
+    result = engine.run(run)
+    assert result.code == 1
+    assert result.messages("error: ") == ["50 operations of this run failed"]
+    assert engine.run(run, "failures.tolerated=1").code == 0
 
 
 def test_a_rare_kind_is_dealt_and_a_rarer_one_with_a_warning(engine: Engine) -> None:
     command = "run null -P workloads/workloadc operationcount=100000 -threads 2"
-    told = engine(command, "readproportion=0.99996", "insertproportion=0.00004")
-    assert (told.value("INSERT", "Operations"), told.said("warning: ")) == (4, [])
-    told = engine(command, "readproportion=1", "insertproportion=0.000001")
-    assert told.value("INSERT", "Operations") == 2
-    (warning,) = told.said("warning: ")
+    result = engine(command, "readproportion=0.99996", "insertproportion=0.00004")
+    assert (result.value("INSERT", "Operations"), result.messages("warning: ")) == (4, [])
+    result = engine(command, "readproportion=1", "insertproportion=0.000001")
+    assert result.value("INSERT", "Operations") == 2
+    (warning,) = result.messages("warning: ")
     rounded = r"a proportion of 9\.99999\d*e-7 is rounded up to 1 in 50000, the smallest one possible"
     assert re.fullmatch(rounded, warning)
 
 
 def test_more_threads_than_operations_are_lowered_with_a_warning(engine: Engine) -> None:
-    told = engine("run null -P workloads/workloadc operationcount=3 -threads 10")
-    assert told.value("CLEANUP", "Operations") == 3
-    assert any("threadcount 10" in warning for warning in told.said("warning: "))
+    result = engine("run null -P workloads/workloadc operationcount=3 -threads 10")
+    assert result.value("CLEANUP", "Operations") == 3
+    assert any("threadcount 10" in warning for warning in result.messages("warning: "))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import FIXTURES, Engine, Told, on_time, report
+from conftest import FIXTURES, CommandResult, Engine, on_time, report
 
 SAMPLES = FIXTURES / "ycsb"
 # Restores YCSB's own percentiles: ours are 50, 95 and 99.
@@ -116,24 +116,24 @@ def test_a_report_has_the_lines_of_ycsbs_in_ycsbs_order(loaded: Engine, name: st
 
 
 def test_the_histogram_type_has_ycsbs_lines_and_buckets(loaded: Engine) -> None:
-    told = loaded(
+    result = loaded(
         "run null -P workloads/workloada measurementtype=histogram histogram.buckets=12 "
         "measurement.histogram.verbose=true operationcount=600"
     )
-    ours = [line for line in skeleton(told.out) if not CUT.search(line[1])]
+    ours = [line for line in skeleton(result.out) if not CUT.search(line[1])]
     assert ours == [line for line in skeleton(sample("hist.out")) if not CUT.search(line[1])]
-    buckets = [k for m, k, _ in told.report() if m == "READ" and re.fullmatch(r">?\d+", k)]
+    buckets = [k for m, k, _ in result.report() if m == "READ" and re.fullmatch(r">?\d+", k)]
     assert buckets == [*map(str, range(12)), ">12"]
-    counts = [int(v) for m, k, v in told.report() if m == "READ" and k in buckets]
-    assert sum(counts) == told.value("READ", "Operations")
+    counts = [int(v) for m, k, v in result.report() if m == "READ" and k in buckets]
+    assert sum(counts) == result.value("READ", "Operations")
 
 
 def test_a_percentile_beyond_the_last_bucket_has_no_line(loaded: Engine) -> None:
-    told = loaded(
+    result = loaded(
         "run rocksdb -P workloads/workloadc rocksdb.dir=db measurementtype=histogram histogram.buckets=1 "
         "measurement.interval=intended -target 1000000000 operationcount=50000"
     )
-    keys = [k for m, k, _ in told.report() if m == "READ"]
+    keys = [k for m, k, _ in result.report() if m == "READ"]
     figures = ("Operations", "AverageLatency(us)", "LatencyVariance(us)", "MinLatency(us)", "MaxLatency(us)")
     assert keys == [*figures, "Return=OK"]
 
@@ -163,37 +163,37 @@ def test_a_percentile_beyond_the_last_bucket_has_no_line(loaded: Engine) -> None
     ],
 )
 def test_failures_stand_where_ycsb_puts_them(loaded: Engine, name: str, options: str) -> None:
-    told = loaded.told(f"run rocksdb {options}", YCSB)
-    assert told.code == 1
+    result = loaded.run(f"run rocksdb {options}", YCSB)
+    assert result.code == 1
     # Metrics that share a bucket of Java's hash map stand there in the order of their first operation.
-    assert blocks(told.out) == blocks(sample(f"{name}.out"))
+    assert blocks(result.out) == blocks(sample(f"{name}.out"))
 
 
 def test_a_metric_without_one_success_has_the_values_that_ycsb_prints(loaded: Engine) -> None:
     for name in ("missing_c", "missing_c_hist", "missing_c_series", "missing_c_raw"):
         kind = {"hist": "histogram", "series": "timeseries", "raw": "raw"}.get(name.removeprefix("missing_c_"))
         more = [f"measurementtype={kind}"] if kind else []
-        told = loaded.told(
+        result = loaded.run(
             "run rocksdb -P workloads/workloadc rocksdb.dir=half recordcount=6000 insertstart=5000 operationcount=100",
             YCSB,
             *more,
         )
-        ours = [line for line in told.report() if line[0] == "READ"]
+        ours = [line for line in result.report() if line[0] == "READ"]
         theirs = [line for line in report(sample(f"{name}.out")) if line[0] == "READ"]
         assert [o[1:] for o in ours if "Return" not in o[1]] == [t[1:] for t in theirs if "Return" not in t[1]], name
 
 
 def test_both_intervals_are_listed_one_series_after_the_other(loaded: Engine) -> None:
-    told = loaded(
+    result = loaded(
         "run null -P workloads/workloadf operationcount=800 -target 8000 -threads 2 -s measurement.interval=both "
         "hdrhistogram.percentiles=50,95,99,99.9,99.99,1,2,3,11,21,100"
     )
-    assert skeleton(told.out) == skeleton(sample("gbu_both.out"))
+    assert skeleton(result.out) == skeleton(sample("gbu_both.out"))
 
 
 def test_percentiles_are_50_95_and_99_unless_ycsbs_are_asked_for(loaded: Engine) -> None:
-    def labels(told: Told) -> list[str]:
-        return [k for m, k, _ in told.report() if m == "READ" and k.endswith("PercentileLatency(us)")]
+    def labels(result: CommandResult) -> list[str]:
+        return [k for m, k, _ in result.report() if m == "READ" and k.endswith("PercentileLatency(us)")]
 
     ours = ["50thPercentileLatency(us)", "95thPercentileLatency(us)", "99thPercentileLatency(us)"]
     assert labels(loaded("run null -P workloads/workloadc")) == ours
@@ -202,15 +202,15 @@ def test_percentiles_are_50_95_and_99_unless_ycsbs_are_asked_for(loaded: Engine)
 
 
 def test_raw_operations_are_announced_and_listed_before_the_report(loaded: Engine) -> None:
-    told = loaded("run null -P workloads/workloada operationcount=10 seed=1 measurementtype=raw")
-    lines = told.out.splitlines()
+    result = loaded("run null -P workloads/workloada operationcount=10 seed=1 measurementtype=raw")
+    lines = result.out.splitlines()
     # YCSB says so once per metric, the first time that it occurs.
     announced = [line for line in lines if line.startswith("Raw data measurement: ")]
     assert announced == ["Raw data measurement: will output to stdout."] * 3
     assert lines[:3] == announced
     points = lines[3 : lines.index(next(line for line in lines if line.startswith("[OVERALL]")))]
     heads = [line for line in points if line.endswith(" latency raw data: op, timestamp(ms), latency(us)")]
-    assert [head.split()[0] for head in heads] == told.metrics()
+    assert [head.split()[0] for head in heads] == result.metrics()
     for line in points:
         assert line in heads or re.fullmatch(r"(READ|UPDATE|CLEANUP),\d{13},\d+", line), line
     assert len(points) == len(heads) + 10 + 1
@@ -219,8 +219,8 @@ def test_raw_operations_are_announced_and_listed_before_the_report(loaded: Engin
 def test_a_raw_file_is_named_and_appended_to(loaded: Engine) -> None:
     command = "run null -P workloads/workloada operationcount=10 seed=1 measurementtype=hdrhistogram+raw"
     for times in (1, 2):
-        told = loaded(command, "measurement.raw.output_file=appended.txt")
-        assert told.out.splitlines()[:3] == ["Raw data measurement: will output to result file: appended.txt"] * 3
+        result = loaded(command, "measurement.raw.output_file=appended.txt")
+        assert result.out.splitlines()[:3] == ["Raw data measurement: will output to result file: appended.txt"] * 3
         text = (loaded.home / "appended.txt").read_text()
         assert len(re.findall(r"^Raw(READ|UPDATE|CLEANUP),\d{13},\d+$", text, re.M)) == times * 11
         assert len(re.findall(r"^RawREAD latency raw data: op, timestamp\(ms\), latency\(us\)$", text, re.M)) == times
@@ -228,14 +228,14 @@ def test_a_raw_file_is_named_and_appended_to(loaded: Engine) -> None:
 
 
 def test_series_are_means_of_units_that_begin_with_the_first_operation(loaded: Engine) -> None:
-    def in_units(told: Told) -> None:
+    def in_units(result: CommandResult) -> None:
         for metric in ("READ", "UPDATE"):
-            units = [int(k) for m, k, _ in told.report() if m == metric and k.isdigit()]
+            units = [int(k) for m, k, _ in result.report() if m == metric and k.isdigit()]
             assert units[0] == 0
             assert units == sorted(set(units))
             assert 3 <= len(units) <= 5
             assert all(unit % 200 == 0 for unit in units)
-            assert [k for m, k, _ in told.report() if m == metric][:5] == [
+            assert [k for m, k, _ in result.report() if m == metric][:5] == [
                 *("Operations", "AverageLatency(us)", "MinLatency(us)", "MaxLatency(us)", "Return=OK")
             ]
 
@@ -245,7 +245,7 @@ def test_series_are_means_of_units_that_begin_with_the_first_operation(loaded: E
 
 @pytest.mark.parametrize(("exporter", "name"), [("JSON", "json.txt"), ("JSONArray", "jsonarr.out")])
 def test_json_is_laid_out_byte_for_byte_as_ycsbs(loaded: Engine, exporter: str, name: str) -> None:
-    told = loaded(
+    result = loaded(
         "run null -P workloads/workloadc operationcount=10",
         YCSB,
         f"exporter=site.ycsb.measurements.exporter.{exporter}MeasurementsExporter",
@@ -254,16 +254,16 @@ def test_json_is_laid_out_byte_for_byte_as_ycsbs(loaded: Engine, exporter: str, 
     def scrub(text: str) -> str:
         return re.sub(r'"value" : (-?[\d.E]+)', lambda m: f'"value" : {kind(m[1])}', text)
 
-    assert scrub(told.out) == scrub(sample(name))
+    assert scrub(result.out) == scrub(sample(name))
 
 
 def test_json_array_is_json_even_where_there_is_no_number(loaded: Engine) -> None:
-    told = loaded.told(
+    result = loaded.run(
         "run rocksdb -P workloads/workloadc rocksdb.dir=half recordcount=6000 insertstart=5000 operationcount=5",
         YCSB,
         "exporter=site.ycsb.measurements.exporter.JSONArrayMeasurementsExporter",
     )
-    objects = json.loads(told.out)
+    objects = json.loads(result.out)
     theirs = json.loads(sample("missing_c_json.out"))
     assert [(o["metric"], o["measurement"], type(o["value"])) for o in objects] == [
         (o["metric"], o["measurement"], type(o["value"])) for o in theirs
@@ -281,9 +281,9 @@ def test_exporters_have_short_names(loaded: Engine, exporter: str, same: str) ->
 
 
 def test_an_unknown_exporter_is_warned_of_and_text_is_used(loaded: Engine) -> None:
-    told = loaded("run null -P workloads/workloadc exporter=com.example.Mine")
-    assert told.out.startswith("[OVERALL], RunTime(ms), ")
-    assert any("com.example.Mine" in warning for warning in told.said("warning: "))
+    result = loaded("run null -P workloads/workloadc exporter=com.example.Mine")
+    assert result.out.startswith("[OVERALL], RunTime(ms), ")
+    assert any("com.example.Mine" in warning for warning in result.messages("warning: "))
 
 
 def test_the_fixtures_status_lines_are_read_by_our_patterns() -> None:
@@ -298,8 +298,8 @@ def test_the_fixtures_status_lines_are_read_by_our_patterns() -> None:
 
 
 def test_status_lines_are_ycsbs(loaded: Engine) -> None:
-    def ycsbs(told: Told) -> None:
-        lines = [line for line in told.err.splitlines() if " operations; " in line]
+    def ycsbs(result: CommandResult) -> None:
+        lines = [line for line in result.err.splitlines() if " operations; " in line]
         assert len(lines) == 4, "one at the start, one after each whole second, one at the end"
         for line in lines:
             assert line.startswith("my label:20"), "YCSB puts nothing behind the label"
@@ -327,8 +327,8 @@ def test_status_lines_are_ycsbs(loaded: Engine) -> None:
     ],
 )
 def test_each_measurement_type_has_its_own_summary_in_status_lines(loaded: Engine, kind: str, pattern: str) -> None:
-    def summed_up(told: Told) -> None:
-        text = told.err[told.err.index("Starting test.\n") :].removeprefix("Starting test.\n")
+    def summed_up(result: CommandResult) -> None:
+        text = result.err[result.err.index("Starting test.\n") :].removeprefix("Starting test.\n")
         text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("note: "))
         assert re.fullmatch(rf"({STATUS}{pattern}\n)+", text), text
         assert text.count(" operations; ") == 3
@@ -338,10 +338,10 @@ def test_each_measurement_type_has_its_own_summary_in_status_lines(loaded: Engin
 
 
 def test_timeseries_puts_its_status_lines_on_stdout_too(loaded: Engine) -> None:
-    told = loaded("run null -P workloads/workloada measurementtype=timeseries -s")
-    lines = [line for line in told.err.splitlines() if " operations; " in line]
+    result = loaded("run null -P workloads/workloada measurementtype=timeseries -s")
+    lines = [line for line in result.err.splitlines() if " operations; " in line]
     assert lines
-    assert told.out.splitlines()[: len(lines)] == lines
+    assert result.out.splitlines()[: len(lines)] == lines
     theirs = sample("timeseries.err").splitlines()[-2:]
     assert sample("timeseries.out").splitlines()[:2] == theirs, "as YCSB does"
 
@@ -352,22 +352,22 @@ def test_nothing_but_the_report_is_on_stdout(loaded: Engine) -> None:
         "run rocksdb -P workloads/workloadd rocksdb.dir=db -s -threads 2000",
         "run null -P workloads/workloada maxexecutiontime=1 threads=10",
     ):
-        told = loaded.told(command)
-        assert plain(told.out) == set(), command
+        result = loaded.run(command)
+        assert plain(result.out) == set(), command
 
 
 def test_the_banner_comes_in_ycsbs_order_on_stderr(loaded: Engine) -> None:
-    told = loaded("run rocksdb -P workloads/workloadc rocksdb.dir=db -s")
+    result = loaded("run rocksdb -P workloads/workloadc rocksdb.dir=db -s")
     starts = ("Command line: ", "Loadstone ", "Loading workload...", "Starting test.", "20")
-    at = [next(i for i, line in enumerate(told.err.splitlines()) if line.startswith(start)) for start in starts]
+    at = [next(i for i, line in enumerate(result.err.splitlines()) if line.startswith(start)) for start in starts]
     assert at == sorted(at)
-    assert "-P " in told.err.splitlines()[0]
-    assert "rocksdb.dir=db" in told.err.splitlines()[0]
+    assert "-P " in result.err.splitlines()[0]
+    assert "rocksdb.dir=db" in result.err.splitlines()[0]
 
 
 def test_run_time_and_throughput_agree_with_the_operations(loaded: Engine) -> None:
-    def agreeing(told: Told) -> None:
-        ms, rate = told.value("OVERALL", "RunTime(ms)"), told.value("OVERALL", "Throughput(ops/sec)")
+    def agreeing(result: CommandResult) -> None:
+        ms, rate = result.value("OVERALL", "RunTime(ms)"), result.value("OVERALL", "Throughput(ops/sec)")
         assert 980 <= ms <= 1100
         assert abs(rate * ms / 1000 - 1000) < 2
 
@@ -377,8 +377,8 @@ def test_run_time_and_throughput_agree_with_the_operations(loaded: Engine) -> No
 def test_an_export_file_holds_the_whole_report_and_stdout_none_of_it(loaded: Engine) -> None:
     target = loaded.home / "report.txt"
     target.write_text("old\n" * 10_000)
-    told = loaded("run null -P workloads/workloadc exportfile=report.txt", YCSB)
-    assert told.out == ""
+    result = loaded("run null -P workloads/workloadc exportfile=report.txt", YCSB)
+    assert result.out == ""
     assert skeleton(target.read_text()) == skeleton(sample("run_c.out"))
     assert [path.name for path in loaded.home.glob("report.txt*")] == ["report.txt"]
 
@@ -425,7 +425,7 @@ def test_the_decoder_of_this_file_reads_what_hdrhistograms_own_writer_wrote() ->
 
 
 def test_hdr_files_are_read_by_a_decoder_of_the_published_format(loaded: Engine) -> None:
-    told = loaded(
+    result = loaded(
         "run rocksdb -P workloads/workloada rocksdb.dir=db operationcount=2500 -target 1000 -s status.interval=1 "
         "hdrhistogram.fileoutput=true hdrhistogram.output.path=log_"
     )
@@ -450,7 +450,7 @@ def test_hdr_files_are_read_by_a_decoder_of_the_published_format(loaded: Engine)
             start = float(match[1]) + float(match[2])
             assert abs(max(counts, default=0) / 1e6 - float(match[3])) < 0.002
             total += sum(counts.values())
-        assert total == told.value(metric, "Operations")
+        assert total == result.value(metric, "Operations")
 
 
 def split_log(path: Path) -> tuple[list[str], list[str]]:

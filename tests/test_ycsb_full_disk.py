@@ -31,9 +31,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("store", STORES)
 def test_a_full_disk_ends_a_load_with_how_far_it_came_and_why(engine: Engine, small_disk: Path, store: str) -> None:
-    told = engine.told(f"load {store} {A} {store}.dir={small_disk}/db recordcount=30000 -threads 3")
-    error, hint = refused(told, FAILED)
-    loaded = int(told.value("INSERT", "Operations"))
+    result = engine.run(f"load {store} {A} {store}.dir={small_disk}/db recordcount=30000 -threads 3")
+    error, hint = refused(result, FAILED)
+    loaded = int(result.value("INSERT", "Operations"))
     assert 100 < loaded < 30000
     assert f"stopped after {loaded} of 30000" in error, "the cause, not what closing the store then ran into"
     assert "NO_SPACE" in error or "No space left" in error
@@ -43,15 +43,15 @@ def test_a_full_disk_ends_a_load_with_how_far_it_came_and_why(engine: Engine, sm
 def test_a_full_disk_under_the_export_file_costs_the_file_and_not_the_report(engine: Engine, small_disk: Path) -> None:
     with pytest.raises(OSError, match="No space"):
         (small_disk / "filler").write_bytes(bytes(32 << 20))
-    told = engine.told(f"{RUN} exportfile={small_disk}/report")
-    assert told.code in (FAILED, USAGE)
-    refused(told, told.code)
+    result = engine.run(f"{RUN} exportfile={small_disk}/report")
+    assert result.code in (FAILED, USAGE)
+    refused(result, result.code)
     assert [path.name for path in small_disk.iterdir()] == ["filler"]
 
 
 def test_a_read_only_file_system_is_named(engine: Engine, small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     for store in STORES:
-        error, _ = refused(engine.told(f"load {store} {A} {store}.dir={small_disk}/db"), FAILED)
+        error, _ = refused(engine.run(f"load {store} {A} {store}.dir={small_disk}/db"), FAILED)
         assert "Read-only file system" in error
-    assert "Read-only" in refused(engine.told(f"{RUN} exportfile={small_disk}/report"), USAGE)[0]
+    assert "Read-only" in refused(engine.run(f"{RUN} exportfile={small_disk}/report"), USAGE)[0]

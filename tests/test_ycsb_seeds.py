@@ -40,16 +40,16 @@ def test_a_reports_line_runs_with_rocksdb_in_the_place_of_hbase(
     directory = tmp_path / "db" if line.startswith("load") else tables.home / "db"
     words = untouched(tables, re.sub(r"hbase1\d", "rocksdb", line), f"rocksdb.dir={directory}", *SMALL)
     monkeypatch.setattr(tables, "words", lambda *_: words)
-    told = tables(line)
+    result = tables(line)
     operations = "Total Operations" if "=raw" in line else "Operations"
-    done = sum(told.value(metric, operations) for metric in told.metrics() if metric != "CLEANUP")
+    done = sum(result.value(metric, operations) for metric in result.metrics() if metric != "CLEANUP")
     assert done == 2000
     threads = re.search(r"thread(?:s|count)[ =](\d+)", line.replace("-p threads=10", ""))
-    assert told.value("CLEANUP", operations) == (int(threads[1]) if threads else 1)
-    assert not told.said("error: ")
+    assert result.value("CLEANUP", operations) == (int(threads[1]) if threads else 1)
+    assert not result.messages("error: ")
     # One warning for each word that HBase's binding knew and RocksDB's does not, and no other.
     strange = [word for word in ("-p columnfamily=", "-p threads=", "-cp ") if word in line]
-    assert len(told.said("warning: ")) == len(strange)
+    assert len(result.messages("warning: ")) == len(strange)
 
 
 def test_the_raw_file_of_a_report_is_written_where_it_says(tables: Engine) -> None:
@@ -62,16 +62,16 @@ def test_the_raw_file_of_a_report_is_written_where_it_says(tables: Engine) -> No
 
 
 def test_threads_as_a_property_is_told_to_have_no_effect(engine: Engine) -> None:
-    told = engine("load null -P workloads/workloada threads=10")
-    assert told.said("warning: ") == [
+    result = engine("load null -P workloads/workloada threads=10")
+    assert result.messages("warning: ") == [
         "threads=10 has no effect, here as in YCSB: 1 client runs (-p threads); use -threads 10 or -p threadcount=10"
     ]
-    assert told.value("CLEANUP", "Operations") == 1, "the warning is true"
+    assert result.value("CLEANUP", "Operations") == 1, "the warning is true"
 
 
 def test_a_column_family_is_told_to_have_no_effect(engine: Engine) -> None:
-    told = engine("load null -P workloads/workloada columnfamily=cf -cp /etc/hbase/conf")
-    assert told.said("warning: ") == [
+    result = engine("load null -P workloads/workloada columnfamily=cf -cp /etc/hbase/conf")
+    assert result.messages("warning: ") == [
         "unknown property columnfamily for the store null (-p columnfamily); leave it out, as it has no effect",
         "-cp has no effect: the store null does not run in a JVM",
     ]
@@ -79,19 +79,21 @@ def test_a_column_family_is_told_to_have_no_effect(engine: Engine) -> None:
 
 @pytest.mark.parametrize("line", [line for line in LINES if " hse " in line])
 def test_options_of_hse_1_are_refused_with_what_to_write_today(engine: Engine, line: str) -> None:
-    told = engine.told(line)
-    assert (told.code, told.out) == (2, "")
-    assert told.said("error: ") == [
+    result = engine.run(line)
+    assert (result.code, result.out) == (2, "")
+    assert result.messages("error: ") == [
         "only HSE 1 knows hse.mpool_name and hse.config_path; "
         "since HSE 2.0 a KVDB is kept in a directory, not in an mpool"
     ]
-    assert told.said("hint: ") == ["write -p hse.kvdb_home=DIRECTORY -p hse.config=kvdb.kvs.default.prefix.length=7"]
+    assert result.messages("hint: ") == [
+        "write -p hse.kvdb_home=DIRECTORY -p hse.config=kvdb.kvs.default.prefix.length=7"
+    ]
     assert list(engine.home.iterdir()) == []
 
 
 def test_a_documented_workload_file_with_chinese_comments_runs_without_a_warning(engine: Engine) -> None:
     file = FIXTURES / "seeds/workload_documented"
-    told = engine("run null -P", str(file), "operationcount=1000", "recordcount=1000")
-    assert told.said("warning: ") == []
-    assert told.value("READ", "Operations") == 950
-    assert "LatencyVariance(us)" in told.out, "the file asks for histograms"
+    result = engine("run null -P", str(file), "operationcount=1000", "recordcount=1000")
+    assert result.messages("warning: ") == []
+    assert result.value("READ", "Operations") == 950
+    assert "LatencyVariance(us)" in result.out, "the file asks for histograms"

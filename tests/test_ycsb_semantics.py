@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import FIXTURES, Engine, Told, dump, on_time, operations
+from conftest import FIXTURES, CommandResult, Engine, dump, on_time, operations
 
 STORES = ("rocksdb", "lmdb", "fjall", "redb")
 LOAD = "load rocksdb -P workloads/workloada rocksdb.dir=db"
@@ -84,13 +84,13 @@ def test_the_database_that_ycsbs_own_binding_wrote_verifies_whole(engine: Engine
     with tarfile.open(FIXTURES / "ycsb-rocksdb-2000.tar.gz") as archive:
         archive.extractall(engine.home, filter="data")
     options = f"rocksdb.dir=visible rocksdb.version={version} recordcount=2000 dataintegrity=true"
-    told = engine(f"run rocksdb -P workloads/workloadc {options} operationcount=2000 requestdistribution=sequential")
-    assert told.returns("VERIFY") == {"OK": 2000}
-    assert f"version {version}" in told.err
+    result = engine(f"run rocksdb -P workloads/workloadc {options} operationcount=2000 requestdistribution=sequential")
+    assert result.returns("VERIFY") == {"OK": 2000}
+    assert f"version {version}" in result.err
     # A newer RocksDB would write what the older one cannot read.
     assert len(dump(engine, "rocksdb", "visible", f"rocksdb.version={version}")) == 2000
-    told = engine(f"run rocksdb -P workloads/workloadf {options} operationcount=2000 -threads 3")
-    assert told.returns("VERIFY") == {"OK": 2000}
+    result = engine(f"run rocksdb -P workloads/workloadf {options} operationcount=2000 -threads 3")
+    assert result.returns("VERIFY") == {"OK": 2000}
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -98,10 +98,10 @@ def test_every_store_gives_back_what_was_written(engine: Engine, store: str) -> 
     options = f"{store}.dir=db recordcount=500 dataintegrity=true -threads 3"
     assert engine(f"load {store} -P workloads/workloada {options}").returns("INSERT") == {"OK": 500}
     for workload in "abcdf":
-        told = engine(f"run {store} -P workloads/workload{workload} {options} operationcount=1000")
-        assert set(told.returns("VERIFY")) == {"OK"}
-    told = engine(f"run {store} -P workloads/workloade {options} operationcount=300")
-    assert told.returns("SCAN") == {"OK": 285}
+        result = engine(f"run {store} -P workloads/workload{workload} {options} operationcount=1000")
+        assert set(result.returns("VERIFY")) == {"OK"}
+    result = engine(f"run {store} -P workloads/workloade {options} operationcount=300")
+    assert result.returns("SCAN") == {"OK": 285}
     expected = {f"user{fnv(number)}" for number in range(500 + 50)}
     assert set(dump(engine, store)) == expected
 
@@ -109,19 +109,19 @@ def test_every_store_gives_back_what_was_written(engine: Engine, store: str) -> 
 def test_a_read_of_a_record_that_is_not_yet_there_is_not_verified(engine: Engine) -> None:
     """There is nothing to compare, and the store did nothing wrong."""
     engine(f"{LOAD} recordcount=100 dataintegrity=true")
-    told = engine(
+    result = engine(
         f"{RUN} -P workloads/workloadd recordcount=100 operationcount=30000 insertlag=0 -threads 8 dataintegrity=true "
         "readproportion=0.5 insertproportion=0.5"
     )
-    assert told.returns("VERIFY") == {"OK": told.returns("READ")["OK"]}
+    assert result.returns("VERIFY") == {"OK": result.returns("READ")["OK"]}
 
 
 def test_one_field_is_read_and_written_where_asked(engine: Engine) -> None:
     engine(f"{LOAD} recordcount=50 dataintegrity=true")
-    told = engine(f"{RUN} -P workloads/workloada recordcount=50 readallfields=false dataintegrity=true")
-    assert set(told.returns("VERIFY")) == {"OK"}
-    told = engine(f"{RUN} -P workloads/workloada recordcount=50 writeallfields=true dataintegrity=true")
-    assert set(told.returns("VERIFY")) == {"OK"}
+    result = engine(f"{RUN} -P workloads/workloada recordcount=50 readallfields=false dataintegrity=true")
+    assert set(result.returns("VERIFY")) == {"OK"}
+    result = engine(f"{RUN} -P workloads/workloada recordcount=50 writeallfields=true dataintegrity=true")
+    assert set(result.returns("VERIFY")) == {"OK"}
     assert {len(fields) for fields in dump(engine).values()} == {10}
 
 
@@ -154,9 +154,9 @@ def test_the_core_workloads_run_one_after_the_other_without_a_failure(engine: En
         "e": {"SCAN": 950, "INSERT": 50},
     }
     for workload, quota in quotas.items():
-        told = engine(f"{RUN} -P workloads/workload{workload} -threads 3")
+        result = engine(f"{RUN} -P workloads/workload{workload} -threads 3")
         for metric, count in quota.items():
-            returns = told.returns(metric)
+            returns = result.returns(metric)
             assert set(returns) <= {"OK", "NOT_YET"}, workload
             assert sum(returns.values()) == count, "kinds are dealt in exact proportion"
     assert len(dump(engine)) == 1050
@@ -165,16 +165,16 @@ def test_the_core_workloads_run_one_after_the_other_without_a_failure(engine: En
 def test_reads_of_the_latest_records_find_them_or_say_that_they_are_under_way(engine: Engine) -> None:
     engine(f"{LOAD} recordcount=1000")
     for keys, lag in itertools.product(("latest", "zipfian", "uniform", "exponential"), ("", "insertlag=0")):
-        told = engine(
+        result = engine(
             f"{RUN} -P workloads/workloadd operationcount=30000 requestdistribution={keys} {lag} -threads 8 "
             "readproportion=0.5 insertproportion=0.5"
         )
-        returns = told.returns("READ")
+        returns = result.returns("READ")
         assert set(returns) <= {"OK", "NOT_YET"}
-        assert told.returns("INSERT") == {"OK": 15000}
-        assert told.value("READ", "Operations") == returns["OK"], "what is not yet there is no success"
+        assert result.returns("INSERT") == {"OK": 15000}
+        assert result.value("READ", "Operations") == returns["OK"], "what is not yet there is no success"
         if "NOT_YET" in returns:
-            assert told.value("READ-NOT_YET", "Operations") == returns["NOT_YET"]
+            assert result.value("READ-NOT_YET", "Operations") == returns["NOT_YET"]
         if not lag:
             assert returns.get("NOT_YET", 0) < 150
 
@@ -185,11 +185,11 @@ def test_deletes_remove_the_oldest_records(engine: Engine) -> None:
         directory = f"db{threads}"
         engine(f"load rocksdb -P workloads/workloada rocksdb.dir={directory} recordcount=1000")
         run = f"run rocksdb -P workloads/workloadc rocksdb.dir={directory} recordcount=1000 operationcount=2000 {mix}"
-        told = engine(f"{run} -threads {threads}")
-        assert told.returns("DELETE") == {"OK": 200}
-        assert told.returns("INSERT") == {"OK": 200}
+        result = engine(f"{run} -threads {threads}")
+        assert result.returns("DELETE") == {"OK": 200}
+        assert result.returns("INSERT") == {"OK": 200}
         # One client cannot be overtaken by another.
-        assert set(told.returns("READ")) <= ({"OK"} if threads == 1 else {"OK", "NOT_YET"})
+        assert set(result.returns("READ")) <= ({"OK"} if threads == 1 else {"OK", "NOT_YET"})
         assert set(dump(engine, "rocksdb", directory)) == {f"user{fnv(number)}" for number in range(200, 1200)}
 
 
@@ -208,9 +208,9 @@ def test_constant_occupancy_counts_records_as_ycsb_does(engine: Engine, options:
     (engine.home / "h").write_text("BlockSize\t10\n0\t5\n1\t3\n2\t2\n")
     workload = "workload=site.ycsb.workloads.ConstantOccupancyWorkload"
     assert engine(f"load rocksdb rocksdb.dir=db {workload} {options}").value("INSERT", "Operations") == records
-    told = engine(f"{RUN} {workload} {options} storageages=3")
-    assert operations(told) == 3 * records
-    assert set(told.returns("READ")) == {"OK"}
+    result = engine(f"{RUN} {workload} {options} storageages=3")
+    assert operations(result) == 3 * records
+    assert set(result.returns("READ")) == {"OK"}
 
 
 def test_a_class_may_be_named_with_or_without_its_package(engine: Engine) -> None:
@@ -224,9 +224,9 @@ def test_a_class_may_be_named_with_or_without_its_package(engine: Engine) -> Non
 def test_clients_in_parallel_load_disjoint_keys_and_together_all(engine: Engine) -> None:
     shares = []
     for k in range(3):
-        told = engine(f"load lmdb -P workloads/workloada lmdb.dir=db{k} recordcount=1000 segment={k}/3 -threads 3")
+        result = engine(f"load lmdb -P workloads/workloada lmdb.dir=db{k} recordcount=1000 segment={k}/3 -threads 3")
         shares.append(set(dump(engine, "lmdb", f"db{k}")))
-        assert told.value("INSERT", "Operations") == len(shares[-1])
+        assert result.value("INSERT", "Operations") == len(shares[-1])
     assert [len(share) for share in shares] == [334, 333, 333]
     assert set.union(*shares) == {f"user{fnv(number)}" for number in range(1000)}
 
@@ -236,13 +236,13 @@ def test_inserts_of_segments_do_not_collide(engine: Engine) -> None:
     for k in range(3):
         engine(f"load lmdb -P workloads/workloada lmdb.dir=db{k} recordcount=1000 seed=1")
         before = set(dump(engine, "lmdb", f"db{k}"))
-        told = engine(
+        result = engine(
             f"run lmdb -P workloads/workloadd lmdb.dir=db{k} operationcount=3000 segment={k}/3 -threads 6 seed=2"
         )
         inserted.append(set(dump(engine, "lmdb", f"db{k}")) - before)
-        assert told.value("INSERT", "Operations") == len(inserted[-1])
+        assert result.value("INSERT", "Operations") == len(inserted[-1])
         # The other segments' inserts are not in this database, and not a failure.
-        assert set(told.returns("READ")) <= {"OK", "NOT_YET"}
+        assert set(result.returns("READ")) <= {"OK", "NOT_YET"}
     assert sum(map(len, inserted)) == 150
     assert set.union(*inserted) == {f"user{fnv(number)}" for number in range(1000, 1150)}
 
@@ -253,12 +253,12 @@ def test_segments_at_once_on_one_store_share_clients_and_rate(engine: Engine) ->
     for attempt in range(10):
         load = f"load lmdb -P workloads/workloada lmdb.dir=db{attempt} recordcount=3000 -threads 5 -target 3000"
         processes = [engine.start(f"{load} segment={k}/3") for k in range(3)]
-        told = [Told(0, *process.communicate(timeout=60), 0) for process in processes]
+        results = [CommandResult(0, *process.communicate(timeout=60), 0) for process in processes]
         assert [process.returncode for process in processes] == [0, 0, 0]
         assert len(dump(engine, "lmdb", f"db{attempt}")) == 3000
-        assert [each.value("CLEANUP", "Operations") for each in told] == [2, 2, 1]
-        rates = [each.value("OVERALL", "Throughput(ops/sec)") for each in told]
-        if not any(each.late() for each in told):
+        assert [each.value("CLEANUP", "Operations") for each in results] == [2, 2, 1]
+        rates = [each.value("OVERALL", "Throughput(ops/sec)") for each in results]
+        if not any(each.late() for each in results):
             break
     assert rates == [pytest.approx(1000, abs=100)] * 3
 
@@ -286,7 +286,7 @@ def test_the_same_seed_stores_the_same_bytes_however_many_threads(engine: Engine
 
 def test_the_seed_that_is_told_repeats_the_run(engine: Engine) -> None:
     first = engine("load rocksdb -P workloads/workloada rocksdb.dir=first recordcount=100")
-    (seed,) = first.said("Seed: ")
+    (seed,) = first.messages("Seed: ")
     engine(f"load rocksdb -P workloads/workloada rocksdb.dir=again recordcount=100 seed={seed} -threads 3")
     assert dump(engine, directory="first") == dump(engine, directory="again")
 
@@ -295,57 +295,57 @@ def test_the_seed_that_is_told_repeats_the_run(engine: Engine) -> None:
 
 
 def test_without_an_operation_count_a_run_lasts_its_time(engine: Engine) -> None:
-    told = engine("run null -P workloads/workloadc operationcount=0 maxexecutiontime=2")
+    result = engine("run null -P workloads/workloadc operationcount=0 maxexecutiontime=2")
     # Without a rate nothing says that the last operation was late; where the end is, runs with one show.
-    assert 1000 <= told.value("OVERALL", "RunTime(ms)") <= 1000 * told.seconds
-    assert told.value("READ", "Operations") > 10_000
-    assert 2 <= told.seconds < 20
+    assert 1000 <= result.value("OVERALL", "RunTime(ms)") <= 1000 * result.seconds
+    assert result.value("READ", "Operations") > 10_000
+    assert 2 <= result.seconds < 20
 
 
 def test_a_run_ends_at_whichever_limit_comes_first(engine: Engine) -> None:
     assert operations(engine("run null -P workloads/workloadc operationcount=50 maxexecutiontime=30")) == 50
 
-    def by_time(told: Told) -> None:
-        assert 95 <= operations(told) <= 101
+    def by_time(result: CommandResult) -> None:
+        assert 95 <= operations(result) <= 101
 
     on_time(engine, "run null -P workloads/workloadc operationcount=1000000 maxexecutiontime=1 -target 100", by_time)
 
 
 def test_a_load_too_stops_when_its_time_is_over(engine: Engine) -> None:
-    def by_time(told: Told) -> None:
-        assert 195 <= told.value("INSERT", "Operations") <= 201
+    def by_time(result: CommandResult) -> None:
+        assert 195 <= result.value("INSERT", "Operations") <= 201
 
     on_time(engine, "load null -P workloads/workloada recordcount=100000 maxexecutiontime=1 -target 200", by_time)
 
 
 def test_the_warm_up_is_in_no_figure(engine: Engine) -> None:
-    def paced(told: Told) -> None:
-        assert operations(told) == 1000
-        assert 950 <= told.value("OVERALL", "RunTime(ms)") <= 1060
-        assert told.seconds >= 1.9
+    def paced(result: CommandResult) -> None:
+        assert operations(result) == 1000
+        assert 950 <= result.value("OVERALL", "RunTime(ms)") <= 1060
+        assert result.seconds >= 1.9
 
     command = "run null -P workloads/workloada operationcount=1000 -target 1000 warmuptime=1 -s status.interval=1"
     on_time(engine, command, paced)
-    told = engine("run null -P workloads/workloada operationcount=0 maxexecutiontime=1 warmuptime=1")
-    assert 500 <= told.value("OVERALL", "RunTime(ms)") <= 1000 * (told.seconds - 1)
-    assert told.seconds > 1.9
-    told = engine("run null -P workloads/workloada operationcount=1000 warmuptime=1 -threads 3")
-    assert operations(told) == 1000
+    result = engine("run null -P workloads/workloada operationcount=0 maxexecutiontime=1 warmuptime=1")
+    assert 500 <= result.value("OVERALL", "RunTime(ms)") <= 1000 * (result.seconds - 1)
+    assert result.seconds > 1.9
+    result = engine("run null -P workloads/workloada operationcount=1000 warmuptime=1 -threads 3")
+    assert operations(result) == 1000
 
 
 @pytest.mark.parametrize("options", ["-threads 1", "-threads 5", "-threads 5 spin.sleep=true", "-threads 100"])
 def test_a_target_holds_the_rate(engine: Engine, options: str) -> None:
-    def held(told: Told) -> None:
-        assert 1480 <= told.value("OVERALL", "RunTime(ms)") <= 1560
-        assert 960 <= told.value("OVERALL", "Throughput(ops/sec)") <= 1015
+    def held(result: CommandResult) -> None:
+        assert 1480 <= result.value("OVERALL", "RunTime(ms)") <= 1560
+        assert 960 <= result.value("OVERALL", "Throughput(ops/sec)") <= 1015
 
     on_time(engine, f"run null -P workloads/workloada operationcount=1500 -target 1000 {options}", held)
 
 
 @pytest.mark.parametrize(("arrival", "low", "high"), [("uniform", 0.0, 0.03), ("poisson", 0.07, 0.2)])
 def test_arrivals_are_spaced_as_asked(engine: Engine, arrival: str, low: float, high: float) -> None:
-    def spaced(told: Told) -> None:
-        gaps = [b - a for a, b in itertools.pairwise(reads_at(told))]
+    def spaced(result: CommandResult) -> None:
+        gaps = [b - a for a, b in itertools.pairwise(reads_at(result))]
         assert abs(statistics.mean(gaps) - 2.5) < 0.35
         # An exponential gap is more than twice its mean in e^-2 = 13.5 % of all cases.
         assert low <= sum(1 for gap in gaps if gap > 5) / len(gaps) <= high
@@ -355,31 +355,31 @@ def test_arrivals_are_spaced_as_asked(engine: Engine, arrival: str, low: float, 
 
 
 def test_a_ramp_climbs_and_then_stays(engine: Engine) -> None:
-    def climbing(told: Told) -> None:
-        assert 1850 <= told.value("READ", "Total Operations") <= 1910
-        assert [round(count, -2) for count in by_second(told)] == [300, 700, 900]
+    def climbing(result: CommandResult) -> None:
+        assert 1850 <= result.value("READ", "Total Operations") <= 1910
+        assert [round(count, -2) for count in by_second(result)] == [300, 700, 900]
 
     command = "run null -P workloads/workloadc operationcount=0 maxexecutiontime=3 measurementtype=raw"
     on_time(engine, f"{command} rate.ramp=100:900:2", climbing)
 
 
 def test_steps_follow_one_another(engine: Engine) -> None:
-    def stepping(told: Told) -> None:
-        for count, wanted in zip(by_second(told), (100, 500, 200), strict=True):
+    def stepping(result: CommandResult) -> None:
+        for count, wanted in zip(by_second(result), (100, 500, 200), strict=True):
             assert abs(count - wanted) <= 12
 
     command = "run null -P workloads/workloadc operationcount=0 maxexecutiontime=3 measurementtype=raw"
     on_time(engine, f"{command} rate.steps=100:1,500:1,200:1", stepping)
 
 
-def reads_at(told: Told) -> list[int]:
+def reads_at(result: CommandResult) -> list[int]:
     """When reads began, in milliseconds, by raw measurements."""
-    return sorted(int(ms) for ms in re.findall(r"^READ,(\d+),\d+$", told.out, re.M))
+    return sorted(int(ms) for ms in re.findall(r"^READ,(\d+),\d+$", result.out, re.M))
 
 
-def by_second(told: Told) -> list[int]:
+def by_second(result: CommandResult) -> list[int]:
     """How many reads began in each of three seconds."""
-    at = reads_at(told)
+    at = reads_at(result)
     return [sum(1 for ms in at if second <= (ms - at[0]) / 1000 < second + 1) for second in range(3)]
 
 
@@ -388,14 +388,14 @@ def by_second(told: Told) -> list[int]:
 
 def test_a_printed_spec_runs_the_same_trial(engine: Engine) -> None:
     line = f"{LOAD} recordcount=300 -threads 3 seed=9"
-    told = engine(line, "--print-spec")
-    assert told.err == ""
+    result = engine(line, "--print-spec")
+    assert result.err == ""
     assert list(engine.home.iterdir()) == []
-    spec = json.loads(told.out)
+    spec = json.loads(result.out)
     assert (spec["spec"], spec["phase"], spec["seed"], spec["clients"]) == (2, "load", 9, 3)
     # Nothing comes after the spec and the pipe closes: there is no lease to lose.
     done = subprocess.run(
-        [engine.program, "trial"], input=told.out, capture_output=True, text=True, cwd=engine.home, timeout=30
+        [engine.program, "trial"], input=result.out, capture_output=True, text=True, cwd=engine.home, timeout=30
     )
     assert done.returncode == 0, done.stderr
     events = [json.loads(event) for event in done.stdout.splitlines()]
@@ -426,8 +426,8 @@ def test_the_shell_takes_a_script_on_stdin(engine: Engine) -> None:
         quit
         read bob
     """
-    told = engine("shell rocksdb rocksdb.dir=db", stdin=script)
-    text = re.sub(r"^\d+ ms$", "- ms", told.out, flags=re.M)
+    result = engine("shell rocksdb rocksdb.dir=db", stdin=script)
+    text = re.sub(r"^\d+ ms$", "- ms", result.out, flags=re.M)
     assert "Return code: OK\nname=Alice\ntown=Paris\n- ms\n" in text
     assert "Return code: OK\ntown=Paris\n- ms\n" in text
     assert "Return code: OK\nname=Alice\ntown=Rome\n- ms\n" in text
@@ -442,22 +442,22 @@ def test_the_shell_takes_a_script_on_stdin(engine: Engine) -> None:
 
 
 def test_the_shell_changes_tables(engine: Engine) -> None:
-    told = engine(
+    result = engine(
         "shell rocksdb rocksdb.dir=db",
         stdin="insert k a=1\ntable other\nread k\ninsert k a=2\ntable usertable\nread k\n",
     )
-    assert re.findall(r"Return code: (\w+)", told.out) == ["OK", "NOT_FOUND", "OK", "OK"]
-    assert told.out.rstrip().split("\n")[-2] == "a=1"
+    assert re.findall(r"Return code: (\w+)", result.out) == ["OK", "NOT_FOUND", "OK", "OK"]
+    assert result.out.rstrip().split("\n")[-2] == "a=1"
 
 
 def test_tables_are_apart_and_the_other_ones_stay(engine: Engine) -> None:
     for table, records in (("one", 10), ("two", 20)):
         engine(f"{LOAD} table={table} recordcount={records}")
     for table, records in (("one", 10), ("two", 20)):
-        told = engine(
+        result = engine(
             "shell rocksdb rocksdb.dir=db recordcount=1 operationcount=1", f"table={table}", stdin="scan ! 99\n"
         )
-        assert told.out.count("\nRecord ") == records
+        assert result.out.count("\nRecord ") == records
     assert (engine.home / "db/CF_NAMES").read_text().split() == ["default", "one", "two"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conftest import Told
+from conftest import CommandResult
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 A = "-P workloads/workloada"
@@ -10,11 +10,11 @@ RUN = f"run null {A}"
 STORES = ("rocksdb", "lmdb", "fjall", "redb")
 
 
-def refused(told: Told, code: int) -> tuple[str, str]:
+def refused(result: CommandResult, code: int) -> tuple[str, str]:
     """The error and the hint of a command that had to fail so."""
-    assert told.code == code, told.err
-    assert len(told.said("error: ")) == 1, told.err
-    assert len(told.said("hint: ")) == 1, told.err
-    assert told.err.splitlines()[-2:] == [f"error: {told.said('error: ')[0]}", f"hint: {told.said('hint: ')[0]}"]
-    assert told.seconds < 20
-    return told.said("error: ")[0], told.said("hint: ")[0]
+    assert result.code == code, result.err
+    errors, hints = result.messages("error: "), result.messages("hint: ")
+    assert (len(errors), len(hints)) == (1, 1), result.err
+    assert result.err.splitlines()[-2:] == [f"error: {errors[0]}", f"hint: {hints[0]}"]
+    assert result.seconds < 20
+    return errors[0], hints[0]

@@ -15,7 +15,7 @@ from loadstone import workloads
 from loadstone.commands import run
 from loadstone.commands.parser import Parser, UsageError, guarded
 from loadstone.experiment.file import ExperimentError, Loaded
-from loadstone.experiment.mistake import Place
+from loadstone.experiment.mistake import Location
 from loadstone.experiment.model.template import escape
 from loadstone.experiment.reading import resolved
 from loadstone.experiment.reading.tree import Table as Tree
@@ -65,7 +65,7 @@ def experiment(job: str, options: Sequence[str]) -> Loaded:
         "workload": {"fio": {"job": escape(job), "options": [escape(each) for each in options]}},
         "directory": escape(str(Path.cwd())),
     }
-    tree, mistakes = read_value(json.dumps(document), Place(0, "fio"))
+    tree, mistakes = read_value(json.dumps(document), Location(0, "fio"))
     assert isinstance(tree, Tree), "a document is a mapping"
     examined = examine(tree, (Path(),))
     if all_mistakes := [*mistakes, *examined.mistakes]:

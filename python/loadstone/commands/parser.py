@@ -69,14 +69,14 @@ class Parser(argparse.ArgumentParser):
 
 def joined(arguments: Sequence[str]) -> list[str]:
     """The arguments with `--filter -clients:1` joined by =, since argparse would take the value for an option."""
-    words: list[str] = []
+    result: list[str] = []
     for word in arguments:
-        filtering = words[-1:] == ["--filter"] and "--" not in words
+        filtering = result[-1:] == ["--filter"] and "--" not in result
         if filtering and word.startswith("-") and not word.startswith("--") and ":" in word:
-            words[-1] = f"--filter={word}"
+            result[-1] = f"--filter={word}"
         else:
-            words.append(word)
-    return words
+            result.append(word)
+    return result
 
 
 def guarded(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]:

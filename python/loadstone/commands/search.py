@@ -24,7 +24,7 @@ from loadstone.engine.describe import description
 from loadstone.engine.trial import Spec, failure
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.file import ExperimentError, Loaded
-from loadstone.experiment.mistake import Mistake, Place
+from loadstone.experiment.mistake import Location, Mistake
 from loadstone.experiment.model.template import escape
 from loadstone.experiment.model.ycsb_properties import KEYS, OF_A_COMMAND
 from loadstone.experiment.reading import resolved
@@ -61,9 +61,9 @@ HOSTED = {"-db": "jvm.class", "-cp": "jvm.classpath", "-jvm-args": "jvm.args"}
 
 @dataclass
 class Line:
-    """A parsed command line; `words` are YCSB's arguments."""
+    """A parsed command line; `arguments` are YCSB's arguments."""
 
-    words: list[str]
+    arguments: list[str]
     options: dict[str, str] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
     # Those of -p and of AS_PROPERTY.
@@ -74,7 +74,7 @@ class Line:
 def main(arguments: list[str]) -> int:
     """Runs a search; exit status 1 if it has no answer, 130 after Ctrl-C."""
     line = parsed(arguments)
-    if "--help" in line.words or "-h" in line.words:
+    if "--help" in line.arguments or "-h" in line.arguments:
         print(usage())
         return 0
     workloads.register()
@@ -110,7 +110,7 @@ def parsed(arguments: Sequence[str]) -> Line:
         elif option in VALUES:
             line.options[option] = value if equals else following(word, rest)
         else:
-            line.words.append(word)
+            line.arguments.append(word)
             if word in ("-P", "-p", *AS_PROPERTY, *HOSTED, *OUTPUT):
                 take(line, word, rest)
             elif word.startswith("-") and word not in ("-h", "--help", "-strict"):
@@ -124,7 +124,7 @@ def take(line: Line, word: str, rest: list[str]) -> None:
     if OUTPUT.get(word) == 0:
         return
     value = following(word, rest)
-    line.words.append(value)
+    line.arguments.append(value)
     if word == "-P":
         line.files.append(value)
     elif word == "-p":
@@ -146,12 +146,12 @@ def spec(line: Line) -> Spec:
     over = line.options.get("--search")
     if over not in ("clients", "rate"):
         raise UsageError(f'--search must be clients or rate, got "{over}"', HINT)
-    if line.words[:1] != ["run"]:
+    if line.arguments[:1] != ["run"]:
         raise UsageError("a search needs `ycsb run`", "write `ycsb run`: the search loads the records itself")
     if not line.files:
         raise UsageError("a search needs a workload file", "name one: -P workloads/workloada")
     # The engine requires an end; the search sets its own.
-    command = [program.find(), "ycsb", *line.words, "--print-spec", "-p", "maxexecutiontime=1"]
+    command = [program.find(), "ycsb", *line.arguments, "--print-spec", "-p", "maxexecutiontime=1"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         error = failure(done.returncode, done.stderr.splitlines())
@@ -162,21 +162,23 @@ def spec(line: Line) -> Spec:
 
 def experiment(line: Line, spec: Spec) -> Loaded:
     """The experiment of a command line. Raises ExperimentError with its mistakes."""
-    place = Place(0, "ycsb --search")
-    tree, mistakes = read_value(json.dumps(document(line, spec)), place)
+    location = Location(0, "ycsb --search")
+    tree, mistakes = read_value(json.dumps(document(line, spec)), location)
     assert isinstance(tree, Table), "a document is a mapping"
     examined = examine(expand(tree), (Path(),))
     if all_mistakes := [*mistakes, *examined.mistakes]:
         raise ExperimentError(all_mistakes)
-    warnings = (*examined.warnings, *data_warning(spec["store"]["name"], place))
+    warnings = (*examined.warnings, *data_warning(spec["store"]["name"], location))
     return Loaded(examined.experiment, warnings, resolved.text(examined.experiment))
 
 
-def data_warning(store: str, place: Place) -> Iterator[Mistake]:
+def data_warning(store: str, location: Location) -> Iterator[Mistake]:
     """A warning that a search changes the data on servers, which are not copied."""
     if description().networked(store):
         message = f"the search loads its records into an existing table of {store}, and every trial changes it"
-        yield Mistake(place, message, "use servers and a table whose data you do not need, and empty the table first")
+        yield Mistake(
+            location, message, "use servers and a table whose data you do not need, and empty the table first"
+        )
 
 
 def document(line: Line, spec: Spec) -> dict[str, Any]:
@@ -257,7 +259,7 @@ def find(options: Mapping[str, str]) -> dict[str, Any]:
 
 def name(line: Line) -> str:
     """The name of the results, which is the same for the same search."""
-    return f"ycsb-{line.words[1]}-{Path(line.files[0]).name}-{line.options['--search']}"
+    return f"ycsb-{line.arguments[1]}-{Path(line.files[0]).name}-{line.options['--search']}"
 
 
 def usage() -> str:

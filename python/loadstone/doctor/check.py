@@ -24,7 +24,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Directory:
     """A directory that Loadstone writes to, or would create."""
 
     # `results`, `data`, `state`, `cache`.
@@ -69,7 +69,7 @@ class Machine:
     huge_pages: str = ""
     clock_source: str = ""
     clock_sources: tuple[str, ...] = ()
-    places: tuple[Place, ...] = ()
+    directories: tuple[Directory, ...] = ()
     programs: Mapping[str, Program] = field(default_factory=dict)
     # The value of JAVA_HOME; empty: not set.
     java_home: str = ""

@@ -82,15 +82,15 @@ def clock(machine: Machine, _: int) -> Seen:
 
 def room(machine: Machine, _: int) -> Seen:
     """Every directory that is written to has space."""
-    known = [place for place in machine.places if place.free_bytes is not None]
+    known = [directory for directory in machine.directories if directory.free_bytes is not None]
     if not known:
         return unknown()
-    found = ", ".join(f"{place.name} {units.size(place.free_bytes or 0)} free" for place in known)
-    short = [place for place in known if (place.free_bytes or 0) < DISK_BYTES]
+    found = ", ".join(f"{directory.name} {units.size(directory.free_bytes or 0)} free" for directory in known)
+    short = [directory for directory in known if (directory.free_bytes or 0) < DISK_BYTES]
     if not short:
         return Seen("ok", found)
-    least = min(place.free_bytes or 0 for place in short)
-    paths = ", ".join(dict.fromkeys(place.path for place in short))
+    least = min(directory.free_bytes or 0 for directory in short)
+    paths = ", ".join(dict.fromkeys(directory.path for directory in short))
     state: State = "fail" if least < DISK_LEAST_BYTES else "warn"
     return Seen(state, f"{found} ({paths})", moved([each.name for each in short]))
 
@@ -103,11 +103,11 @@ def moved(names: Collection[str]) -> str:
 
 def device(machine: Machine, _: int) -> Seen:
     """Data in memory never reach a device."""
-    place = next((place for place in machine.places if place.name == "data"), None)
-    if place is None or not place.file_system:
+    directory = next((directory for directory in machine.directories if directory.name == "data"), None)
+    if directory is None or not directory.file_system:
         return unknown()
-    found = f"{place.path} on {place.file_system}"
-    if place.file_system in IN_MEMORY:
+    found = f"{directory.path} on {directory.file_system}"
+    if directory.file_system in IN_MEMORY:
         return Seen("warn", found, moved(["data"]))
     return Seen("ok", found)
 

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from loadstone.doctor.check import Limit, Machine, Place, Program
+from loadstone.doctor.check import Directory, Limit, Machine, Program
 from loadstone.experiment.model.directory import default_directory
 from loadstone.observe.control_group import control_group
 from loadstone.observe.device import mount_of
@@ -60,7 +60,7 @@ def snapshot(
         huge_pages=chosen(text(sys / "kernel/mm/transparent_hugepage/enabled")),
         clock_source=text(sys / CLOCK / "current_clocksource"),
         clock_sources=tuple(text(sys / CLOCK / "available_clocksource").split()),
-        places=places(results, proc),
+        directories=directories(results, proc),
         programs=programs(environment),
         java_home=environment.get("JAVA_HOME", ""),
     )
@@ -79,13 +79,13 @@ def governors(sys: Path) -> tuple[str, ...]:
     return tuple(sorted({each for each in found if each}))
 
 
-def places(results: Path, proc: Path) -> tuple[Place, ...]:
+def directories(results: Path, proc: Path) -> tuple[Directory, ...]:
     """The directories that are written to, with their free space."""
     named = {"results": results, "data": Path(default_directory()), "state": systems_root(), "cache": cache_root()}
     found = []
     for name, path in named.items():
         mount = mount_of(path, proc)
-        found.append(Place(name, str(path.absolute()), free(path), mount.type if mount else ""))
+        found.append(Directory(name, str(path.absolute()), free(path), mount.type if mount else ""))
     return tuple(found)
 
 

@@ -108,12 +108,12 @@ def description() -> Description:
     path = program.find()
     hint = "it has another version than this package; run `make`"
     try:
-        told = subprocess.run([path, "describe"], capture_output=True, text=True, timeout=SECONDS, check=False)
+        result = subprocess.run([path, "describe"], capture_output=True, text=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LoadstoneError(f"cannot run {path}: {error}", hint) from error
-    if told.returncode:
-        raise LoadstoneError(f"{path} does not describe itself: {told.stderr.strip() or told.returncode}", hint)
-    return parse(told.stdout, path, hint)
+    if result.returncode:
+        raise LoadstoneError(f"{path} does not describe itself: {result.stderr.strip() or result.returncode}", hint)
+    return parse(result.stdout, path, hint)
 
 
 def parse(text: str, path: str, hint: str) -> Description:

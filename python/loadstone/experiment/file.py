@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from loadstone.experiment.mistake import ExperimentError, Mistake, Place
+from loadstone.experiment.mistake import ExperimentError, Location, Mistake
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.values import shown
 from loadstone.experiment.reading import resolved
@@ -15,7 +15,7 @@ from loadstone.experiment.reading.layers import SET_RANK, apply_settings, merge
 from loadstone.experiment.reading.resolved import changed_keys
 from loadstone.experiment.reading.shape import shape
 from loadstone.experiment.reading.short_forms import expand
-from loadstone.experiment.reading.tree import Scalar, Table, places, read, read_value
+from loadstone.experiment.reading.tree import Scalar, Table, locations, read, read_value
 from loadstone.experiment.validation.examination import examine
 from loadstone.format.suggestion import suggestion
 from loadstone.results.result_set import Question
@@ -48,25 +48,25 @@ def load(path: Path | str, scale: str | None = None, settings: Sequence[str] = (
     bases = (path.parent, Path())
     merged = with_scale(tree, scales.get(scale)) if scale is not None else tree
     if scale is not None and scale not in scales:
-        place = Place(SET_RANK - 1, f"--scale {scale}")
+        location = Location(SET_RANK - 1, f"--scale {scale}")
         hint = (
             suggestion(scale, list(scales), "the scales are")
             if scales
             else "leave --scale out: the file has no `scales`"
         )
-        mistakes.append(Mistake(place, f'there is no scale "{scale}"', hint))
+        mistakes.append(Mistake(location, f'there is no scale "{scale}"', hint))
     merged, wrong = apply_settings(merged, settings)
     examined = examine(merged, bases)
     mistakes += [*wrong, *examined.mistakes]
     for name, each in scales.items():
         if name != scale:
             # Only mistakes in the scale itself: the rest of the file has been checked above.
-            of_scale = set(places(each))
+            of_scale = set(locations(each))
             checked = examine(with_scale(tree, each), bases)
-            mistakes += [mistake for mistake in checked.mistakes if mistake.place in of_scale]
+            mistakes += [mistake for mistake in checked.mistakes if mistake.location in of_scale]
     if mistakes:
         raise ExperimentError(mistakes)
-    warnings = tuple(sorted(examined.warnings, key=lambda warning: warning.place))
+    warnings = tuple(sorted(examined.warnings, key=lambda warning: warning.location))
     return Loaded(examined.experiment, warnings, resolved.text(examined.experiment))
 
 
@@ -75,8 +75,8 @@ def change_question(question: Question, settings: Sequence[str]) -> Question:
 
     Raises ExperimentError for an invalid value, or a key that only a new run can change.
     """
-    place = Place(SET_RANK - 1, "--set")
-    minimal, _ = read_value("{systems: {none: {}}, workload: {}}", place)
+    location = Location(SET_RANK - 1, "--set")
+    minimal, _ = read_value("{systems: {none: {}}, workload: {}}", location)
     assert isinstance(minimal, Table), "a mapping is a table"
     tree, mistakes = apply_settings(expand(minimal), settings)
     for key in tree.entries:
@@ -104,7 +104,7 @@ def split_scales(tree: Table, mistakes: list[Mistake]) -> tuple[Table, dict[str,
             if isinstance(each, Table):
                 by_name[name] = expand(each)
             elif isinstance(each, Scalar) and each.value is None:
-                by_name[name] = Table({}, {}, each.place)
+                by_name[name] = Table({}, {}, each.location)
             else:
                 got = shown(each.value) if isinstance(each, Scalar) else "a list"
                 hint = f"write the keys that differ from the file, like `{name}: {{measure: {{duration: 2s}}}}`"
@@ -112,7 +112,7 @@ def split_scales(tree: Table, mistakes: list[Mistake]) -> tuple[Table, dict[str,
     elif scales is not None and not (isinstance(scales, Scalar) and scales.value is None):
         hint = "write `scales: {small: {measure: {duration: 2s}}}`"
         mistakes.append(Mistake(tree.keys["scales"], "scales must be a mapping of names", hint))
-    return expand(Table(rest, keys, tree.place)), by_name
+    return expand(Table(rest, keys, tree.location)), by_name
 
 
 def with_scale(tree: Table, scale: Table | None) -> Table:

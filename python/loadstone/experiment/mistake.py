@@ -10,7 +10,7 @@ from loadstone.errors import LoadstoneError
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class Location:
     """A line of the file, or a `--set` of the command line; those sort after all lines."""
 
     rank: int
@@ -25,13 +25,13 @@ class Place:
 class Mistake:
     """An error or a warning: what is wrong and what to do. Neither ends in a period."""
 
-    place: Place
+    location: Location
     message: str
     hint: str
 
     def text(self, severity: str) -> str:
         """Both lines, as the user sees them."""
-        return f"{severity}: {self.message} ({self.place})\nhint: {self.hint}"
+        return f"{severity}: {self.message} ({self.location})\nhint: {self.hint}"
 
     def __str__(self) -> str:
         return self.text("warning")
@@ -44,14 +44,14 @@ class ExperimentError(LoadstoneError):
 
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
         # Duplicates: an alias may be used several times, and a mistake in the file recurs in each of its scales.
-        self.mistakes = tuple(sorted(dict.fromkeys(mistakes), key=lambda mistake: mistake.place))
+        self.mistakes = tuple(sorted(dict.fromkeys(mistakes), key=lambda mistake: mistake.location))
         first = self.mistakes[0]
-        super().__init__(f"{first.message} ({first.place})", first.hint)
+        super().__init__(f"{first.message} ({first.location})", first.hint)
 
     def __str__(self) -> str:
         return "\n".join(mistake.text("error") for mistake in self.mistakes)
 
 
-def refuse(place: Place, message: str, hint: str) -> NoReturn:
+def refuse(location: Location, message: str, hint: str) -> NoReturn:
     """Raises a single mistake that prevents any further checks."""
-    raise ExperimentError([Mistake(place, message, hint)])
+    raise ExperimentError([Mistake(location, message, hint)])

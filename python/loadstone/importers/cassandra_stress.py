@@ -169,8 +169,8 @@ def figures(log: Log, found: Run) -> None:
     if len(names) > 1:
         for name, text in rates.items():
             found.add(f"{name.lower()}.throughput", grouped(text, 0), "op/s", int(counts.get(name, 0)))
-    for words, statistic in STATISTICS.items():
-        total, each = log.summary.get(f"latency {words}", ("nan", {}))
+    for label, statistic in STATISTICS.items():
+        total, each = log.summary.get(f"latency {label}", ("nan", {}))
         found.add(f"{ALL}.{statistic}", scaled(number(total)), "ns", n)
         for name, text in each.items():
             own = int(counts.get(name, 0)) if len(names) > 1 else n
@@ -204,10 +204,10 @@ def course(log: Log) -> Series | None:
     wanted = ("op/s", "med", ".99", "time")
     if not all(name in log.columns for name in wanted):
         return None
-    places = [log.columns.index(name) - 1 for name in wanted]
+    indices = [log.columns.index(name) - 1 for name in wanted]
     rows, at = [], 0.0
     for row in log.rows:
-        rate, p50, p99, until = (row[place] for place in places)
+        rate, p50, p99, until = (row[index] for index in indices)
         if rate is not None and until is not None and until > at:
             rows.append((at, until - at, rate, None if p50 is None else p50 * MS, None if p99 is None else p99 * MS))
             at = until

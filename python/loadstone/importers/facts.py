@@ -74,9 +74,9 @@ def scalar(name: str, text: str) -> Scalar:
 
 def beside(path: Path) -> Facts:
     """The facts of a file, `bench.log.facts.yaml` or `bench.facts.yaml`. Raises LoadstoneError."""
-    for place in (path.with_name(path.name + SUFFIX), path.with_name(path.stem + SUFFIX)):
-        if place.is_file():
-            return load(place)
+    for companion in (path.with_name(path.name + SUFFIX), path.with_name(path.stem + SUFFIX)):
+        if companion.is_file():
+            return load(companion)
     return Facts()
 
 

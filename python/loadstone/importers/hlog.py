@@ -106,12 +106,12 @@ def read(text: str) -> Histogram:
         if cookie == V1_DEFLATED:
             data = zlib.decompress(data[8:])
         _, length, offset, digits, lowest, _, _ = HEADER.unpack_from(data)
-        words = struct.unpack_from(f">{length // 8}q", data, HEADER.size)
+        counts = struct.unpack_from(f">{length // 8}q", data, HEADER.size)
     except (binascii.Error, struct.error, zlib.error) as error:
         raise ValueError(f"not an HDR histogram: {error}") from error
     if offset or not 0 <= digits <= 5 or lowest < 1:
         raise ValueError(f"an HDR histogram that cannot be read: offset {offset}, {digits} digits")
-    return Histogram(Layout(digits, lowest), Counter({index: count for index, count in enumerate(words) if count}))
+    return Histogram(Layout(digits, lowest), Counter({index: count for index, count in enumerate(counts) if count}))
 
 
 def run(log: Log, source: Source) -> Run:

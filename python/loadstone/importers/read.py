@@ -149,9 +149,9 @@ def check_variants(path: Path, configs: Sequence[Mapping[str, Scalar]], written:
     """Raises LoadstoneError when a facts file has facts of a variant that the file does not have."""
     names = dict.fromkeys(str(config["variant"]) for config in configs)
     if unknown := next((name for name in written.variants if name not in names), None):
-        place = written.path.name if written.path else ""
+        file = written.path.name if written.path else ""
         raise LoadstoneError(
-            f'there is no variant "{unknown}" in {path.name} ({place})', f"its variants are {', '.join(names)}"
+            f'there is no variant "{unknown}" in {path.name} ({file})', f"its variants are {', '.join(names)}"
         )
 
 

@@ -45,8 +45,8 @@ class Source:
 
     def error(self, message: str, hint: str, line: int | None = None) -> LoadstoneError:
         """An error about this file, at a line counted from 0."""
-        place = self.path.name if line is None else f"{self.path.name}:{line + 1}"
-        return LoadstoneError(f"{message} ({place})", hint)
+        location = self.path.name if line is None else f"{self.path.name}:{line + 1}"
+        return LoadstoneError(f"{message} ({location})", hint)
 
 
 def tidy(line: str) -> str:

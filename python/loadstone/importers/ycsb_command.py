@@ -34,11 +34,11 @@ def command(line: str) -> Command | None:
     match = STARTS.search(line)
     if match is None:
         return None
-    words = split(match["shell"] or match["echo"] or match["java"] or "")
+    arguments = split(match["shell"] or match["echo"] or match["java"] or "")
     clients = target = None
-    phase = match["phase"] or next((word for word in words[:2] if word in ("load", "run")), None)
+    phase = match["phase"] or next((word for word in arguments[:2] if word in ("load", "run")), None)
     # Flags and properties share one map in YCSB: the last one counts. The property is `threadcount`, not `threads`.
-    for word, following in zip_longest(words, words[1:], fillvalue=""):
+    for word, following in zip_longest(arguments, arguments[1:], fillvalue=""):
         name, _, value = following.partition("=")
         if word.lstrip("-") == "threads" or (word, name) == ("-p", "threadcount"):
             clients = whole(value if word == "-p" else following)
@@ -52,11 +52,11 @@ def command(line: str) -> Command | None:
 def split(text: str) -> list[str]:
     """A command's words, up to where the shell continues."""
     try:
-        words = shlex.split(text)
+        arguments = shlex.split(text)
     except ValueError:
         # A quote that is not closed: the line is prose, or was cut.
-        words = text.split()
-    return list(takewhile(lambda word: not ENDS.match(word), words))
+        arguments = text.split()
+    return list(takewhile(lambda word: not ENDS.match(word), arguments))
 
 
 def whole(text: str) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
-from loadstone.judge.compare import above, ranked
+from loadstone.judge.claims import above, ranked
 from loadstone.judge.finding import Severity, Verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, Curve, Search, VariantKey
 from loadstone.results.result_set import MATTERS, variant_name
@@ -18,7 +18,7 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 # Beyond this many comparisons, they no longer get a clause each.
 CLAUSES_MAX = 3
 # Beyond this many, they are only counted.
-TOLD_MAX, CONTEXTS_MAX = 12, 4
+PARTS_MAX, CONTEXTS_MAX = 12, 4
 
 
 def answer(
@@ -37,23 +37,23 @@ def answer(
         contexts = {each.context for each in first}
         if len(first) == 1 or (len(first) <= CLAUSES_MAX and len(contexts) == len(first)):
             return "; ".join(where(each, varying) + clause(each, matters) for each in first)
-        if len(first) <= TOLD_MAX and len(contexts) <= CONTEXTS_MAX:
+        if len(first) <= PARTS_MAX and len(contexts) <= CONTEXTS_MAX:
             return together(first, varying, matters)
         return "; ".join(counted(first))
     if curves:
         names = apart([curve.context for curve in curves]) if len(curves) > 1 else [""]
-        said = [reached(curve.knee, whose=name) for curve, name in zip(curves[:CLAUSES_MAX], names, strict=False)]
-        return "; ".join([*said, *more(len(curves) - CLAUSES_MAX)])
+        clauses = [reached(curve.knee, whose=name) for curve, name in zip(curves[:CLAUSES_MAX], names, strict=False)]
+        return "; ".join([*clauses, *more(len(curves) - CLAUSES_MAX)])
     return single(cells, metric, worst)
 
 
 def searched(searches: Sequence[Search]) -> str:
     """The searches, a clause each; empty without any."""
-    said = []
-    for each, name in zip(searches[:TOLD_MAX], apart([each.context for each in searches]), strict=False):
+    clauses = []
+    for each, name in zip(searches[:PARTS_MAX], apart([each.context for each in searches]), strict=False):
         found = sentence(each.outcome) if each.outcome else "the search is not finished: continue with --resume"
-        said.append(f"{name}: {found}" if len(searches) > 1 else found)
-    return "; ".join([*said, *more(len(searches) - TOLD_MAX)])
+        clauses.append(f"{name}: {found}" if len(searches) > 1 else found)
+    return "; ".join([*clauses, *more(len(searches) - PARTS_MAX)])
 
 
 def apart(contexts: Sequence[VariantKey]) -> list[str]:
@@ -132,7 +132,7 @@ def together(comparisons: Sequence[Comparison], varying: set[str], matters: floa
     same: dict[str, list[str]] = {}
     for every in contexts.values():
         same.setdefault(side_by_side(every, matters), []).append(where(every[0], varying).removesuffix(": "))
-    parts = [f"{joined(places)}: {text}" if any(places) else text for text, places in same.items()]
+    parts = [f"{joined(names)}: {text}" if any(names) else text for text, names in same.items()]
     least, most = min(each.ratio.n for each in comparisons), max(each.ratio.n for each in comparisons)
     level = next((each.ratio.level for each in comparisons if each.ratio.level is not None), None)
     trust = [
@@ -246,7 +246,7 @@ CLAIMS = {
     "impossible": "too few repeats for a claim",
     "refused": "refused as invalid",
     "unranked": "not ranked, as operations failed or never ended",
-    "told": "told without a rank",
+    "descriptive": "reported without a rank",
 }
 
 

@@ -23,8 +23,8 @@ VariantKey = tuple[tuple[str, Scalar], ...]
 # `better` and `worse` are claims, as are `same` (no difference that matters) and `slight` (they differ, by less than
 # what matters); `none`: no evidence (benchstat's ~); `impossible`: too few repeats to claim anything;
 # `refused`: a side is invalid; `unranked`: a side's figure is a bound or beyond every number, as operations failed or
-# never ended; `told`: the figure describes a trial, and neither direction is better.
-Claim = Literal["better", "worse", "same", "slight", "none", "impossible", "refused", "unranked", "told"]
+# never ended; `descriptive`: the figure describes a trial, and neither direction is better.
+Claim = Literal["better", "worse", "same", "slight", "none", "impossible", "refused", "unranked", "descriptive"]
 
 
 @dataclass(frozen=True)

@@ -62,14 +62,14 @@ def attached(found: Sequence[Match], between: bool, settings: Settings) -> list[
     """The matches with their findings; equal messages on several matches become one finding on all their trials."""
     checks = (*PAIR, *BETWEEN) if between else PAIR
     every = [[each for check in checks for each in check(match.pair, settings)] for match in found]
-    said = [[each for each in each_pair if isinstance(each, Finding)] for each_pair in every]
+    findings_of = [[each for each in each_pair if isinstance(each, Finding)] for each_pair in every]
     silent = [tuple(each for each in each_pair if isinstance(each, NotLooked)) for each_pair in every]
     trials: dict[tuple[str, Severity, str], dict[str, None]] = {}
-    for finding in (each for findings in said for each in findings):
+    for finding in (each for findings in findings_of for each in findings):
         trials.setdefault((finding.check, finding.severity, finding.message), {}).update(dict.fromkeys(finding.trials))
     whole = {key: tuple(ids) for key, ids in trials.items()}
     made: dict[tuple[str, Severity, str], Finding] = {}
-    for finding in (each for findings in said for each in findings):
+    for finding in (each for findings in findings_of for each in findings):
         key = (finding.check, finding.severity, finding.message)
         made.setdefault(key, replace(finding, trials=whole[key]))
     return [
@@ -78,7 +78,7 @@ def attached(found: Sequence[Match], between: bool, settings: Settings) -> list[
             findings=tuple(made[each.check, each.severity, each.message] for each in findings),
             not_looked=blind,
         )
-        for match, findings, blind in zip(found, said, silent, strict=True)
+        for match, findings, blind in zip(found, findings_of, silent, strict=True)
     ]
 
 

@@ -105,10 +105,10 @@ def ancestors(root: str, point: str, path: str) -> Iterator[Path]:
 
 def quota(path: Path) -> float | None:
     """The processors that a group may use: quota ÷ period."""
-    words = text(path / "cpu.max").split()
-    if not words:
-        words = [text(path / "cpu.cfs_quota_us"), text(path / "cpu.cfs_period_us")]
-    share, period = (whole(word) for word in (*words, "", "")[:2])
+    fields = text(path / "cpu.max").split()
+    if not fields:
+        fields = [text(path / "cpu.cfs_quota_us"), text(path / "cpu.cfs_period_us")]
+    share, period = (whole(word) for word in (*fields, "", "")[:2])
     return share / period if share is not None and period and share > 0 else None
 
 

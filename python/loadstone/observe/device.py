@@ -56,11 +56,11 @@ class Device:
 
 @dataclass(frozen=True)
 class Backing:
-    """What backs a directory; `words` describe it: `nvme0n1p2 on nvme0n1`, `no device (tmpfs)`."""
+    """What backs a directory; `description` names it: `nvme0n1p2 on nvme0n1`, `no device (tmpfs)`."""
 
     mount: Mount | None
     device: Device | None
-    words: str
+    description: str
 
 
 def mounts(proc: Path = PROC) -> list[Mount]:

@@ -89,20 +89,20 @@ def package_version(name: str) -> str | None:
 def engine_version() -> str | None:
     """The engine's description of itself; None if no engine can be run."""
     try:
-        said = output([program.find(), "--version"], ENGINE_SECONDS)
+        version = output([program.find(), "--version"], ENGINE_SECONDS)
     except LoadstoneError:
         return None
-    return said.strip().removeprefix(program.NAME).strip() or None if said else None
+    return version.strip().removeprefix(program.NAME).strip() or None if version else None
 
 
 def git() -> dict[str, Any] | None:
     """The commit of the current directory's repository, and whether tracked files differ from it; None outside one."""
-    said = output(["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"], GIT_SECONDS)
-    if said is None:
+    status = output(["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"], GIT_SECONDS)
+    if status is None:
         # In a huge repository, the commit alone is still quick to find.
         commit = output(["git", "rev-parse", "--verify", "HEAD"], GIT_SECONDS)
         return {"commit": commit.strip()} if commit else None
-    lines = said.splitlines()
+    lines = status.splitlines()
     commit = next((line.rpartition(" ")[2] for line in lines if line.startswith("# branch.oid ")), None)
     # A repository without a commit has "(initial)" here.
     if commit is None or commit.startswith("("):
@@ -122,20 +122,20 @@ def output(command: list[str], seconds: float) -> str | None:
 
 def shareable(arguments: Sequence[str]) -> list[str]:
     """A command line that is safe to publish: the program's bare name, no secrets, no home directories."""
-    told: list[str] = []
+    shared: list[str] = []
     for at, argument in enumerate(arguments):
         if at == 0:
-            told.append(os.path.basename(argument))
+            shared.append(os.path.basename(argument))
             continue
         argument = ADDRESS.sub(rf"\1{HIDDEN}@", argument)
         if at > 1 and SECRET_FLAG.fullmatch(arguments[at - 1]):
-            told.append(HIDDEN)
+            shared.append(HIDDEN)
         elif found := SECRET_VALUE.search(argument):
             # Everything that follows may be part of it.
-            told.append(homeless(argument[: found.end()]) + HIDDEN)
+            shared.append(homeless(argument[: found.end()]) + HIDDEN)
         else:
-            told.append(homeless(argument))
-    return told
+            shared.append(homeless(argument))
+    return shared
 
 
 def homeless(word: str) -> str:

@@ -157,7 +157,7 @@ def data(directory: Path, proc: Path, sys: Path) -> dict[str, Any]:
     return {
         "file_system": backing.mount.type,
         "options": options(backing.mount),
-        "device": backing.words,
+        "device": backing.description,
         "disks": disks_below,
     }
 

@@ -42,9 +42,9 @@ def processors(proc: Path = PROC) -> dict[str, Ticks]:
     for line in text(proc / "stat").splitlines():
         if not line.startswith("cpu"):
             break
-        name, *words = line.split()
+        name, *fields = line.split()
         with suppress(ValueError):
-            ticks = tuple(int(word) for word in words[: len(PROCESSOR)])
+            ticks = tuple(int(word) for word in fields[: len(PROCESSOR)])
             if len(ticks) == len(PROCESSOR):
                 found[name] = ticks
     return found
@@ -60,10 +60,10 @@ def disks(proc: Path = PROC) -> dict[str, Disk]:
     """Every block device's counters by its name: whole disks, partitions, logical volumes (admin-guide/iostats)."""
     found: dict[str, Disk] = {}
     for line in text(proc / "diskstats").splitlines():
-        words = line.split()
+        fields = line.split()
         with suppress(IndexError, ValueError):
-            reads, read, written, busy, discarded = (int(words[at]) for at in (3, 5, 9, 12, 16))
-            found[words[2]] = (read * SECTOR_BYTES, written * SECTOR_BYTES, discarded * SECTOR_BYTES, busy, reads)
+            reads, read, written, busy, discarded = (int(fields[at]) for at in (3, 5, 9, 12, 16))
+            found[fields[2]] = (read * SECTOR_BYTES, written * SECTOR_BYTES, discarded * SECTOR_BYTES, busy, reads)
     return found
 
 

@@ -34,10 +34,10 @@ def listening(proc: Path) -> dict[int, int]:
     found: dict[int, int] = {}
     for name in ("tcp", "tcp6"):
         for line in text(proc / "net" / name).splitlines()[1:]:
-            words = line.split()
+            fields = line.split()
             # Number, own address, other address, state, queues, timer, retransmits, user, timeout, inode.
-            if len(words) > 9 and words[3] == LISTENING and (inode := whole(words[9])):
-                found[inode] = int(words[1].rpartition(":")[2], 16)
+            if len(fields) > 9 and fields[3] == LISTENING and (inode := whole(fields[9])):
+                found[inode] = int(fields[1].rpartition(":")[2], 16)
     return found
 
 

@@ -45,7 +45,7 @@ class Observer:
         """Observes the host, the device behind `directory`, and processes by name; samples go to a new file `path`."""
         self.interval_seconds = interval_seconds
         self.path = path
-        # What backs the directory, as `words` for a report.
+        # What backs the directory, as `description` for a report.
         self.backing = None if directory is None else backing_of(directory, proc, sys)
         # Why samples could not be written, if so: a full disk ends the file, not the trial.
         self.problem: str | None = None

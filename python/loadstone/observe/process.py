@@ -78,21 +78,21 @@ def stat(pid: int | str, proc: Path = PROC) -> Process | None:
     found = text(f"{proc}/{pid}/stat")
     # After the program's name, which may contain anything.
     head, _, tail = found.rpartition(")")
-    words = tail.split()
+    fields = tail.split()
     try:
         return Process(
             pid=int(head.split(" ", 1)[0]),
-            state=words[0],
-            parent=int(words[1]),
-            session=int(words[3]),
-            kernel=bool(int(words[6]) & KERNEL_THREAD),
-            faults_minor=int(words[7]),
-            faults_major=int(words[9]),
-            cpu_ticks=int(words[11]) + int(words[12]),
-            children_ticks=int(words[13]) + int(words[14]),
-            threads=int(words[17]),
-            start_ticks=int(words[19]),
-            memory_bytes=int(words[21]) * PAGE_BYTES,
+            state=fields[0],
+            parent=int(fields[1]),
+            session=int(fields[3]),
+            kernel=bool(int(fields[6]) & KERNEL_THREAD),
+            faults_minor=int(fields[7]),
+            faults_major=int(fields[9]),
+            cpu_ticks=int(fields[11]) + int(fields[12]),
+            children_ticks=int(fields[13]) + int(fields[14]),
+            threads=int(fields[17]),
+            start_ticks=int(fields[19]),
+            memory_bytes=int(fields[21]) * PAGE_BYTES,
         )
     except (IndexError, ValueError):
         return None

@@ -197,8 +197,8 @@ def descendants(pid: int, proc: Path = PROC) -> Iterator[int]:
 
 def memory(pid: int, proc: Path = PROC) -> tuple[int, int]:
     """Resident memory, and how much of it may be shared with others (its files, shared memory), B."""
-    words = [whole(word) for word in text(proc / f"{pid}/statm").split()[1:3]]
-    resident, shared = (*(word or 0 for word in words), 0, 0)[:2]
+    fields = [whole(word) for word in text(proc / f"{pid}/statm").split()[1:3]]
+    resident, shared = (*(word or 0 for word in fields), 0, 0)[:2]
     return resident * PAGE_BYTES, min(shared, resident) * PAGE_BYTES
 
 

@@ -87,8 +87,8 @@ class Traffic:
         while last and time.monotonic() < until:
             time.sleep(LATE_SECONDS / 10)
             found += self._sockets.ended()
-            told = {each.cookie for each in found}
-            if all(cookie in there or cookie in told for cookie in self._seen):
+            ended = {each.cookie for each in found}
+            if all(cookie in there or cookie in ended for cookie in self._seen):
                 break
         return found
 

@@ -112,7 +112,7 @@ def against(comparison: Comparison) -> Iterator[Entry]:
         case "impossible":
             least = min(comparison.baseline.estimate.n, comparison.contender.estimate.n)
             yield Entry(number, comparison.why or f"n={least}: no claim possible", tone="muted")
-        case "told":
+        case "descriptive":
             yield Entry(number, between, tone="muted")
         case "refused":
             yield Entry("refused", refusal(comparison), tone="muted")
@@ -162,8 +162,8 @@ def reading(view: View, keys: Sequence[VariantKey], metric: str) -> Iterator[str
     """How the intervals and tests of some variants were made."""
     for key in keys:
         cell = view.cell(key, metric)
-        if cell is not None and (said := made(cell.estimate)):
-            yield said
+        if cell is not None and (method := made(cell.estimate)):
+            yield method
         comparison = view.comparisons.get((metric, key))
         if comparison is not None and comparison.test:
             yield f"Test: {comparison.test}"

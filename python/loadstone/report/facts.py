@@ -25,7 +25,7 @@ HOST = re.compile(r"(cpu|memory|device|io|network|pressure|engine)\.(?!.*per_ope
 def promises(view: View) -> Table:
     """Facts by what is compared: what a write survives, how, cache, compression, version."""
     columns = list(grouped(view))
-    facts = {name: [said(view, keys, name) for _, keys in columns] for name in known(view)}
+    facts = {name: [fact_text(view, keys, name) for _, keys in columns] for name in known(view)}
     facts = {name: values for name, values in facts.items() if name not in ELSEWHERE or len(set(values)) > 1}
     rows = [
         (Entry(wording.fact(name), "differs" if len(set(values)) > 1 else ""), *(Entry(value) for value in values))
@@ -40,7 +40,7 @@ def known(view: View) -> list[str]:
     return [*(name for name in FIRST if name in found), *(name for name in found if name not in (*FIRST, *NO_PROMISE))]
 
 
-def said(view: View, keys: Sequence[VariantKey], name: str) -> str:
+def fact_text(view: View, keys: Sequence[VariantKey], name: str) -> str:
     """A fact of some variants, with several values where they differ."""
     values = dict.fromkeys(
         wording.fact_value(name, trial.facts[name])

@@ -64,9 +64,9 @@ def header(view: View, first: Figure | None) -> Markup:
     )
 
 
-def dotted(words: Sequence[str]) -> list[Markup]:
+def dotted(items: Sequence[str]) -> list[Markup]:
     """Words with points between them, each kept in one piece."""
-    return [tag("span", word) for word in words]
+    return [tag("span", item) for item in items]
 
 
 def contents(found: Sequence[Section]) -> Markup:
@@ -126,8 +126,8 @@ def row(found: Table, entries: Sequence[Entry]) -> Markup:
         classes = " ".join(part for part in (column.align, entry.tone, "empty" if empty else "") if part)
         label = column.title if number else None
         scope = None if number else "row"
-        said = tag("div", *content(entry), title=entry.aside or None)
-        cells.append(tag(name, said, class_=classes, data_label=label, scope=scope))
+        cell = tag("div", *content(entry), title=entry.aside or None)
+        cells.append(tag(name, cell, class_=classes, data_label=label, scope=scope))
     return tag("tr", *cells)
 
 
@@ -193,17 +193,17 @@ def warned(found: Warnings) -> Markup:
     )
 
 
-def coded(words: str) -> list[str]:
+def coded(text: str) -> list[str]:
     """A sentence; what stands in backticks is code."""
-    parts = re.split(r"`([^`]+)`", words)
+    parts = re.split(r"`([^`]+)`", text)
     return [tag("code", part) if number % 2 else part for number, part in enumerate(parts)]
 
 
 def environment(found: Mapping[str, Any]) -> Markup:
     """Hosts, versions and limits as they were recorded."""
-    told = {name: value for name, value in found.items() if name not in ELSEWHERE}
-    plain = {name: value for name, value in told.items() if not isinstance(value, Mapping | list | tuple)}
-    nested = {name: value for name, value in told.items() if name not in plain}
+    facts = {name: value for name, value in found.items() if name not in ELSEWHERE}
+    plain = {name: value for name, value in facts.items() if not isinstance(value, Mapping | list | tuple)}
+    nested = {name: value for name, value in facts.items() if name not in plain}
     return joined(
         definitions(plain, 0) if plain else "",
         *(
@@ -237,11 +237,11 @@ def definitions(value: Any, depth: int) -> Markup:
         return joined(wording.DASH if value is None or value == "" else str(value))
     pairs = []
     for name, each in list(value.items())[:ENTRIES_MAX]:
-        said = (
+        definition = (
             wording.fact_value(str(name), each) if isinstance(each, str | int | float) else definitions(each, depth + 1)
         )
-        wide = "wide" if isinstance(said, Markup) and said.startswith("<dl") else None
-        pairs.append(tag("div", tag("dt", wording.fact(str(name))), tag("dd", said), class_=wide))
+        wide = "wide" if isinstance(definition, Markup) and definition.startswith("<dl") else None
+        pairs.append(tag("div", tag("dt", wording.fact(str(name))), tag("dd", definition), class_=wide))
     return tag("dl", *pairs)
 
 

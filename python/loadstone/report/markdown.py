@@ -75,18 +75,18 @@ def tabled(table: Table) -> Iterator[str]:
 def cell(entry: Entry) -> str:
     """What stands in a cell."""
     verdict = "" if entry.verdict is None else str(entry.verdict)
-    said = " ".join(part for part in (verdict, plain(entry.text)) if part)
-    note = f"({plain(entry.note)})" if entry.note and said else plain(entry.note)
-    shown = f"**{said}**" if entry.tone in ("better", "worse") and said else said
+    text = " ".join(part for part in (verdict, plain(entry.text)) if part)
+    note = f"({plain(entry.note)})" if entry.note and text else plain(entry.note)
+    shown = f"**{text}**" if entry.tone in ("better", "worse") and text else text
     return " ".join(part for part in (shown, note) if part)
 
 
 def pictured(figure: Figure) -> Iterator[str]:
     """A picture: SVG where it is understood, else PNG."""
     path = f"report/{figure.name}"
-    words = figure.alt.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace("\n", " ")
+    alt_text = figure.alt.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace("\n", " ")
     source = f'<source type="image/svg+xml" srcset="{path}.svg">'
-    yield f'<picture>{source}<img alt="{words}" src="{path}.png"></picture>'
+    yield f'<picture>{source}<img alt="{alt_text}" src="{path}.png"></picture>'
     yield plain(figure.caption)
 
 
@@ -101,21 +101,21 @@ def warned(found: Warnings) -> str:
     return "\n".join(lines)
 
 
-def coded(words: str) -> str:
+def coded(text: str) -> str:
     """A sentence; what stands in backticks is code."""
-    parts = re.split(r"`([^`]+)`", words)
+    parts = re.split(r"`([^`]+)`", text)
     return "".join(f"`{' '.join(part.split())}`" if number % 2 else spaced(part) for number, part in enumerate(parts))
 
 
-def spaced(words: str) -> str:
+def spaced(text: str) -> str:
     """`plain` of a part of a sentence, which may begin or end with a blank."""
-    before, after = words[:1].isspace(), words[-1:].isspace()
-    return f"{' ' if before else ''}{plain(words)}{' ' if after and words.strip() else ''}"
+    before, after = text[:1].isspace(), text[-1:].isspace()
+    return f"{' ' if before else ''}{plain(text)}{' ' if after and text.strip() else ''}"
 
 
-def plain(words: str) -> str:
+def plain(text: str) -> str:
     """A text that is neither Markdown nor HTML, in one line."""
-    return SPECIAL.sub(r"\\\1", " ".join(words.split())).replace("\\<", "&lt;").replace("\\>", "&gt;")
+    return SPECIAL.sub(r"\\\1", " ".join(text.split())).replace("\\<", "&lt;").replace("\\>", "&gt;")
 
 
 def fenced(content: str, language: str) -> str:

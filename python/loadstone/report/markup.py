@@ -23,14 +23,14 @@ def text(content: str) -> Markup:
 
 def tag(name: str, /, *children: str, **attributes: str | bool | None) -> Markup:
     """An element; `class_` is `class`, `data_label` is `data-label`, None and False are left out."""
-    said = "".join(
+    attribute_text = "".join(
         f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{html.escape(value)}"')
         for key, value in attributes.items()
         if value is not None and value is not False
     )
     if name in VOID:
-        return Markup(f"<{name}{said}>")
-    return Markup(f"<{name}{said}>{joined(*children)}</{name}>")
+        return Markup(f"<{name}{attribute_text}>")
+    return Markup(f"<{name}{attribute_text}>{joined(*children)}</{name}>")
 
 
 def joined(*children: str) -> Markup:
@@ -40,10 +40,10 @@ def joined(*children: str) -> Markup:
 
 def data(content: Any) -> Markup:
     """JSON that is safe in a script element: no tag ends in it, no comment begins; NaN is null."""
-    said = json.dumps(countable(content), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    encoded = json.dumps(countable(content), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for letter in "<>&\u2028\u2029":
-        said = said.replace(letter, f"\\u{ord(letter):04x}")
-    return Markup(said)
+        encoded = encoded.replace(letter, f"\\u{ord(letter):04x}")
+    return Markup(encoded)
 
 
 def countable(content: Any) -> Any:

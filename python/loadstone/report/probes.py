@@ -44,18 +44,18 @@ def decided(search: Search, probe: Probe, decision: Decision | None) -> str:
     """The decision at a probe, and what makes it doubtful."""
     if probe.invalid:
         return f"invalid: {probe.invalid}"
-    said = []
+    clauses = []
     if decision is not None:
-        said.append("holds" if decision.go else missed(search, probe))
+        clauses.append("holds" if decision.go else missed(search, probe))
     elif search.outcome is not None and search.outcome.knee is not None and probe.throughput is not None:
-        said.append(
+        clauses.append(
             f"{units.short_percent(probe.throughput / search.outcome.knee.plateau, 1 - TOLERANCE)} of the highest"
         )
     if decision is not None and not decision.sure:
-        said.append("decided by the median: repeats disagree")
+        clauses.append("decided by the median: repeats disagree")
     if left_out := left(probe.samples):
-        said.append(left_out)
-    return ", ".join(said)
+        clauses.append(left_out)
+    return ", ".join(clauses)
 
 
 def missed(search: Search, probe: Probe) -> str:

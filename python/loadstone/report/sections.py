@@ -40,8 +40,8 @@ class Section:
 
     def __bool__(self) -> bool:
         """Whether there is anything in it."""
-        said = (self.lead, self.tables, self.figures, self.warnings, self.recipe, self.environment)
-        return any(said)
+        parts = (self.lead, self.tables, self.figures, self.warnings, self.recipe, self.environment)
+        return any(parts)
 
 
 def sections(view: View) -> list[Section]:
@@ -211,19 +211,19 @@ def gist(view: View) -> list[str]:
         return ["no trials"]
     repeats = sorted({len(found) for found in view.variants.values()})
     each = f"{repeats[0]}" if len(repeats) == 1 else f"{repeats[0]} to {repeats[-1]}"
-    said = [
+    clauses = [
         units.many(len(results.trials), "trial"),
         units.many(len(view.variants), "variant"),
         f"{each} {'repeat' if each == '1' else 'repeats'} each",
     ]
     if len(view.variants) > 1:
-        said.append("interleaved in random order" if results.interleaved else "not in random order")
+        clauses.append("interleaved in random order" if results.interleaved else "not in random order")
     if isinstance(seconds := results.pilot.get("warmup_seconds"), int | float):
         capped = " and cut at the configured maximum" if results.pilot.get("capped") else ""
-        said.append(f"{seconds:g} s of warm-up, found by a pilot block{capped}")
+        clauses.append(f"{seconds:g} s of warm-up, found by a pilot block{capped}")
     if missing := len(set(results.planned) - {trial.trial for trial in results.trials}):
-        said.append(f"{missing:,} planned but missing")
-    return [*said, discovered(view)]
+        clauses.append(f"{missing:,} planned but missing")
+    return [*clauses, discovered(view)]
 
 
 def discovered(view: View) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from loadstone.judge.compare import concerns
+from loadstone.judge.doubts import concerns
 from loadstone.judge.finding import Finding, Verdict
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.results.result_set import natural, variant_name

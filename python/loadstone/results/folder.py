@@ -138,13 +138,13 @@ class Folder:
 
     def repair(self) -> list[str]:
         """Prepares the folder to continue: removes damaged lines and unfinished trials; returns what it did."""
-        said = []
+        repairs = []
         for name in ("plan.jsonl", "values.jsonl", PILOT_TRIALS):
             if damaged := lines.mend(self.path / name):
-                said.append(f"{name}: took out damaged lines ({', '.join(map(str, damaged))}) to {name}.damaged")
+                repairs.append(f"{name}: took out damaged lines ({', '.join(map(str, damaged))}) to {name}.damaged")
         for left in (self.path / "trials").glob(f"*{UNDER_WAY}"):
             shutil.rmtree(left, ignore_errors=True)
-        return said
+        return repairs
 
     def plan(self, block: int, trials: Mapping[str, Mapping[str, Scalar]]) -> None:
         """Records a block's trials in their order, before the first of them runs."""

@@ -20,7 +20,7 @@ def union(sets: Sequence[ResultSet]) -> ResultSet:
     left out, so that two files with one variant each can be compared at all.
     """
     labels = distinct([results.name if results.path is None else label(results) for results in sets])
-    redundant = {name for results in sets for name in results.dimensions if told_by_run(name, sets)}
+    redundant = {name for results in sets for name in results.dimensions if known_from_run(name, sets)}
     series = {name: results.series for name, results in zip(labels, sets, strict=True)}
 
     def course(trial: str) -> Series | None:
@@ -67,7 +67,7 @@ def distinct(names: Sequence[str]) -> list[str]:
     return made
 
 
-def told_by_run(name: str, sets: Sequence[ResultSet]) -> bool:
+def known_from_run(name: str, sets: Sequence[ResultSet]) -> bool:
     """Whether a dimension has at most one value in each set, but not the same one in all."""
     found = [results.dimensions.get(name, []) for results in sets]
     return all(len(values) <= 1 for values in found) and len({tuple(values) for values in found}) > 1

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadstone.engine import secrets
 from loadstone.engine.describe import description
-from loadstone.engine.events import Note, Summary
+from loadstone.engine.events import Note
 from loadstone.engine.trial import EngineError
-from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Ended, EngineLaunch, Launched, ObservedCommand, Phase, Role, kind_of
+from loadstone.experiment.kind import EngineLaunch, ObservedCommand, Phase, kind_of
 from loadstone.experiment.model.experiment import Experiment
-from loadstone.experiment.plan.plan import PlannedTrial, Variant
+from loadstone.experiment.plan.plan import PlannedTrial
 from loadstone.fleet.fleet import Fleet
 from loadstone.judge.checks import errors
 from loadstone.observe import device
-from loadstone.results import hlog
-from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult, values
+from loadstone.results.trial_result import TrialResult, values
 from loadstone.results.value import Value
-from loadstone.runner import command, datasets, figures, guarantees, hooks, phase
+from loadstone.runner import command, datasets, hooks, phase, phase_result
 from loadstone.runner.phase import Finished, Launch
+from loadstone.runner.phase_result import PhaseResult
 from loadstone.runner.progress import Display
 from loadstone.runner.servers import RunServers, ServersError, TrialServers, with_address
 from loadstone.runner.watch import Watch
@@ -35,21 +34,6 @@ PATIENCE_SECONDS = 3600.0
 LEAVING_SECONDS = 60.0
 # The engine's seeds are 64-bit.
 SEEDS = 1 << 64
-
-
-@dataclass(frozen=True)
-class PhaseResult:
-    """The result of a phase, as values and facts."""
-
-    role: Role
-    values: Sequence[Value]
-    facts: Mapping[str, Scalar] = field(default_factory=dict)
-    notes: Sequence[Note] = ()
-    end: str = "done"
-    clients: int | None = None
-    loop: Loop | None = None
-    statuses: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    series: Series | None = None
 
 
 @dataclass
@@ -163,15 +147,16 @@ class Conductor:
         if each.role == "verify":
             self.display.step("verify")
             if isinstance(each, ObservedCommand):
-                return of_verification(each, command.run(each, directory, files, self.display, None, self._timeout()))
+                ended = command.run(each, directory, files, self.display, None, self._timeout())
+                return phase_result.of_verification(each, ended)
             runs = self._run(each, directory, self._seed(planned), files, None)
-            failure = kind_of(variant).failure(launched(runs))
-            notes = [*notes_of(runs), *([failure] if failure else [])]
-            end = "failed" if failure else end_of(runs)
-            return PhaseResult(each.role, figures_of(each, variant, runs), notes=notes, end=end)
+            failure = kind_of(variant).failure(phase_result.launched(runs))
+            notes = [*phase_result.notes_of(runs), *([failure] if failure else [])]
+            end = "failed" if failure else phase_result.end_of(runs)
+            return PhaseResult(each.role, phase_result.figures_of(each, variant, runs), notes=notes, end=end)
         assert isinstance(each, EngineLaunch), "data are loaded by engines"
         loads = self._prepare(each, planned, directory, files, at)
-        return PhaseResult(each.role, figures_of(each, variant, loads)) if loads else None
+        return PhaseResult(each.role, phase_result.figures_of(each, variant, loads)) if loads else None
 
     def _prepare(
         self, each: EngineLaunch, planned: PlannedTrial, directory: Path, files: Path, at: TrialServers | None
@@ -240,55 +225,11 @@ class Conductor:
         if at is not None:
             at.end()
         if isinstance(each, ObservedCommand):
-            return of_command(each, ended, files, watch)
+            return phase_result.of_command(each, ended, files, watch)
         summaries = [run.result.summary for run in runs]
         observed = watch.values(sum(one.operations + one.warmup_operations for one in summaries))
-        return self._of_engine(each, variant, runs, observed, watch.facts, at.facts() if at else {})
-
-    def _of_engine(
-        self,
-        each: EngineLaunch,
-        variant: Variant,
-        runs: Sequence[Finished],
-        observed: Iterable[Value],
-        device_facts: Mapping[str, Scalar],
-        server_facts: Mapping[str, Scalar],
-    ) -> PhaseResult:
-        """The result of a measured engine phase."""
-        # Of several stages, the series is that of the longest.
-        run = max(runs, key=lambda each: each.result.summary.measured_ns)
-        ready, lost = run.result.ready, sum(each.lost for each in runs)
-        engines = max(each.engines for each in runs)
-        networked = description().networked(variant.store)
-        measured = [*figures_of(each, variant, runs), *observed]
-        if networked:
-            measured += engine_share(measured, self.fleet.facts().get("cpus"))
-        if engines > 1:
-            measured += [Value("segments", engines, "segments", 1), Value("segments.lost", lost, "segments", 1)]
-        facts = {
-            **{name: value for name, value in server_facts.items() if name not in guarantees.ANSWERS},
-            **ready.facts,
-            **device_facts,
-            "store": ready.store,
-            **guarantees.guarantee_facts(ready.durability, ready.how, ready.facts, server_facts),
-            "engine": ready.engine,
-            "engines": engines,
-            "profile": run.result.summary.profile,
-            "networked": "yes" if networked else "no",
-            **kind_of(variant).facts(launched(runs)),
-        }
-        return PhaseResult(
-            each.role,
-            measured,
-            facts,
-            notes_of(runs),
-            "lost" if lost else end_of(runs),
-            # Stages have no clients.
-            variant.clients if len(runs) == 1 else None,
-            run.loop if len(runs) == 1 else None,
-            figures.statuses(run.result.summary),
-            run.series,
-        )
+        server_facts, processors = at.facts() if at else {}, self.fleet.facts().get("cpus")
+        return phase_result.of_engine(each, variant, runs, observed, watch.facts, server_facts, processors)
 
     def _run(self, each: EngineLaunch, directory: Path, seed: int, files: Path, watch: Watch | None) -> list[Finished]:
         """Runs the launches of a phase, up to the first that fails."""
@@ -318,88 +259,6 @@ class Conductor:
         measure = self.experiment.measure
         measuring = self.experiment.warmup_seconds + (measure.duration or 0)
         return self.experiment.timeout or measuring + PATIENCE_SECONDS
-
-
-def figures_of(each: EngineLaunch, variant: Variant, runs: Sequence[Finished]) -> list[Value]:
-    """The figures of an engine phase; those of the workload kind come last, to replace common ones."""
-    measured: list[Value] = []
-    for run in runs:
-        measured += figures.figures(run.result, run.memory_max, each.prefix if len(runs) == 1 else f"{run.name}.")
-    return [*measured, *kind_of(variant).figures(each, launched(runs))]
-
-
-def launched(runs: Sequence[Finished]) -> list[Launched]:
-    """Launches in the form that workload kinds take."""
-    return [Launched(run.name, run.spec, run.result) for run in runs]
-
-
-def end_of(runs: Sequence[Finished]) -> str:
-    """How launches ended: as the first that was not `done`."""
-    return next((run.result.summary.end for run in runs if run.result.summary.end != "done"), "done")
-
-
-def notes_of(runs: Sequence[Finished]) -> list[Note]:
-    """The engines' own notes, and why they ended early."""
-    return [
-        note
-        for run in runs
-        for note in (*run.result.notes, *saturated(run.result.summary), *ended_early(run.result.summary))
-    ]
-
-
-def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -> PhaseResult:
-    """The result of a command, parsed from its output. Raises CommandError if it cannot be parsed."""
-    try:
-        run = each.read(ended)
-    except LoadstoneError as error:
-        raise command.failure(each.name, ended, str(error.args[0])) from error
-    measured = values(*run.figures())
-    operations = measured.get("operations")
-    notes = list(run.notes)
-    if ended.status:
-        failed = command.failure(each.name, ended)
-        notes.append(Note("failed", str(failed.args[0]), failed.hint))
-    hlog.write(files / f"{each.name}.hlog", run.histograms)
-    return PhaseResult(
-        each.role,
-        [*measured.values(), *watch.values(int(operations.value) if operations else 0)],
-        {**watch.facts, **run.facts},
-        notes,
-        "failed" if ended.status else run.end,
-        run.clients,
-        run.loop,
-        run.statuses,
-        run.series,
-    )
-
-
-def of_verification(each: ObservedCommand, ended: Ended) -> PhaseResult:
-    """The result of a command after the measurement. Raises CommandError if its output cannot be parsed."""
-    try:
-        run = each.read(ended)
-    except LoadstoneError as error:
-        raise command.failure(each.name, ended, str(error.args[0])) from error
-    return PhaseResult(each.role, run.figures(), run.facts, run.notes, run.end)
-
-
-def saturated(summary: Summary) -> Iterator[Note]:
-    """A note if latencies were too long for a histogram."""
-    if summary.saturated_values:
-        message = f"{summary.saturated_values:,} latencies exceeded a histogram's range and count as its maximum"
-        yield Note("saturated", message, "read the highest percentiles and the maximum as lower bounds")
-
-
-def ended_early(summary: Summary) -> Iterator[Note]:
-    """A note if a phase ended before all its work was done."""
-    if summary.reason:
-        yield Note("incomplete", f"it ended early: {summary.reason}", "the message above comes from the store")
-
-
-def engine_share(measured: Iterable[Value], processors: Scalar | None) -> Iterator[Value]:
-    """The share of its processors that the engine used: at a high share it may limit the load on servers."""
-    used = next((value.value for value in measured if value.metric == "cpu.engine"), None)
-    if used is not None and isinstance(processors, int | float) and processors > 0:
-        yield Value("cpu.engine_share", used / processors, "share", 1)
 
 
 def died(at: TrialServers | None) -> list[Note]:

@@ -71,7 +71,7 @@ class Watch:
         backing = self._observer.backing
         if backing is None:
             return {}
-        return {"file_system": backing.mount.type if backing.mount else "unknown", "device": backing.words}
+        return {"file_system": backing.mount.type if backing.mount else "unknown", "device": backing.description}
 
     def values(self, operations: int) -> Iterator[Value]:
         """The figures, after the end; `operations` are all of the engine's, warm-up included."""

@@ -62,7 +62,7 @@ class Way:
             except WallError as wall:
                 self.wall = wall
                 if self.high is not None:
-                    self.notes.append(f"nothing is known about higher loads: {words(self.rule, wall)}")
+                    self.notes.append(f"nothing is known about higher loads: {refusal(self.rule, wall)}")
                 return
             if go:
                 self.low, self.high = load, None
@@ -79,7 +79,7 @@ class Way:
                 go = self.book.decide(middle).go
             except WallError as wall:
                 self.wall = wall
-                stopped = words(self.rule, wall)
+                stopped = refusal(self.rule, wall)
                 break
             low, high = (middle, high) if go else (low, middle)
         else:
@@ -124,6 +124,6 @@ def bounds(decisions: Sequence[Decision], load: float | None) -> tuple[float | N
     return low, min((each.load for each in decisions if each.sure and not each.go and each.load > load), default=None)
 
 
-def words(rule: Rule, wall: WallError) -> str:
+def refusal(rule: Rule, wall: WallError) -> str:
     """Why a load cannot be judged."""
     return f"at {rule.amount(wall.load)} the probe is invalid: {wall.reason}"

@@ -15,12 +15,12 @@ from loadstone.statistics.knee import LOADS_MIN, REPEATS_MIN, TOLERANCE, Knee
 
 def sentence(outcome: Outcome) -> str:
     """The answer: `p99 < 10ms holds up to 38 clients [38, 41]: …; 14 probes, 42 trials`."""
-    said = saturation(outcome) if outcome.rule.objective is None else limit(outcome)
+    text = saturation(outcome) if outcome.rule.objective is None else limit(outcome)
     if outcome.wall and outcome.kind in ("wall", "nothing"):
         load, reason = outcome.wall
-        said += ": " if outcome.kind == "nothing" else "; "
-        said += f"at {outcome.rule.amount(load)} the probe is invalid: {reason}"
-    return f"{said}; {units.many(len(outcome.probes), 'probe')}, {units.many(outcome.trials, 'trial')}"
+        text += ": " if outcome.kind == "nothing" else "; "
+        text += f"at {outcome.rule.amount(load)} the probe is invalid: {reason}"
+    return f"{text}; {units.many(len(outcome.probes), 'probe')}, {units.many(outcome.trials, 'trial')}"
 
 
 def saturation(outcome: Outcome) -> str:
@@ -59,16 +59,16 @@ def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
         where = f"at {upper}, the lowest load tried"
     else:
         where = f"at {upper} or less"
-    said = f"{share} of the highest throughput{of} is reached {where} ({most} at most)"
+    text = f"{share} of the highest throughput{of} is reached {where} ({most} at most)"
     if knee.departing:
         loads = units.listed([units.load(load) for load in knee.departing])
-        said += f"; throughput rises or falls more than once (at {loads}), so there may be more than one answer"
+        text += f"; throughput rises or falls more than once (at {loads}), so there may be more than one answer"
     if knee.collapse is None:
-        return said
+        return text
     high, low = knee.collapse
     end = units.figure(knee.fit[-1], "op/s", units.precision(knee.fit[-1], knee.fit[-1]))
     return (
-        f"{said}; throughput falls below that again between {units.load(high)} and {units.load_over(low, over)},"
+        f"{text}; throughput falls below that again between {units.load(high)} and {units.load_over(low, over)},"
         f" to {end} at {units.load(knee.loads[-1])}"
     )
 
@@ -109,10 +109,10 @@ def figures(outcome: Outcome, load: float | None) -> str:
     if load is None or objective is None:
         return ""
     probe = outcome.probe(load)
-    said = [f"{term.metric.removeprefix('all.')} {of_probe(term, probe)}" for term in objective.terms]
+    parts = [f"{term.metric.removeprefix('all.')} {of_probe(term, probe)}" for term in objective.terms]
     if why := short_of_rate(outcome.rule, probe):
-        said.append(why)
-    return ", ".join(said)
+        parts.append(why)
+    return ", ".join(parts)
 
 
 def of_probe(term: Term, probe: Probe) -> str:

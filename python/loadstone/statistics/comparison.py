@@ -192,12 +192,12 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
 
     Claiming all below alpha makes any error in the family at most alpha likely, however the tests depend.
     """
-    tested = sorted((p, place) for place, p in enumerate(ps) if p is not None)
+    tested = sorted((p, index) for index, p in enumerate(ps) if p is not None)
     adjusted: list[float | None] = [None] * len(ps)
     worst = 0.0
-    for rank, (p, place) in enumerate(tested):
+    for rank, (p, index) in enumerate(tested):
         worst = max(worst, min(p * (len(tested) - rank), 1.0))
-        adjusted[place] = worst
+        adjusted[index] = worst
     return adjusted
 
 

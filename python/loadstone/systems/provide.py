@@ -27,13 +27,13 @@ WITH_TABLES = ("cassandra", "hbase", "postgres")
 
 def for_command(arguments: Sequence[str]) -> None:
     """Provides for a YCSB command line. What cannot be fetched is left to the engine, which searches more places."""
-    words = [word for word in arguments[1:4] if word.rstrip("0123456789") == "hbase"]
-    if not words or any(word.startswith(OWN) for word in arguments):
+    stores = [word for word in arguments[1:4] if word.rstrip("0123456789") == "hbase"]
+    if not stores or any(word.startswith(OWN) for word in arguments):
         return
     from loadstone.errors import LoadstoneError
 
     try:
-        for_stores(words)
+        for_stores(stores)
     except LoadstoneError as error:
         print(f"warning: {error.args[0]}; {error.hint}", file=sys.stderr)
 
@@ -43,11 +43,11 @@ def table(arguments: Sequence[str]) -> None:
     from loadstone.errors import LoadstoneError
 
     try:
-        told = made(arguments)
+        message = made(arguments)
     except LoadstoneError as error:
-        told = f"warning: the table was not created: {error.args[0]}; {error.hint}"
-    if told:
-        print(told, file=sys.stderr)
+        message = f"warning: the table was not created: {error.args[0]}; {error.hint}"
+    if message:
+        print(message, file=sys.stderr)
 
 
 def for_stores(stores: Iterable[str]) -> None:

@@ -139,21 +139,21 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[EngineLaunch]:
 def spec(variant: Variant, operation: str, verify: bool, directory: Path, seed: int) -> Spec:
     """The spec of one phase. Raises LoadstoneError with the engine's message."""
     work: Dfsio = variant.work
-    words = [*FLAGS[operation], "-nrFiles", str(work.files), "-fileSize", f"{work.file_size}B"]
-    words += ["-bufferSize", str(work.buffer), "--clients", str(variant.clients)]
+    arguments = [*FLAGS[operation], "-nrFiles", str(work.files), "-fileSize", f"{work.file_size}B"]
+    arguments += ["-bufferSize", str(work.buffer), "--clients", str(variant.clients)]
     if operation == "skip" and work.skip is not None:
-        words += ["-skipSize", str(work.skip)]
+        arguments += ["-skipSize", str(work.skip)]
     if variant.store == "hdfs":
         own = {"dfs.replication": work.replication, "dfs.blocksize": work.block_size}
         given = {**settings(variant), **{name: value for name, value in own.items() if value is not None}}
-        words += [word for name, value in given.items() for word in ("-D", f"{name}={value}")]
-    words += ["--direct"] if work.direct else []
-    words += ["--io", work.io] if work.io != "threads" else []
-    words += ["--depth", str(work.depth)] if work.depth is not None else []
-    words += ["--sync", work.sync] if operation not in READS else []
-    words += ["--cold"] if work.cold and operation in READS and variant.store == "file" else []
-    words += ["--no-verify"] if operation in READS and not verify else []
-    (spec,) = spec_of("dfsio", [*words, location(variant, directory, "dfsio")])
+        arguments += [word for name, value in given.items() for word in ("-D", f"{name}={value}")]
+    arguments += ["--direct"] if work.direct else []
+    arguments += ["--io", work.io] if work.io != "threads" else []
+    arguments += ["--depth", str(work.depth)] if work.depth is not None else []
+    arguments += ["--sync", work.sync] if operation not in READS else []
+    arguments += ["--cold"] if work.cold and operation in READS and variant.store == "file" else []
+    arguments += ["--no-verify"] if operation in READS and not verify else []
+    (spec,) = spec_of("dfsio", [*arguments, location(variant, directory, "dfsio")])
     if variant.store == "file":
         properties = {**spec["store"]["properties"], **variant.store_properties}
         spec = {**spec, "store": {**spec["store"], "properties": properties}}

@@ -140,8 +140,8 @@ def check_by_fio(work: Fio) -> None:
     if shutil.which(PROGRAM) is None:
         raise LoadstoneError("cannot run fio: it is not installed", HINT)
     with tempfile.TemporaryDirectory() as directory:
-        words = arguments(work, Path(directory))
-        done = subprocess.run([*words, "--parse-only"], capture_output=True, text=True, cwd=directory)
+        argv = arguments(work, Path(directory))
+        done = subprocess.run([*argv, "--parse-only"], capture_output=True, text=True, cwd=directory)
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()
         message = lines[0] if lines else f"exit status {done.returncode}"

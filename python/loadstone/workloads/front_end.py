@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 ROOT = "loadstone"
 
 
-def spec_of(command: str, words: Sequence[str]) -> list[Spec]:
+def spec_of(command: str, arguments: Sequence[str]) -> list[Spec]:
     """The specs that a front end translates its arguments to. Raises LoadstoneError with the engine's message."""
     done = subprocess.run(
-        [program.find(), command, *words, "--print-spec"], stdin=subprocess.DEVNULL, capture_output=True, text=True
+        [program.find(), command, *arguments, "--print-spec"], stdin=subprocess.DEVNULL, capture_output=True, text=True
     )
     if done.returncode:
         raise failure(done.returncode, done.stderr.splitlines())

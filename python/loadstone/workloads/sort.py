@@ -93,19 +93,19 @@ def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int
     unsorted, sorted_rows = location(variant, directory, INPUT), location(variant, directory, OUTPUT)
     # What several engines have found is combined in a report.
     report = [location(variant, directory, REPORT)] if engines > 1 else []
-    command, places = {
+    command, operands = {
         "generate": ("teragen", [str(work.rows), unsorted]),
         "sort": ("terasort", [unsorted, sorted_rows]),
         "validate": ("teravalidate", [sorted_rows, *report]),
     }[name]
-    words = [] if work.memory is None else ["--memory", str(work.memory)]
-    words += ["--direct"] if work.direct else []
-    words += [] if work.parts is None or name == "validate" else ["--parts", str(work.parts)]
+    arguments = [] if work.memory is None else ["--memory", str(work.memory)]
+    arguments += ["--direct"] if work.direct else []
+    arguments += [] if work.parts is None or name == "validate" else ["--parts", str(work.parts)]
     if variant.store == "hdfs":
         names = () if work.replication is None else ("dfs.replication", "mapreduce.terasort.output.replication")
         given = {**settings(variant), **dict.fromkeys(names, str(work.replication))}
-        words += [word for key, value in given.items() for word in ("-D", f"{key}={value}")]
-    specs = [{**spec, "lease_ms": None, "seed": seed} for spec in spec_of(command, [*words, *places])]
+        arguments += [word for key, value in given.items() for word in ("-D", f"{key}={value}")]
+    specs = [{**spec, "lease_ms": None, "seed": seed} for spec in spec_of(command, [*arguments, *operands])]
     by_stage = [(spec["work"]["stage"], spec) for spec in specs]
     for stage, spec in by_stage:
         if work.memory is None and stage not in ALONE:

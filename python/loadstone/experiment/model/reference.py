@@ -112,8 +112,8 @@ def kind(schema: dict[str, Any], *, many: bool = False) -> str:
     ending = "s" if many else ""
     if "$ref" in schema:
         return PART
-    if words := schema.get("enum", [schema["const"]] if "const" in schema else []):
-        return " or ".join(f"`{flow(word)}`" for word in words)
+    if choices := schema.get("enum", [schema["const"]] if "const" in schema else []):
+        return " or ".join(f"`{flow(word)}`" for word in choices)
     if "anyOf" in schema:
         # Skip the pattern for templates: any value may be one.
         others = [

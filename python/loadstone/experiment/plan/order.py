@@ -32,13 +32,13 @@ def permutation(keys: Sequence[str], seed: int, repeat: int) -> list[int]:
 
 def slug(config: Mapping[str, Scalar], varied: Sequence[str]) -> str:
     """A variant as part of a file name: `lmdb-a-clients2`. Not unique by itself."""
-    words = []
+    parts = []
     for dimension in varied:
         value = config[dimension]
         word = as_text(value)
         # A number is unclear without its dimension.
-        words.append(word if isinstance(value, str) and not word.replace(".", "").isdigit() else f"{dimension}{word}")
-    text = "-".join(UNSAFE.sub("-", word.lower()).strip("-.") for word in words)
+        parts.append(word if isinstance(value, str) and not word.replace(".", "").isdigit() else f"{dimension}{word}")
+    text = "-".join(UNSAFE.sub("-", word.lower()).strip("-.") for word in parts)
     if len(text) > SLUG_MAX:
         # Do not cut within a number: it would be read as another.
         whole, _, cut = text[: SLUG_MAX + 1].rpartition("-")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadstone.experiment.mistake import ExperimentError, Mistake, Place
+from loadstone.experiment.mistake import ExperimentError, Location, Mistake
 from loadstone.experiment.model.experiment import LONG
 from loadstone.experiment.reading.short_forms import expand
 from loadstone.experiment.reading.tree import Node, Scalar, Table, read_value
@@ -23,12 +23,12 @@ def merge(base: Node | None, over: Node, path: Path = ()) -> Node:
         base = Table.of("at_least", base)
     if not isinstance(over, Table):
         return over
-    merged = Table({}, {}, over.place)
+    merged = Table({}, {}, over.location)
     if isinstance(base, Table):
         removed = superseded(path, over)
         merged.entries = {key: value for key, value in base.entries.items() if key not in removed}
         merged.keys = {key: base.keys[key] for key in merged.entries}
-        merged.place = base.place
+        merged.location = base.location
     for key, value in over.entries.items():
         merged.entries[key] = merge(merged.entries.get(key), value, (*path, key))
         merged.keys[key] = over.keys[key]
@@ -46,24 +46,24 @@ def apply_settings(tree: Table, settings: Sequence[str]) -> tuple[Table, list[Mi
     """The tree with each `key=value` merged into it, and the mistakes in them."""
     mistakes: list[Mistake] = []
     for i, setting in enumerate(settings):
-        place = Place(SET_RANK + i, f"--set {setting}")
+        location = Location(SET_RANK + i, f"--set {setting}")
         name, equals, text = setting.partition("=")
         if not equals or not all(name.split(".")):
-            mistakes.append(Mistake(place, "a setting needs a key and a value", "write --set measure.duration=2s"))
+            mistakes.append(Mistake(location, "a setting needs a key and a value", "write --set measure.duration=2s"))
             continue
         try:
-            value, wrong = read_value(text, place)
+            value, wrong = read_value(text, location)
         except ExperimentError as error:
             mistakes += error.mistakes
             continue
         mistakes += wrong
         path = path_of(tree, name)
         if path[0] == "scales":
-            mistakes.append(Mistake(place, "a scale cannot be set", "set the key itself: --set overrides the scale"))
+            mistakes.append(Mistake(location, "a scale cannot be set", "set the key itself: --set overrides the scale"))
             continue
         layer = value
         for key in reversed(path):
-            layer = Table({key: layer}, {key: place}, place)
+            layer = Table({key: layer}, {key: location}, location)
         assert isinstance(layer, Table), "a path has at least one key"
         merged = merge(tree, expand(layer))
         assert isinstance(merged, Table), "two mappings merge into a mapping"

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from loadstone.experiment.mistake import Place
+from loadstone.experiment.mistake import Location
 from loadstone.experiment.reading.tree import Items, Node, Scalar, Table
 
 Path = tuple[str | int, ...]
 
 
-def locate(tree: Node, path: Path) -> Place:
-    """The place of a path, or of its nearest ancestor in the tree."""
-    place = tree.place
+def locate(tree: Node, path: Path) -> Location:
+    """The location of a path, or of its nearest ancestor in the tree."""
+    location = tree.location
     for part in path:
         if isinstance(tree, Table) and isinstance(part, str) and part in tree.entries:
-            place, tree = tree.keys[part], tree.entries[part]
+            location, tree = tree.keys[part], tree.entries[part]
         elif isinstance(tree, Items) and isinstance(part, int) and part < len(tree.items):
             tree = tree.items[part]
-            place = tree.place
+            location = tree.location
         else:
-            return place
-    return tree.place if isinstance(tree, Scalar) else place
+            return location
+    return tree.location if isinstance(tree, Scalar) else location
 
 
 def name(path: Iterable[str | int]) -> str:

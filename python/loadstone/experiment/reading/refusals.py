@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from loadstone.engine.describe import description
-from loadstone.experiment.mistake import Mistake, Place
+from loadstone.experiment.mistake import Location, Mistake
 from loadstone.experiment.model.experiment import LONG, Experiment
 from loadstone.experiment.model.values import flow, shown
 from loadstone.experiment.model.ycsb_properties import KEYS
@@ -24,53 +24,53 @@ from loadstone.format.suggestion import guessed, near, suggestion
 def translate(tree: Table, error: ErrorDetails, path: Path) -> Mistake:
     """The mistake for a pydantic error at a path."""
     kind, value = error["type"], error["input"]
-    place = locate(tree, path)
+    location = locate(tree, path)
     context = error.get("ctx", {})
     if kind == "mistake":
-        return Mistake(place, f"{name(path)} {context['what']}", context["hint"])
+        return Mistake(location, f"{name(path)} {context['what']}", context["hint"])
     if kind == "extra_forbidden":
-        return unknown_key(place, path)
+        return unknown_key(location, path)
     if kind == "missing":
-        return Mistake(place, f"`{name(path)}` is missing", example(path))
+        return Mistake(location, f"`{name(path)}` is missing", example(path))
     if kind in ("model_type", "dict_type"):
-        return Mistake(place, f"{name(path)} must be a mapping, got {shown(value)}", example(path))
+        return Mistake(location, f"{name(path)} must be a mapping, got {shown(value)}", example(path))
     if kind in ("tuple_type", "list_type"):
         hint = guessed(str(path[-1]), LONG) if path[:2] == ("vary", "matrix") else ""
-        return Mistake(place, f"{name(path)} must be a list, got {shown(value)}", hint or example(path))
+        return Mistake(location, f"{name(path)} must be a list, got {shown(value)}", hint or example(path))
     if kind == "literal_error":
         # "'none', 'os' or 'device'"
         listed = context["expected"].replace("'", "").lower()
-        words = re.split(", | or ", listed)
-        hint = suggestion(str(value), words, "the values are") if words[1:] else f"write {listed}, or leave the key out"
-        return Mistake(place, f"{name(path)} must be {listed}, got {shown(value)}", hint)
+        names = re.split(", | or ", listed)
+        hint = suggestion(str(value), names, "the values are") if names[1:] else f"write {listed}, or leave the key out"
+        return Mistake(location, f"{name(path)} must be {listed}, got {shown(value)}", hint)
     if kind == "bool_type":
         hint = "write true or false, without quotes"
-        return Mistake(place, f"{name(path)} must be true or false, got {shown(value)}", hint)
+        return Mistake(location, f"{name(path)} must be true or false, got {shown(value)}", hint)
     if kind == "too_short":
-        return Mistake(place, f"{name(path)} is empty", example(path))
-    return Mistake(place, f"{name(path)}: {error['msg'].lower()}", example(path))
+        return Mistake(location, f"{name(path)} is empty", example(path))
+    return Mistake(location, f"{name(path)}: {error['msg'].lower()}", example(path))
 
 
-def unknown_key(place: Place, path: Path) -> Mistake:
+def unknown_key(location: Location, path: Path) -> Mistake:
     """The mistake for an unknown key."""
     key, above = str(path[-1]), path[:-1]
     message = f'there is no key "{key}"' + (f" in {name(above)}" if above else "")
     if above == ("vary",):
-        return Mistake(place, message, f"put dimensions into `matrix`; the other keys are {', '.join(LONG[1:])}")
+        return Mistake(location, message, f"put dimensions into `matrix`; the other keys are {', '.join(LONG[1:])}")
     model = model_at(above)
     keys = [*(model.model_fields if model else ()), *([] if above else ["scales"])]
     elsewhere = [each for each in all_paths(Experiment) if each.rpartition(".")[2] == key]
     if elsewhere:
-        return Mistake(place, message, f"did you mean `{elsewhere[0]}`?")
+        return Mistake(location, message, f"did you mean `{elsewhere[0]}`?")
     if near(key, keys) is None:
         if key in KEYS:
-            return Mistake(place, message, f"write `{KEYS[key]}` instead of YCSB's {key}")
+            return Mistake(location, message, f"write `{KEYS[key]}` instead of YCSB's {key}")
         if key in description().properties:
             hint = f"it is a property of the workload: write `workload: {{properties: {{{key}: …}}}}`"
-            return Mistake(place, message, hint)
+            return Mistake(location, message, hint)
         if above[:1] == ("systems",) and "." in key:
-            return Mistake(place, message, f"it is a property of the store: write `properties: {{{key}: …}}`")
-    return Mistake(place, message, suggestion(key, keys, "the keys are"))
+            return Mistake(location, message, f"it is a property of the store: write `properties: {{{key}: …}}`")
+    return Mistake(location, message, suggestion(key, keys, "the keys are"))
 
 
 def model_at(path: Iterable[str | int]) -> type[BaseModel] | None:

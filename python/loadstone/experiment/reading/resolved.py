@@ -8,8 +8,8 @@ import yaml
 
 from loadstone.engine.describe import description
 from loadstone.experiment.model.experiment import KIND_OF_KEY, Experiment
-from loadstone.experiment.reading.words import ambiguous
-from loadstone.experiment.reading.words import resolved as meaning
+from loadstone.experiment.reading.scalars import ambiguous
+from loadstone.experiment.reading.scalars import resolved as meaning
 
 # Keys of a system that apply only to servers.
 OF_SERVERS = ("start", "attach", "fresh", "table")
@@ -17,7 +17,7 @@ HEAD = "# The experiment as it was run, with every default spelled out.\n"
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes what `loadstone.experiment.reading.words` reads: ambiguous words are quoted."""
+    """Writes what `loadstone.experiment.reading.scalars` reads: ambiguous scalars are quoted."""
 
     def ignore_aliases(self, data: Any) -> bool:
         """Write equal parts twice instead of using anchors."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from loadstone.experiment.mistake import Mistake, Place
+from loadstone.experiment.mistake import Location, Mistake
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.reading.path import Path, locate
 from loadstone.experiment.reading.refusals import translate
@@ -38,8 +38,8 @@ class Shaped:
         """Whether everything at and below this path is valid, so that further checks make sense."""
         return not any(lost[: len(path)] == path or path[: len(lost)] == lost for lost in self.lost)
 
-    def place(self, path: Iterable[str | int]) -> Place:
-        """The place of this path, or where it would have to be."""
+    def location(self, path: Iterable[str | int]) -> Location:
+        """The location of this path, or where it would have to be."""
         return locate(self.tree, tuple(path))
 
 
@@ -106,7 +106,7 @@ class Plainer:
             return node.value if isinstance(node.value, bool) else node.text
         if path[:1] in (("vary",), ("compare",)) and isinstance(node.value, float) and ENDS_IN_0.fullmatch(node.text):
             message = f"`{node.text}` is read as the number {node.value}"
-            self.mistakes.append(Mistake(node.place, message, f'quote it to keep the last 0: "{node.text}"'))
+            self.mistakes.append(Mistake(node.location, message, f'quote it to keep the last 0: "{node.text}"'))
             self.lost.add(path)
         return node.value
 

@@ -36,12 +36,12 @@ def by_file(value: Node) -> Node:
 
 def listed_systems(value: Items) -> Node:
     """A list of names as a mapping; anything else is left to the model to reject."""
-    systems = Table({}, {}, value.place)
+    systems = Table({}, {}, value.location)
     for each in value.items:
         if not isinstance(each, Scalar) or not isinstance(each.value, str) or each.value in systems.entries:
             return value
-        systems.entries[each.value] = Table({}, {}, each.place)
-        systems.keys[each.value] = each.place
+        systems.entries[each.value] = Table({}, {}, each.location)
+        systems.keys[each.value] = each.location
     return systems
 
 
@@ -62,7 +62,7 @@ def dimensions(value: Node) -> Node:
     if not isinstance(value, Table):
         return value
     lists: dict[str, Node] = {
-        name: Items([each], each.place) if isinstance(each, Scalar) and each.value is not None else each
+        name: Items([each], each.location) if isinstance(each, Scalar) and each.value is not None else each
         for name, each in value.entries.items()
     }
     return replace(value, entries=lists)

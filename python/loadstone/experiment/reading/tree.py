@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from loadstone.experiment.mistake import ExperimentError, Mistake, Place, refuse
-from loadstone.experiment.reading.words import ambiguous, resolved
+from loadstone.experiment.mistake import ExperimentError, Location, Mistake, refuse
+from loadstone.experiment.reading.scalars import ambiguous, resolved
 from loadstone.format import units
 from loadstone.format.suggestion import near
 
@@ -30,7 +30,7 @@ class Scalar:
 
     value: Any
     text: str
-    place: Place
+    location: Location
 
 
 @dataclass(slots=True)
@@ -38,21 +38,21 @@ class Items:
     """A list."""
 
     items: list[Node]
-    place: Place
+    location: Location
 
 
 @dataclass(slots=True)
 class Table:
-    """A mapping; `keys` has the place of each key."""
+    """A mapping; `keys` has the location of each key."""
 
     entries: dict[str, Node]
-    keys: dict[str, Place]
-    place: Place
+    keys: dict[str, Location]
+    location: Location
 
     @classmethod
     def of(cls, key: str, value: Node) -> Table:
-        """A mapping with a single key, at the place of its value."""
-        return cls({key: value}, {key: value.place}, value.place)
+        """A mapping with a single key, at the location of its value."""
+        return cls({key: value}, {key: value.location}, value.location)
 
 
 Node = Scalar | Items | Table
@@ -69,19 +69,19 @@ class Reader:
     """Converts PyYAML's nodes to a tree, and collects mistakes that do not stop it."""
 
     source: str
-    # The place of everything in a text without lines of its own.
-    fixed: Place | None = None
+    # The location of everything in a text without lines of its own.
+    fixed: Location | None = None
     mistakes: list[Mistake] = field(default_factory=list)
     _open: list[yaml.Node] = field(default_factory=list)
     _count: int = 0
 
-    def place(self, line: int) -> Place:
-        """The place of a line, counted from 0 as PyYAML does."""
-        return self.fixed or Place(line, self.source, line + 1)
+    def location(self, line: int) -> Location:
+        """The location of a line, counted from 0 as PyYAML does."""
+        return self.fixed or Location(line, self.source, line + 1)
 
-    def wrong(self, place: Place, message: str, hint: str) -> None:
+    def wrong(self, location: Location, message: str, hint: str) -> None:
         """Records a mistake."""
-        self.mistakes.append(Mistake(place, message, hint))
+        self.mistakes.append(Mistake(location, message, hint))
 
     def compose(self, text: str) -> yaml.Node | None:
         """Parses a text with PyYAML. Raises ExperimentError if it is not YAML."""
@@ -93,38 +93,38 @@ class Reader:
             message, hint = explained(error, text, line)
             # An unclosed bracket or quote is reported later, often on the last line.
             where = f" (opened on line {begun + 1})" if "not closed" in message and begun != line else ""
-            refuse(self.place(line), message + where, hint)
+            refuse(self.location(line), message + where, hint)
         except yaml.reader.ReaderError as error:
             line = text.count("\n", 0, error.position)
-            refuse(self.place(line), "there is a character that YAML does not allow", "remove the control character")
+            refuse(self.location(line), "there is a character that YAML does not allow", "remove the control character")
 
     def tree(self, node: yaml.Node) -> Node:
         """Converts a PyYAML node. Raises ExperimentError if it is too large or recursive."""
-        place = self.place(node.start_mark.line)
+        location = self.location(node.start_mark.line)
         self._count += 1
         if self._count > NODES_MAX:
             message = f"the file has more than {units.count(NODES_MAX)} values"
-            refuse(place, message, "remove aliases that contain aliases: they multiply")
+            refuse(location, message, "remove aliases that contain aliases: they multiply")
         if any(node is each for each in self._open):
-            refuse(place, "an alias contains itself", "do not use an anchor inside the value that it names")
+            refuse(location, "an alias contains itself", "do not use an anchor inside the value that it names")
         if not node.tag.startswith("tag:yaml.org,2002:"):
-            self.wrong(place, f"the tag {node.tag} is not supported", "remove it")
+            self.wrong(location, f"the tag {node.tag} is not supported", "remove it")
         if isinstance(node, yaml.ScalarNode):
-            return self.scalar(node, place)
+            return self.scalar(node, location)
         self._open.append(node)
         try:
             if isinstance(node, yaml.SequenceNode):
-                return Items([self.tree(each) for each in node.value], place)
-            return self.table(node, place)
+                return Items([self.tree(each) for each in node.value], location)
+            return self.table(node, location)
         finally:
             self._open.pop()
 
-    def table(self, node: yaml.Node, place: Place) -> Table:
+    def table(self, node: yaml.Node, location: Location) -> Table:
         """A mapping; its own keys override those of its merge key `<<`."""
-        table = Table({}, {}, place)
-        merged: list[tuple[Place, Node]] = []
+        table = Table({}, {}, location)
+        merged: list[tuple[Location, Node]] = []
         for key, value in node.value:
-            at = self.place(key.start_mark.line)
+            at = self.location(key.start_mark.line)
             if not isinstance(key, yaml.ScalarNode):
                 self.wrong(at, "a key must be a string", 'quote it if it has braces or brackets: "{letter}"')
             elif key.value == "<<" and key.style is None:
@@ -146,16 +146,16 @@ class Reader:
                     table.entries[name], table.keys[name] = value, each.keys[name]
         return table
 
-    def scalar(self, node: yaml.ScalarNode, place: Place) -> Scalar:
+    def scalar(self, node: yaml.ScalarNode, location: Location) -> Scalar:
         """A scalar; an ambiguous word is a mistake."""
         text: str = node.value
         if node.style is not None:
-            return Scalar(text, text, place)
+            return Scalar(text, text, location)
         if ambiguity := ambiguous(text):
-            self.wrong(place, *ambiguity)
+            self.wrong(location, *ambiguity)
             # Its value is unknown, and must not be reported again.
-            return Scalar(Unclear(text), text, place)
-        return Scalar(resolved(text), text, place)
+            return Scalar(Unclear(text), text, location)
+        return Scalar(resolved(text), text, location)
 
 
 class Unclear(str):
@@ -215,12 +215,12 @@ def explained(error: yaml.MarkedYAMLError, text: str, line: int) -> tuple[str, s
 def read(path: Path) -> tuple[Table, list[Mistake]]:
     """The tree of a file, and the mistakes that allow further checks. Raises ExperimentError for others."""
     source = str(path)
-    start = Place(0, source)
+    start = Location(0, source)
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n")
-        refuse(Place(line, source, line + 1), "the file is not UTF-8", "save it as UTF-8")
+        refuse(Location(line, source, line + 1), "the file is not UTF-8", "save it as UTF-8")
     except OSError as error:
         refuse(start, f"cannot read the experiment: {error.strerror}", "name a YAML file" + similar_file(path))
     reader = Reader(source)
@@ -233,16 +233,16 @@ def read(path: Path) -> tuple[Table, list[Mistake]]:
     raise ExperimentError(
         [
             *reader.mistakes,
-            Mistake(tree.place, "an experiment must be a mapping", "start it with `systems:` and `workload:`"),
+            Mistake(tree.location, "an experiment must be a mapping", "start it with `systems:` and `workload:`"),
         ]
     )
 
 
-def read_value(text: str, place: Place) -> tuple[Node, list[Mistake]]:
+def read_value(text: str, location: Location) -> tuple[Node, list[Mistake]]:
     """The tree of a value on the command line. Raises ExperimentError if it is not YAML."""
-    reader = Reader(place.source, place)
+    reader = Reader(location.source, location)
     node = reader.compose(text)
-    return (Scalar(None, "", place) if node is None else reader.tree(node)), reader.mistakes
+    return (Scalar(None, "", location) if node is None else reader.tree(node)), reader.mistakes
 
 
 def similar_file(path: Path) -> str:
@@ -255,11 +255,11 @@ def similar_file(path: Path) -> str:
     return f"; did you mean {path.parent / guess}?" if guess else ""
 
 
-def places(node: Node) -> Iterator[Place]:
-    """The places of all keys and values in a tree."""
-    yield node.place
+def locations(node: Node) -> Iterator[Location]:
+    """The locations of all keys and values in a tree."""
+    yield node.location
     if isinstance(node, Table):
         yield from node.keys.values()
     if not isinstance(node, Scalar):
         for each in node.entries.values() if isinstance(node, Table) else node.items:
-            yield from places(each)
+            yield from locations(each)

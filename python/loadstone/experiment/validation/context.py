@@ -1,4 +1,4 @@
-"""The shared state of validation: the experiment, its places in the file, mistakes and warnings."""
+"""The shared state of validation: the experiment, its locations in the file, mistakes and warnings."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class Context(Shaped):
 
     def wrong(self, path: Keys, message: str, hint: str) -> None:
         """Adds a mistake."""
-        self.mistakes.append(Mistake(self.place(path), message, hint))
+        self.mistakes.append(Mistake(self.location(path), message, hint))
 
     def warn(self, path: Keys, message: str, hint: str) -> None:
         """Adds a warning."""
-        self.warnings.append(Mistake(self.place(path), message, hint))
+        self.warnings.append(Mistake(self.location(path), message, hint))
 
     def complete(self, **keys: object) -> None:
         """Fills in keys of the experiment."""

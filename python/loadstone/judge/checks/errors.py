@@ -41,8 +41,8 @@ def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Findi
         message += f" ({units.percent(share)})"
     severity = Severity.INVALID if severe else Severity.NOTE
     hint = "see the counts by operation and status; a failed operation can be faster than one that works"
-    said = first(trial) if prefix == MEASURED else ""
-    yield Finding(NAME, severity, f"{message}{said}", hint, (trial.trial,))
+    cause = first(trial) if prefix == MEASURED else ""
+    yield Finding(NAME, severity, f"{message}{cause}", hint, (trial.trial,))
 
 
 def sessions(trial: TrialResult) -> Iterator[Finding]:
@@ -61,8 +61,8 @@ def unclosed(clients: int, phase: str = "") -> str:
 
 def first(trial: TrialResult) -> str:
     """The system's message about the first failure, if any."""
-    said = next((note.message for note in trial.notes if note.name == NAME), "")
-    return "".join(said.partition(FIRST)[1:])
+    cause = next((note.message for note in trial.notes if note.name == NAME), "")
+    return "".join(cause.partition(FIRST)[1:])
 
 
 def decided(trial: TrialResult) -> bool:

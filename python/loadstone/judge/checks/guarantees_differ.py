@@ -34,14 +34,14 @@ def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
             continue
         if not theirs or not ours:
             silent = pair.contender if theirs else pair.baseline
-            message = f"{silent} does not state its {name}; the other side keeps {said(theirs or ours)}"
+            message = f"{silent} does not state its {name}; the other side keeps {listed(theirs or ours)}"
             if reasons := pair.facts(f"{fact}_unknown")[1 if theirs else 0]:
-                message += f": {said(reasons)}"
+                message += f": {listed(reasons)}"
             hint = f"state it: --fact {fact}=…"
             severity = Severity.SUSPECT if fact == DURABILITY else Severity.NOTE
             yield Finding(NAME, severity, message, hint, pair.trials)
             continue
-        message = f"{pair.baseline} keeps {name} {said(theirs)}, {pair.contender} {said(ours)}"
+        message = f"{pair.baseline} keeps {name} {listed(theirs)}, {pair.contender} {listed(ours)}"
         if fact == DURABILITY and {*theirs, *ours} == RENAMED and (how := alike(pair)):
             message += f", both by {how}"
             yield Finding(NAME, Severity.NOTE, message, "older versions call `interval` `none`", pair.trials)
@@ -74,6 +74,6 @@ def asked_and_differs(pair: Pair, fact: str) -> bool:
     return pair.asked(fact) and set(map(str, theirs)) != set(map(str, ours))
 
 
-def said(values: list[Scalar]) -> str:
+def listed(values: list[Scalar]) -> str:
     """A side's values, in words."""
     return " and ".join(map(str, values))

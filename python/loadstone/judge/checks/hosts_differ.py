@@ -38,7 +38,7 @@ def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
     if not any(pair.facts(fact)[0] and pair.facts(fact)[1] for fact in FACTS):
         yield NotLooked(NAME, "a side's hosts are not known")
     unlike = [
-        f"{name} {said(fact, theirs)} against {said(fact, ours)}"
+        f"{name} {listed(fact, theirs)} against {listed(fact, ours)}"
         for fact, name in FACTS.items()
         for theirs, ours in [pair.facts(fact)]
         if theirs and ours and not pair.asked(fact) and differ(fact, theirs, ours, settings)
@@ -62,11 +62,11 @@ def across(pair: Pair, _: Settings) -> Iterator[Finding]:
         own = changed and fact not in COMMON and not pair.asked(fact)
         if not apart and not own:
             if changed and not pair.asked(fact):
-                values = said(fact, list(dict.fromkeys(value for side in pair.facts(fact) for value in side)))
+                values = listed(fact, list(dict.fromkeys(value for side in pair.facts(fact) for value in side)))
                 message = f"the {name} changed between blocks ({values}); within each block it is the same"
                 yield Finding(NAME, Severity.NOTE, message, RESUMED, pair.trials)
             continue
-        values = "; ".join(said(fact, each) for each in pair.facts(fact) if len(each) > 1 or apart)
+        values = "; ".join(listed(fact, each) for each in pair.facts(fact) if len(each) > 1 or apart)
         where = f"within blocks {units.listed([str(each) for each in apart])}" if apart else "between repeats"
         yield Finding(NAME, Severity.SUSPECT, f"the {name} changed {where}: {values}", RESUMED, pair.trials)
 
@@ -76,7 +76,7 @@ def differs(trials: list[TrialResult], fact: str) -> bool:
     return len({str(trial.facts[fact]) for trial in trials if fact in trial.facts}) > 1
 
 
-def said(fact: str, values: list[Scalar]) -> str:
+def listed(fact: str, values: list[Scalar]) -> str:
     """A side's values, in words."""
     return " and ".join(written(fact, value) for value in values)
 

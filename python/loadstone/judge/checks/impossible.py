@@ -176,7 +176,7 @@ def contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
         ladder.sort(key=lambda step: step[0])
         for (_, low), (_, high) in pairwise(ladder):
             if low.value - low.resolution > high.value * (1 + rounding) + high.resolution:
-                yield f"{said(low)}, above {said(high)}"
+                yield f"{described(low)}, above {described(high)}"
                 break
         # The mean of all operations includes failures, the extremes only cover operations that succeeded.
         if name in means and not (ALL in name.split(".") and failed(trial, "load." * name.startswith("load."))):
@@ -187,11 +187,11 @@ def outside(mean: Value, ladder: list[tuple[float, Value]], rounding: float) -> 
     """A mean below the minimum or above the maximum."""
     (lowest, low), (highest, high) = ladder[0], ladder[-1]
     if lowest == 0 and mean.value * (1 + rounding) + mean.resolution < low.value - low.resolution:
-        yield f"{said(mean)}, below {said(low)}"
+        yield f"{described(mean)}, below {described(low)}"
     if highest == 1 and mean.value - mean.resolution > high.value * (1 + rounding) + high.resolution:
-        yield f"{said(mean)}, above {said(high)}"
+        yield f"{described(mean)}, above {described(high)}"
 
 
-def said(value: Value) -> str:
+def described(value: Value) -> str:
     """A figure with its name: `read.p99 of 1.23 ms`."""
     return f"{value.metric} of {units.figure(value.value, value.unit)}"

@@ -20,13 +20,13 @@ MANY = 10**10
 
 def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Clients and loop, and figures with the same name but different units."""
-    if any(told(side, "clients") == told(side, "loop") == [] for side in (pair.baselines, pair.contenders)):
+    if any(values_of(side, "clients") == values_of(side, "loop") == [] for side in (pair.baselines, pair.contenders)):
         yield NotLooked(NAME, "a side's number of clients is not known")
     unlike = [
-        f"{name} {said(theirs)} against {said(ours)}"
+        f"{name} {listed(theirs)} against {listed(ours)}"
         for name, theirs, ours in (
-            ("clients", told(pair.baselines, "clients"), told(pair.contenders, "clients")),
-            ("loop", told(pair.baselines, "loop"), told(pair.contenders, "loop")),
+            ("clients", values_of(pair.baselines, "clients"), values_of(pair.contenders, "clients")),
+            ("loop", values_of(pair.baselines, "loop"), values_of(pair.contenders, "loop")),
         )
         if theirs and ours and set(theirs) != set(ours) and not asked(pair, name)
     ]
@@ -44,7 +44,7 @@ def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
 def between(pair: Pair, settings: Settings) -> Iterator[Finding]:
     """Records and operations of sides from different experiments."""
     unlike = [
-        f"{name} {said(theirs)} against {said(ours)}"
+        f"{name} {listed(theirs)} against {listed(ours)}"
         for fact, name in FACTS.items()
         for theirs, ours in [pair.facts(fact)]
         if theirs and ours and set(theirs) != set(ours) and not pair.asked(fact)
@@ -77,7 +77,7 @@ def finding(pair: Pair, unlike: list[str]) -> Iterator[Finding]:
         yield Finding(NAME, Severity.SUSPECT, message, hint, pair.trials)
 
 
-def told(trials: Sequence[TrialResult], what: str) -> list[Scalar]:
+def values_of(trials: Sequence[TrialResult], what: str) -> list[Scalar]:
     """The clients or the loop of a side's trials, each value once; unknown ones are left out."""
     found = [clients(trial) if what == "clients" else trial.loop for trial in trials]
     return list(dict.fromkeys(each for each in found if each is not None))
@@ -98,7 +98,7 @@ def kinds(trials: Sequence[TrialResult]) -> dict[str, set[str]]:
     return found
 
 
-def said(values: Sequence[Scalar]) -> str:
+def listed(values: Sequence[Scalar]) -> str:
     """A side's first few values, in words."""
     return units.listed([each if isinstance(each, str) else f"{each:,.10g}" for each in map(plain, values)])
 

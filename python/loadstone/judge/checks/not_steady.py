@@ -223,9 +223,9 @@ def periods(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
         if not length or value.value <= length:
             continue
         activity = name.removeprefix(SERVER).removesuffix(PERIOD)
-        system, _, words = activity.replace("_", " ").rpartition(".")
+        system, _, work = activity.replace("_", " ").rpartition(".")
         period, window = (units.duration(each * 1e9) for each in (value.value, length))
-        message = f"{system} begins a {words} every {period} (median), and the window is {window} long"
+        message = f"{system} begins a {work} every {period} (median), and the window is {window} long"
         hint = "measure for several of these periods, or begin each trial with one, in a hook"
         yield Finding(NAME, Severity.NOTE, message, hint, (trial.trial,))
 

@@ -168,13 +168,13 @@ def chart(view: View, thin: Sequence[Row], strong: Sequence[Row], y: alt.Y, end:
     behind = plot(thin).transform_flatten(["seconds", "value"])
     behind = behind.encode(x=x, y=y, color=colour(view))
     before = plot(strong).encode(x=x, y=y, color=colour(view))
-    told = [alt.Tooltip(f"{field}:N") for field in ("name", "trial", "repeat")]
+    line_tooltip = [alt.Tooltip(f"{field}:N") for field in ("name", "trial", "repeat")]
     tooltip = [
         alt.Tooltip(f"{field}:N", title=title)
         for field, title in (("name", "name"), ("kind", "median of"), ("at", "time"), ("figure", "figure"))
     ]
     layers = [
-        behind.mark_line(strokeWidth=1, opacity=0.38).encode(detail=["trial:N", "kind:N"], tooltip=told),
+        behind.mark_line(strokeWidth=1, opacity=0.38).encode(detail=["trial:N", "kind:N"], tooltip=line_tooltip),
         before.mark_line(strokeWidth=2.2, strokeJoin="round").encode(detail="kind:N"),
         before.mark_point(size=60, opacity=0, filled=True).encode(tooltip=tooltip),
         *words_over(
@@ -190,15 +190,15 @@ def chart(view: View, thin: Sequence[Row], strong: Sequence[Row], y: alt.Y, end:
 
 def caption(view: View, found: Courses, kinds: Sequence[Kind], seconds: float, panels: int) -> str:
     """How to read it."""
-    said = "Thin lines are repeats, the strong line is their median; panels of one context share their axes."
+    text = "Thin lines are repeats, the strong line is their median; panels of one context share their axes."
     usual = min((length for series in found.all for length in series.length_seconds[:1]), default=seconds)
     if seconds > usual * 1.5:
         joined = "mean" if kinds == ("throughput",) else "middle p50 and worst p99"
-        said += f" Each point stands for {seconds:g} s: the {joined} of the intervals in them."
+        text += f" Each point stands for {seconds:g} s: the {joined} of the intervals in them."
     repeats = max((len(each) for each in found.of.values()), default=0)
     if repeats < found.repeats:
-        said += f" {repeats} of {found.repeats} repeats are drawn."
-    return said + limits(view, panels, found.variants)
+        text += f" {repeats} of {found.repeats} repeats are drawn."
+    return text + limits(view, panels, found.variants)
 
 
 def describe(kinds: Sequence[Kind]) -> str:

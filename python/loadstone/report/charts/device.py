@@ -58,7 +58,7 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
         plot(there)
         .mark_bar(height=13, cornerRadiusEnd=2, yOffset=frame.MARKS)
         .encode(y=frame.row(names), x=x, color=colour(view), tooltip=tooltip),
-        *frame.words(rows, names),
+        *frame.labels(rows, names),
     )
     title = " · ".join(part for part in (wording.metric(metric.removeprefix("device.")), view.title(context)) if part)
     return Panel(title, chart, frame.STEP * len(names))
@@ -66,6 +66,6 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
 
 def why(view: View, key: VariantKey) -> str:
     """Why a variant has no device bytes, as its host was found: `no device`, `over the network`, `unknown`."""
-    words = (str(trial.facts["device"]) for trial in view.variants[key] if "device" in trial.facts)
+    reasons = (str(trial.facts["device"]) for trial in view.variants[key] if "device" in trial.facts)
     # What backs a directory, and in brackets the kind of file system that shows it.
-    return next((word.partition(" (")[0] for word in words if word.endswith(")")), "not measured")
+    return next((reason.partition(" (")[0] for reason in reasons if reason.endswith(")")), "not measured")

@@ -85,12 +85,12 @@ def legend(view: View, used: Iterable[str]) -> tuple[tuple[str, int], ...]:
 
 def limits(view: View, panels: int, of: int, *, apart: bool = True) -> str:
     """What a figure leaves out, as a sentence or nothing; `apart`: each compared value is drawn separately."""
-    said = []
+    reasons = []
     if apart and len(view.values) > SERIES_MAX:
-        said.append(f"{SERIES_MAX} of {len(view.values):,} variants are drawn")
+        reasons.append(f"{SERIES_MAX} of {len(view.values):,} variants are drawn")
     if panels < of:
-        said.append(f"{panels} of {of:,} panels are drawn")
-    return f" {'; '.join(said)}: the tables and values.jsonl have the rest." if said else ""
+        reasons.append(f"{panels} of {of:,} panels are drawn")
+    return f" {'; '.join(reasons)}: the tables and values.jsonl have the rest." if reasons else ""
 
 
 def domain(view: View) -> list[str]:
@@ -172,9 +172,9 @@ def picture(figure: Figure, config: Mapping[str, Any]) -> dict[str, Any]:
         parts.append(part)
     whole: dict[str, Any] = {"concat": parts, "columns": columns, "spacing": 36}
     if figure.legend:
-        words = key(figure.legend)
-        rows |= words.pop("datasets", {})
-        whole = {"vconcat": [whole, words], "spacing": 14}
+        legend = key(figure.legend)
+        rows |= legend.pop("datasets", {})
+        whole = {"vconcat": [whole, legend], "spacing": 14}
     # Panels share their look, not their scales.
     return {
         **whole,
@@ -188,27 +188,27 @@ def key(entries: Sequence[tuple[str, int]]) -> dict[str, Any]:
     """A legend as a separate chart."""
     rows = [{"name": name, "at": index} for index, (name, _) in enumerate(entries)]
     names = [name for name, _ in entries]
-    places = [number for _, number in entries]
+    numbers = [number for _, number in entries]
     base = plot(rows).encode(
         y=alt.Y("at:O", axis=None),
         x=alt.value(8),
     )
     # The palette's own colours by number: this chart may have fewer names than the others.
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
-        color=alt.Color("name:N", scale=alt.Scale(domain=by_number(places, names)), legend=None),
+        color=alt.Color("name:N", scale=alt.Scale(domain=by_number(numbers, names)), legend=None),
         shape=alt.Shape(
-            "name:N", scale=alt.Scale(domain=names, range=[SHAPES[number] for number in places]), legend=None
+            "name:N", scale=alt.Scale(domain=names, range=[SHAPES[number] for number in numbers]), legend=None
         ),
     )
-    words = base.mark_text(align="left", dx=12, baseline="middle", style="word").encode(text="name:N")
-    found = layered(points, words)
+    labels = base.mark_text(align="left", dx=12, baseline="middle", style="word").encode(text="name:N")
+    found = layered(points, labels)
     found["height"] = {"step": 20}
     found["width"] = 320
     return found
 
 
-def by_number(places: Sequence[int], names: Sequence[str]) -> list[str]:
+def by_number(numbers: Sequence[int], names: Sequence[str]) -> list[str]:
     """The names at their numbers in the palette, with blanks for missing ones."""
-    at = dict(zip(places, names, strict=True))
+    at = dict(zip(numbers, names, strict=True))
     # Vega needs each entry of a domain once.
-    return [at.get(number, " " * (number + 1)) for number in range(max(places, default=-1) + 1)]
+    return [at.get(number, " " * (number + 1)) for number in range(max(numbers, default=-1) + 1)]

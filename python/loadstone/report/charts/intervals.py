@@ -88,7 +88,7 @@ def panel(view: View, metric: str, context: VariantKey, with_metric: bool) -> Pa
             x=frame.figures("low", unit, top), x2="high:Q", tooltip=tooltip
         ),
         base.mark_tick(thickness=3, size=18, opacity=1, yOffset=frame.MARKS).encode(tooltip=tooltip),
-        *frame.words(marks, names),
+        *frame.labels(marks, names),
     )
     title = " · ".join(part for part in (wording.metric(metric) if with_metric else "", view.title(context)) if part)
     return Panel(title, chart, frame.STEP * len(names))

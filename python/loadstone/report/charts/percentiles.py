@@ -83,9 +83,9 @@ def curves(view: View) -> Figure:
         ("Withheld for too few samples", luck),
         ("Not drawn, as operations failed or never ended", beyond),
     ):
-        if said := list(names_of):
-            more = f" and {len(said) - 4:,} more" if len(said) > 4 else ""
-            caption += f" {why}: {', '.join(said[:4])}{more}."
+        if left_out := list(names_of):
+            more = f" and {len(left_out) - 4:,} more" if len(left_out) > 4 else ""
+            caption += f" {why}: {', '.join(left_out[:4])}{more}."
     caption += limits(view, len(contexts), len(view.contexts))
     used = {row["full"] for _, _, rows in found for row in rows}
     return Figure(

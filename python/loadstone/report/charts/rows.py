@@ -21,7 +21,7 @@ def row(names: Sequence[str]) -> alt.Y:
     return alt.Y("name:N", sort=list(names), axis=None, scale=alt.Scale(domain=list(names)))
 
 
-def words(rows: Sequence[Row], names: Sequence[str]) -> list[alt.Chart]:
+def labels(rows: Sequence[Row], names: Sequence[str]) -> list[alt.Chart]:
     """Each row's `name` at its left and its `figure` at its right end."""
     base = plot(rows).encode(y=row(names))
     return [

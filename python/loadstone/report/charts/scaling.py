@@ -48,8 +48,8 @@ def curves(view: View) -> Figure:
         " throughput is reached. A line is the Universal Scalability Law, drawn only where it fits as closely as"
         " repeats agree." + limits(view, len(contexts), len(grouped), apart=bool(used))
     )
-    words = "throughput against clients with the knee"
-    return Figure("scaling", panels, caption, words, legend=figure.legend(view, used))
+    alt_text = "throughput against clients with the knee"
+    return Figure("scaling", panels, caption, alt_text, legend=figure.legend(view, used))
 
 
 def whose(view: View, curve: Curve) -> str:
@@ -86,11 +86,11 @@ def panel(view: View, drawn: Sequence[Curve]) -> dict[str, Any]:
     base = plot(points).encode(x=x, y=y, color=colour(view))
     names = ["name"] if any(whose(view, each) for each in drawn) else []
     tooltip = [alt.Tooltip(f"{field}:N") for field in (*names, "clients", "figure")]
-    told = [alt.Tooltip(f"{field}:N") for field in (*names, "knee")]
+    knee_tooltip = [alt.Tooltip(f"{field}:N") for field in (*names, "knee")]
     return layered(
         plot(knees)
         .mark_rect(opacity=0.15)
-        .encode(x=alt.X("low:Q", scale=scale), x2="high:Q", color=colour(view), tooltip=told),
+        .encode(x=alt.X("low:Q", scale=scale), x2="high:Q", color=colour(view), tooltip=knee_tooltip),
         plot(fitted).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour(view)),
         base.mark_point(filled=True, size=64, opacity=1).encode(shape=shape(view), tooltip=tooltip),
         *words_over(
@@ -122,9 +122,9 @@ def law(view: View, curve: Curve, wide: bool) -> list[Row]:
         return []
     low, high = curve.knee.loads[0], curve.knee.loads[-1]
     shares = [at / (POINTS - 1) for at in range(POINTS)]
-    places = [low * (high / low) ** share if wide else low + (high - low) * share for share in shares]
+    loads = [low * (high / low) ** share if wide else low + (high - low) * share for share in shares]
     rows = [
-        {"name": name(view, curve), "clients": round(at, 3), "throughput": curve.law.throughput(at)} for at in places
+        {"name": name(view, curve), "clients": round(at, 3), "throughput": curve.law.throughput(at)} for at in loads
     ]
     return [row for row in rows if finite(float(row["throughput"]))]
 
@@ -149,9 +149,9 @@ def knee(view: View, curve: Curve, ends: Sequence[float], top: float, number: in
 
 def sentences(view: View) -> list[str]:
     """Each knee in words."""
-    said = []
+    knees = []
     for each in view.judgement.curves[:PANELS_MAX]:
         where = view.title(tuple(pair for pair in each.context if pair[0] != view.by))
         who = " ".join(part for part in (whose(view, each), where) if part)
-        said.append(f"{who}: {reached(each.knee)}" if who else reached(each.knee))
-    return said
+        knees.append(f"{who}: {reached(each.knee)}" if who else reached(each.knee))
+    return knees

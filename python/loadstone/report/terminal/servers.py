@@ -34,8 +34,8 @@ def servers(judgement: Judgement, width: Callable[[Table], int], limit: int) -> 
     yield Text(TITLE, style="bold")
     for name, *used in rows:
         yield Padding(Text(name.text, style="cyan"), (0, 0, 0, 1))
-        said = zip(found.columns[1:], used, strict=True)
-        yield Padding(", ".join(f"{column.title} {entry.text}" for column, entry in said), (0, 0, 0, 3))
+        cells = zip(found.columns[1:], used, strict=True)
+        yield Padding(", ".join(f"{column.title} {entry.text}" for column, entry in cells), (0, 0, 0, 3))
     yield Text("")
 
 

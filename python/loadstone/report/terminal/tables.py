@@ -228,7 +228,7 @@ def change(comparison: Comparison) -> Text:
     ends = wording.change_interval(comparison.ratio, ", ")
     ratio = wording.change(comparison.ratio, bound=comparison.bound)
     interval = f" [{ends}]" if ends else ""
-    if comparison.claim == "told":
+    if comparison.claim == "descriptive":
         return Text(f"{ratio}{interval} {n}", style="dim")
     style = "green" if comparison.claim == "better" else "red"
     return Text(f"{ratio}{interval} {p} {n}", style=style)

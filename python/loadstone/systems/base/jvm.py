@@ -53,14 +53,14 @@ def java(
 
     Class path entries are directories, jars or `lib/*`. Raises SystemsError without a Java that is new enough.
     """
-    words = [str(program()), f"-Xms{heap}", f"-Xmx{heap}"]
+    argv = [str(program()), f"-Xms{heap}", f"-Xmx{heap}"]
     if gc_log is not None:
         # One file: with several, a look that continues from an offset would miss what was rotated away.
         # Quoted, because a colon would end the path.
-        words.append(f'-Xlog:gc:file="{gc_log}":time,uptime,level,tags:filecount=0')
-    words += options
-    words += [f"-D{name}={value}" for name, value in (properties or {}).items()]
-    return [*words, "-cp", os.pathsep.join(map(str, class_path)), main, *arguments]
+        argv.append(f'-Xlog:gc:file="{gc_log}":time,uptime,level,tags:filecount=0')
+    argv += options
+    argv += [f"-D{name}={value}" for name, value in (properties or {}).items()]
+    return [*argv, "-cp", os.pathsep.join(map(str, class_path)), main, *arguments]
 
 
 def server(
@@ -72,14 +72,14 @@ def server(
     main: str,
     *,
     patience_s: float = 30.0,
-    **words: Any,
+    **more: Any,
 ) -> Server:
     """A server in a JVM, in a directory of its name in the system's data, with a log of its collections.
 
-    `addresses` are where it listens, clients' first; `words` are further arguments of `java`.
+    `addresses` are where it listens, clients' first; `more` are further arguments of `java`.
     """
     gc_log, directory = place.logs / f"{name}.gc.log", place.data / name
-    argv = java(heap, gc_log, class_path, main, **words)
+    argv = java(heap, gc_log, class_path, main, **more)
     (host, port), *others = addresses
     return Server(name, argv, host, port, directory=directory, patience_s=patience_s, gc_log=gc_log, ports=others)
 
@@ -105,11 +105,11 @@ def program() -> Path:
 def version(program: str) -> int:
     """The feature release of a `java`: 17. Raises SystemsError if it does not run."""
     try:
-        told = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
+        result = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SystemsError(f"{program} does not run: {error}", HINT) from error
     # Up to 8 it was `1.8.0_412`. JAVA_TOOL_OPTIONS adds a line before it.
-    match = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    match = re.search(r'version "(?:1\.)?(\d+)', result.stderr + result.stdout)
     if match is None:
         raise SystemsError(f"{program} does not print its version", HINT)
     return int(match[1])

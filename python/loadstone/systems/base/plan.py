@@ -53,9 +53,9 @@ def truth(plan: Plan, name: str) -> bool:
 
 def choice(plan: Plan, name: str, choices: Iterable[str]) -> str:
     """A setting that is one of a few words. Raises SystemsError when it is not one of them."""
-    text, words = plan.settings[name], [*choices]
-    if text not in words:
-        raise SystemsError(f'{name} cannot be "{text}"', f"{did_you_mean(text, words)}it can be {', '.join(words)}")
+    text, allowed = plan.settings[name], [*choices]
+    if text not in allowed:
+        raise SystemsError(f'{name} cannot be "{text}"', f"{did_you_mean(text, allowed)}it can be {', '.join(allowed)}")
     return text
 
 

@@ -69,20 +69,20 @@ class Resident:
         assert process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(f"{line}\n".encode())
-        told = bytearray()
-        while not told.endswith(b"\n"):
+        answer = bytearray()
+        while not answer.endswith(b"\n"):
             ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
                 raise SilentError("it did not answer")
             if not (part := os.read(process.stdout.fileno(), 1 << 16)):
                 raise ResidentError(self._last_words(process.wait()))
-            told += part
-        return told.decode().rstrip("\n")
+            answer += part
+        return answer.decode().rstrip("\n")
 
     def _last_words(self, status: int) -> str:
         self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip().splitlines()
-        return said[-1] if said else f"exit status {status}"
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"exit status {status}"
 
     def _end(self) -> None:
         if self._process is None:

@@ -78,7 +78,7 @@ class Starting:
 
     def _wait(self, servers: Sequence[Server]) -> None:
         plan, begin = self.state.plan, time.monotonic()
-        told, pause_s = "", FIRST_POLL_S
+        reported, pause_s = "", FIRST_POLL_S
         while True:
             for one in self._watched:
                 if not process.alive(one):
@@ -89,9 +89,9 @@ class Starting:
             waited_s = time.monotonic() - begin
             if waited_s >= self._system.deadline_s:
                 raise self._late(servers, missing)
-            if missing != told and waited_s >= TELL_AFTER_S:
+            if missing != reported and waited_s >= TELL_AFTER_S:
                 self._say(f"{self._system.name}: {missing}")
-                told = missing
+                reported = missing
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, POLL_S)
 

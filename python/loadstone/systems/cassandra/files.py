@@ -113,7 +113,7 @@ def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
         raise SystemsError(f"{authorizer} needs users", f"add --set authenticator={AUTHENTICATORS[1]}")
     storage_port = port(plan, "storage_port")
     seeds = ",".join(f"{host(each)}:{storage_port}" for each in range(1, plan.nodes + 1))
-    told: dict[str, Any] = {
+    written: dict[str, Any] = {
         "cluster_name": "loadstone",
         "num_tokens": 1,
         "initial_token": tokens(plan)[node - 1],
@@ -138,14 +138,14 @@ def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
         "auto_snapshot": False,
     }
     for directory in ("commitlog", "saved_caches", "hints", "cdc_raw"):
-        told[f"{directory}_directory"] = str(home / directory)
+        written[f"{directory}_directory"] = str(home / directory)
     if period := commitlog_period(plan):
-        told["commitlog_sync_group_window" if sync == "group" else "commitlog_sync_period"] = period
+        written["commitlog_sync_group_window" if sync == "group" else "commitlog_sync_period"] = period
     others = more(plan)
-    if both := sorted(told.keys() & others):
+    if both := sorted(written.keys() & others):
         # Some of them keep the servers on loopback, and their data where `down` finds them.
         raise SystemsError(f"{OTHER}{both[0]} cannot be set", "use the named settings of cassandra: see --help")
-    return {**told, **others}
+    return {**written, **others}
 
 
 def commitlog_period(plan: Plan) -> str:

@@ -55,8 +55,8 @@ def connect(plan: Plan, node: int, timeout_s: float = LOOK_S) -> Cql:
 def view(cql: Cql, nodes: int) -> View:
     """Queries a node. Raises UnreachableError and RefusedError."""
     (local,) = cql.query("SELECT bootstrapped, tokens FROM system.local")
-    places = [local, *cql.query("SELECT tokens FROM system.peers")]
-    known = frozenset(str(token) for place in places for token in listed(place["tokens"]))
+    rows = [local, *cql.query("SELECT tokens FROM system.peers")]
+    known = frozenset(str(token) for row in rows for token in listed(row["tokens"]))
     return View(local["bootstrapped"] == "COMPLETED", known, schema(cql), alive(cql, nodes))
 
 
@@ -82,9 +82,9 @@ def views(plan: Plan, within_s: float = LOOK_S) -> tuple[Mapping[int, View], Map
     nodes = range(1, plan.nodes + 1)
     # In parallel: right after a node's death, each query of the others takes up to its timeout.
     with ThreadPoolExecutor(plan.nodes) as pool:
-        told = dict(zip(nodes, pool.map(lambda node: look(plan, node, within_s), nodes), strict=True))
-    found = {node: said for node, said in told.items() if isinstance(said, View)}
-    return found, {node: said for node, said in told.items() if isinstance(said, SystemsError)}
+        answers = dict(zip(nodes, pool.map(lambda node: look(plan, node, within_s), nodes), strict=True))
+    found = {node: answer for node, answer in answers.items() if isinstance(answer, View)}
+    return found, {node: answer for node, answer in answers.items() if isinstance(answer, SystemsError)}
 
 
 def look(plan: Plan, node: int, within_s: float) -> View | SystemsError:
@@ -106,19 +106,19 @@ def missing(plan: Plan, wanted: list[int]) -> str | None:
     for node in wanted:
         if node in silent:
             return str(silent[node].args[0])
-    for node, said in found.items():
-        if not said.joined:
+    for node, node_view in found.items():
+        if not node_view.joined:
             return f"{name(node)} has not joined the ring"
-        if said.tokens != frozenset(tokens(plan)):
-            return f"{name(node)} knows {len(said.tokens)} of {plan.nodes} places in the ring"
-        if said.alive != len(found):
+        if node_view.tokens != frozenset(tokens(plan)):
+            return f"{name(node)} knows {len(node_view.tokens)} of {plan.nodes} places in the ring"
+        if node_view.alive != len(found):
             return f"{name(node)} does not reach all of the {len(found)} nodes that answer"
-    return None if len({said.schema for said in found.values()}) == 1 else "the nodes do not agree on the schema"
+    return None if len({each.schema for each in found.values()}) == 1 else "the nodes do not agree on the schema"
 
 
 def nodes_up(plan: Plan, found: Mapping[int, View]) -> int:
     """The nodes that answer, without those that another of them does not reach."""
-    counts = [len(found) if said.alive is None else min(said.alive, len(found)) for said in found.values()]
+    counts = [len(found) if each.alive is None else min(each.alive, len(found)) for each in found.values()]
     return min(counts, default=0)
 
 

@@ -86,12 +86,12 @@ class Cassandra(System):
         found: dict[str, str | int | float] = {"heap": plan.settings["heap"]}
         try:
             with tables.first(plan) as cql:
-                told = {str(row["name"]): str(row["value"] or "") for row in cql.query(SETTINGS)}
+                settings = {str(row["name"]): str(row["value"] or "") for row in cql.query(SETTINGS)}
                 keyspaces = [row for row in cql.query(KEYSPACES) if not str(row["keyspace_name"]).startswith("system")]
         except (UnreachableError, RefusedError) as error:
             return {**found, "durability_unknown": f"the settings of cassandra could not be read: {error}"}
-        sync = told.get("commitlog_sync", "")
-        found |= {"commitlog_sync": sync, "commitlog_sync_period": told.get(PERIOD_SETTINGS.get(sync, ""), "")}
+        sync = settings.get("commitlog_sync", "")
+        found |= {"commitlog_sync": sync, "commitlog_sync_period": settings.get(PERIOD_SETTINGS.get(sync, ""), "")}
         logged = all(row["durable_writes"] for row in keyspaces)
         found["durability"] = "none" if not logged else "device" if sync in ("batch", "group") else "interval"
         found["how"] = f"commitlog_sync={sync}" if logged else "a keyspace has durable_writes=false"
@@ -121,8 +121,8 @@ class Cassandra(System):
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
         """Whether each of a store's contact points is a node of this cluster; `localhost` is the first."""
-        told = [each.strip() for each in properties.get("hosts", "").split(",")]
-        hosts = {host(1) if each == "localhost" else each for each in told}
+        contact_points = [each.strip() for each in properties.get("hosts", "").split(",")]
+        hosts = {host(1) if each == "localhost" else each for each in contact_points}
         return hosts <= {*own["hosts"].split(",")} and properties.get("port", "9042") == own["port"]
 
     def table_options(

@@ -67,10 +67,11 @@ def first(plan: Plan) -> Cql:
 def make_statements(nodes: int, table: str, options: Mapping[str, str]) -> list[str]:
     """The statements, in order. Raises SystemsError for unknown or impossible options."""
     # The binding's name for the keyspace; both are accepted.
-    told: Mapping[str, str] = {key.removeprefix("cassandra."): value for key, value in options.items() if value}
-    chosen = table_plan("cassandra", told, OPTIONS | {"replication_factor": str(nodes)})
-    told = chosen.settings
-    keyspace, prefix = identifier("keyspace", told["keyspace"]), identifier("fieldnameprefix", told["fieldnameprefix"])
+    settings: Mapping[str, str] = {key.removeprefix("cassandra."): value for key, value in options.items() if value}
+    chosen = table_plan("cassandra", settings, OPTIONS | {"replication_factor": str(nodes)})
+    settings = chosen.settings
+    keyspace = identifier("keyspace", settings["keyspace"])
+    prefix = identifier("fieldnameprefix", settings["fieldnameprefix"])
     fields = range(whole(chosen, "fieldcount", 1))
     columns = ["y_id varchar PRIMARY KEY", *(f"{prefix}{field} varchar" for field in fields)]
     factor = whole(chosen, "replication_factor", 1)

@@ -143,16 +143,16 @@ class HBase(System):
 
     def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
         """Creates a table with the options `family` (required), `splits`, `compression` and `durability`."""
-        told = table_plan(self.name, options, TABLE)
-        if not told.settings["family"]:
+        chosen = table_plan(self.name, options, TABLE)
+        if not chosen.settings["family"]:
             raise SystemsError(f"hbase: no column family for {table}", f"a table has the options {', '.join(TABLE)}")
         Tables(conf_of(place), self.version(plan)).create(
             table,
-            told.settings["family"],
-            whole(told, "splits"),
+            chosen.settings["family"],
+            whole(chosen, "splits"),
             recreate=True,
-            compression=told.settings["compression"],
-            durability=told.settings["durability"],
+            compression=chosen.settings["compression"],
+            durability=chosen.settings["durability"],
         )
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
@@ -270,8 +270,8 @@ def missing_by_jmx(plan: Plan, servers: Sequence[Server]) -> str | None:
         return f"{len(live)} of {plan.nodes} region servers have registered"
     for each in (one for one in servers if one.name != MASTER):
         # The master still counts a server just killed as live: what counts is exactly this process.
-        told = region_bean(plan, region_host(number_of(each.name)))
-        if told is None or told.get("tag.serverName") not in live:
+        bean = region_bean(plan, region_host(number_of(each.name)))
+        if bean is None or bean.get("tag.serverName") not in live:
             return f"{each.name} has not registered"
     return None
 
@@ -285,6 +285,6 @@ def region_bean(plan: Plan, host: str) -> Mapping[str, Any] | None:
 def memory(plan: Plan, one: RegionServer) -> tuple[int, int]:
     """Bytes of heap and memstores from the server's beans, as other sources have whole megabytes."""
     host = one.name.split(",")[0]
-    told = region_bean(plan, host) or {}
+    bean = region_bean(plan, host) or {}
     heap = hadoop.heap_bytes(host, whole(plan, "hbase.regionserver.info.port", 1))
-    return one.heap_bytes if heap is None else heap, int(told.get("memStoreSize", one.memstore_bytes))
+    return one.heap_bytes if heap is None else heap, int(bean.get("memStoreSize", one.memstore_bytes))

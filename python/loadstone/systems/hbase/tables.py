@@ -92,8 +92,8 @@ class Tables:
         `recreate` drops it first if it exists. Compression and durability have HBase's names.
         """
         keys = split_keys(splits)
-        words = [table, family, "recreate" if recreate else "keep", compression.upper(), durability.upper()]
-        return int(self._ask("create", *words, *keys, timeout_s=CREATE_S))
+        arguments = [table, family, "recreate" if recreate else "keep", compression.upper(), durability.upper()]
+        return int(self._ask("create", *arguments, *keys, timeout_s=CREATE_S))
 
     def drop(self, table: str) -> bool:
         """Drops a table; whether it was there. Raises SystemsError."""
@@ -109,36 +109,36 @@ class Tables:
 
     def serving(self) -> Serving:
         """Reads HBase's system tables. Raises SystemsError."""
-        told = self._ask("serves", timeout_s=SERVING_S)
-        return Serving(told["servers"], told["waiting"])
+        counts = self._ask("serves", timeout_s=SERVING_S)
+        return Serving(counts["servers"], counts["waiting"])
 
-    def _ask(self, *words: str, timeout_s: float = ANSWER_S) -> Any:
+    def _ask(self, *request: str, timeout_s: float = ANSWER_S) -> Any:
         client = jars.client_class_path(self.version)
         argv = jvm.java("128m", None, [self.conf, compiled(client), *client], CLASS, options=OPTIONS)
         try:
-            told = ADMINISTRATION.ask(argv, "\t".join(words), timeout_s)
+            reply = ADMINISTRATION.ask(argv, "\t".join(request), timeout_s)
         except SilentError:
             raise SystemsError(
                 f"HBase did not answer within {timeout_s:.0f} s ({self.conf})", "`loadstone systems status hbase`"
             ) from None
         except ResidentError as error:
-            raise refusal(str(error), words) from None
-        answer, _, text = told.partition(" ")
+            raise refusal(str(error), request) from None
+        answer, _, text = reply.partition(" ")
         if answer != "yes":
-            raise refusal(text, words)
+            raise refusal(text, request)
         return json.loads(text)
 
 
-def refusal(said: str, words: Sequence[str]) -> SystemsError:
+def refusal(error: str, request: Sequence[str]) -> SystemsError:
     """An error of HBase as a SystemsError."""
-    kind, _, message = said.partition(": ")
+    kind, _, message = error.partition(": ")
     if kind == "TableExistsException":
-        return SystemsError(f"table {words[1]} already exists", "--recreate drops it first")
+        return SystemsError(f"table {request[1]} already exists", "--recreate drops it first")
     if kind == "IllegalArgumentException":
         return SystemsError(
-            f"HBase refused to {words[0]} {words[1]}: {message}", "names and options are those that HBase knows"
+            f"HBase refused to {request[0]} {request[1]}: {message}", "names and options are those that HBase knows"
         )
-    return SystemsError(f"HBase refused to {' '.join(words[:2])}: {said}", "see `loadstone systems logs hbase`")
+    return SystemsError(f"HBase refused to {' '.join(request[:2])}: {error}", "see `loadstone systems logs hbase`")
 
 
 def compiled(jars: Sequence[Path]) -> Path:

@@ -23,8 +23,8 @@ MEMORY = "java.lang:type=Memory"
 
 def bean(host: str, port: int, name: str) -> Mapping[str, Any] | None:
     """The attributes of a server's bean; None if the server does not answer, or does not have the bean (yet)."""
-    told = request("GET", host, port, f"/jmx?qry={urllib.parse.quote(name)}")
-    beans = told.get("beans") if told else None
+    reply = request("GET", host, port, f"/jmx?qry={urllib.parse.quote(name)}")
+    beans = reply.get("beans") if reply else None
     return beans[0] if beans else None
 
 
@@ -40,8 +40,8 @@ def remove(host: str, port: int, path: str, user: str, timeout_s: float = TIMEOU
     None if it does not answer in time: it may remove it later.
     """
     query = urllib.parse.urlencode({"op": "DELETE", "recursive": "true", "user.name": user})
-    told = request("DELETE", host, port, f"/webhdfs/v1{urllib.parse.quote(path)}?{query}", timeout_s)
-    return None if told is None else bool(told.get("boolean"))
+    reply = request("DELETE", host, port, f"/webhdfs/v1{urllib.parse.quote(path)}?{query}", timeout_s)
+    return None if reply is None else bool(reply.get("boolean"))
 
 
 def request(method: str, host: str, port: int, path: str, timeout_s: float = TIMEOUT_S) -> Mapping[str, Any] | None:
@@ -50,12 +50,12 @@ def request(method: str, host: str, port: int, path: str, timeout_s: float = TIM
     try:
         connection.request(method, path, headers={"Accept": "application/json"})
         response = connection.getresponse()
-        told = json.load(response) if response.status == 200 else None
+        reply = json.load(response) if response.status == 200 else None
     except (OSError, http.client.HTTPException, ValueError):
         return None
     finally:
         connection.close()
-    return told if isinstance(told, dict) else None
+    return reply if isinstance(reply, dict) else None
 
 
 def write_site(path: Path, properties: Mapping[str, str]) -> None:

@@ -324,8 +324,8 @@ def asked(plan: Plan) -> Mapping[str, int | str]:
     """Copies and size of a block from the name node, or why they are unknown."""
     found: dict[str, int | str] = {}
     for fact, name in (("replication", "dfs.replication"), ("blocksize", "dfs.blocksize")):
-        told = hadoop.request("GET", HOST, ports(plan, None)[1], f"/conf?name={name}")
-        value = str((told or {}).get("property", {}).get("value", ""))
+        reply = hadoop.request("GET", HOST, ports(plan, None)[1], f"/conf?name={name}")
+        value = str((reply or {}).get("property", {}).get("value", ""))
         if not value:
             found[f"{fact}_unknown"] = f"the name node does not report {name}"
         else:
@@ -338,7 +338,7 @@ def is_registered(http: int) -> bool:
 
     The name node's count is not enough: it still includes a data node that was just killed.
     """
-    told = hadoop.bean(HOST, http, "Hadoop:service=DataNode,name=DataNodeInfo")
+    bean = hadoop.bean(HOST, http, "Hadoop:service=DataNode,name=DataNodeInfo")
     # While it starts, the bean has no attributes yet. An actor runs once it has completed its handshake.
-    actors = json.loads(told.get("BPServiceActorInfo") or "[]") if told else []
+    actors = json.loads(bean.get("BPServiceActorInfo") or "[]") if bean else []
     return any(actor["ActorState"] == "RUNNING" for actor in actors)

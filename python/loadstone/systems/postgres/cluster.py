@@ -99,10 +99,10 @@ def forget_ended(cluster: Path) -> None:
 
 def ask(programs: Programs, host: str, settings: Mapping[str, str], query: str) -> str:
     """The server's answer to the clients' role. Raises SystemsError."""
-    words = ["--no-psqlrc", "--tuples-only", "--no-align", "--quiet", "--set=ON_ERROR_STOP=1", f"--command={query}"]
+    arguments = ["--no-psqlrc", "--tuples-only", "--no-align", "--quiet", "--set=ON_ERROR_STOP=1", f"--command={query}"]
     where = {"PGHOST": host, "PGPORT": settings["port"], "PGDATABASE": settings["database"]}
     who = {"PGUSER": settings["user"], "PGPASSWORD": settings["password"]}
-    return programs.run("psql", *words, **where, **who, PGCONNECT_TIMEOUT="5").strip()
+    return programs.run("psql", *arguments, **where, **who, PGCONNECT_TIMEOUT="5").strip()
 
 
 def literal(text: str) -> str:

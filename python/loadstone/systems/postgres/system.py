@@ -108,10 +108,10 @@ class Postgres(System):
         asked = [*ASKED, *(name.removeprefix("conf.") for name in others)]
         query = ", ".join(f"coalesce(current_setting({cluster.literal(name)}, true), '')" for name in asked)
         try:
-            told = self._ask(place, plan, f"SELECT concat_ws(E'\\x01', {query})").split("\x01")
+            values = self._ask(place, plan, f"SELECT concat_ws(E'\\x01', {query})").split("\x01")
         except SystemsError as error:
             return {"durability_unknown": f"the settings of postgres could not be read: {error.args[0]}"}
-        found = dict(zip([*ASKED, *others], told, strict=True))
+        found = dict(zip([*ASKED, *others], values, strict=True))
         durability = kept(found["fsync"], found["synchronous_commit"])
         how = f"synchronous_commit={found['synchronous_commit']}, fsync={found['fsync']}"
         standbys = found.pop("synchronous_standby_names")

@@ -31,9 +31,9 @@ class RedisClient:
             self.close()
             raise
 
-    def ask(self, *words: str) -> Reply:
+    def ask(self, *arguments: str) -> Reply:
         """Sends a command and returns its reply. Raises RedisError."""
-        parts = [word.encode() for word in words]
+        parts = [argument.encode() for argument in arguments]
         command = b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
         self._socket.sendall(b"*%d\r\n%s" % (len(parts), command))
         return self._reply()

@@ -130,10 +130,10 @@ class Redis(System):
 
 def setting(client: RedisClient, name: str) -> str:
     """A setting of the running server. Raises RedisError, or KeyError where this version does not have it."""
-    told = client.ask("CONFIG", "GET", name)
-    if not isinstance(told, list) or len(told) != 2:
+    reply = client.ask("CONFIG", "GET", name)
+    if not isinstance(reply, list) or len(reply) != 2:
         raise KeyError(name)
-    return str(told[1])
+    return str(reply[1])
 
 
 def kept(found: Mapping[str, str]) -> tuple[str, str]:

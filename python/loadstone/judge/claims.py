@@ -1,0 +1,159 @@
+"""The claim that evidence allows: what a difference must show, and what overturns it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from loadstone.format import units
+from loadstone.judge.bounds import Weighed, inside
+from loadstone.judge.checks import generator_limited, retried
+from loadstone.judge.doubts import SINGLE, discarded
+from loadstone.judge.finding import Finding, Pair, Severity
+from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
+from loadstone.results.value import Direction
+from loadstone.statistics.comparison import ALPHA, least_p, repeats_for
+from loadstone.statistics.estimate import Estimate
+
+Findings = Mapping[VariantKey, Sequence[Finding]]
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A comparison whose claim is still open, with all that decides it."""
+
+    comparison: Comparison
+    pair: Pair
+    # None where nothing is to be tested.
+    weighed: Weighed | None = None
+    # What was taken for chance.
+    excused: Sequence[Finding] = ()
+
+
+def decide(tested: Tested, matters: float, tests: int, interleaved: bool) -> Comparison:
+    """The claim that evidence allows; `tests` is the size of the family after which p was corrected."""
+    comparison, weighed = tested.comparison, tested.weighed
+    if comparison.claim != "none" or weighed is None or comparison.p_adjusted is None:
+        return comparison
+    ratio = comparison.ratio
+    apart = comparison.p_adjusted < ALPHA and excludes(ratio)
+    alike = inside(resolved(weighed.alike, comparison.baseline, comparison.contender), matters)
+    if apart and beyond(ratio, matters):
+        return replace(comparison, claim=ranked(above(comparison), comparison.direction))
+    if alike:
+        return replace(comparison, claim="slight" if apart else "same")
+    for evidence, excused in ((weighed.excusing, tested.excused), (weighed.measured, ())):
+        if evidence is None or evidence.p is None or evidence.p * tests >= ALPHA:
+            continue
+        claimed = resolved(evidence.ratio, comparison.baseline, comparison.contender)
+        if excludes(claimed) and beyond(claimed, matters):
+            return turned(comparison, tested, claimed, excused)
+    least = None if interleaved else least_p(len(comparison.baseline.samples), len(comparison.contender.samples))
+    n = ratio.n
+    if least is not None and least * tests >= ALPHA:
+        enough = next(size for size in range(n, 1000) if least_p(size, size) * tests < ALPHA)
+        why = f"n = {n} cannot decide {units.many(tests, 'test')}, n ≥ {enough} can"
+        return replace(comparison, claim="impossible", why=why)
+    return replace(comparison, why=needed(ratio, matters))
+
+
+def turned(comparison: Comparison, tested: Tested, measured: Estimate, excused: Sequence[Finding]) -> Comparison:
+    """A comparison that would claim something if its figures, or that the `excused` are chance, were beyond doubt."""
+    ratio = comparison.ratio
+    low, high = (units.times(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
+    possible = (
+        "the repeats that are left do not show it"
+        if ratio.low is None
+        else f"anything from {low} to {high} is possible"
+    )
+    message = (
+        f"{comparison.metric} of {tested.pair.contender} is {units.times(measured.value)} that of"
+        f" {tested.pair.baseline} as measured, but {possible}"
+    )
+    if excused:
+        check = excused[0].check
+        why = f"not shown without the repeats that have a note of {check}"
+        hint = "repeat more often, or remove the cause of the notes"
+        finding = Finding(check, Severity.SUSPECT, f"{message}; {why}", hint, tested.pair.trials, comparison.metric)
+        return replace(comparison, claim="none", why=why, findings=(*comparison.findings, finding))
+    names = [
+        finding.check for finding in comparison.findings if finding.understates > 1 or finding.check in SINGLE
+    ] or [generator_limited.NAME]
+    hint = generator_limited.BOUNDS_HINT if names[0] == generator_limited.NAME else "see the trials' own findings"
+    finding = Finding(names[0], Severity.INVALID, message, hint, tested.pair.trials, comparison.metric)
+    return replace(comparison, claim="refused", findings=(*comparison.findings, finding))
+
+
+def confirmed(comparison: Comparison, pair: Pair, held: Findings, rank_invalid: bool) -> Comparison:
+    """The same, refused where its claim falls once failed attempts and trials count as the worst possible."""
+    if comparison.claim not in ("better", "worse", "same", "slight"):
+        return comparison
+    bad = [
+        discarded(trials, held.get(cell.variant, ()), comparison.metric)
+        for trials, cell in ((pair.baselines, comparison.baseline), (pair.contenders, comparison.contender))
+    ]
+    theirs, ours = retried.failures(pair.baselines) + len(bad[0]), retried.failures(pair.contenders) + len(bad[1])
+    if not theirs + ours:
+        return comparison
+    message = f"attempts failed: {theirs} of {pair.baseline}, {ours} of {pair.contender}"
+    if comparison.claim in ("same", "slight"):
+        return replace(comparison, claim="none", why=message)
+    known = [
+        [value for repeat, value in cell.samples if repeat not in repeats]
+        for cell, repeats in zip((comparison.baseline, comparison.contender), bad, strict=True)
+    ]
+    sides = [(known[0], theirs), (known[1], ours)]
+    (figures, lost), (others, won) = sides if comparison.claim == "better" else reversed(sides)
+    if not retried.turns(figures, others, (lost, won), 0.0 if comparison.direction == "higher" else math.inf):
+        return comparison
+    message += "; counted as the worst, they leave no such difference"
+    finding = Finding(retried.NAME, Severity.INVALID, message, retried.HINT, pair.trials)
+    claim: Claim = comparison.claim if rank_invalid else "refused"
+    return replace(comparison, claim=claim, findings=(*comparison.findings, finding))
+
+
+def excludes(ratio: Estimate) -> bool:
+    """Whether the interval excludes 1; where there is no ratio, p alone decides."""
+    if math.isnan(ratio.value):
+        return True
+    return ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high
+
+
+def beyond(ratio: Estimate, matters: float) -> bool:
+    """Whether a ratio is further from 1 than the least difference that matters."""
+    if math.isnan(ratio.value):
+        return True
+    return ratio.value <= 0 or abs(math.log(ratio.value)) > math.log1p(matters)
+
+
+def needed(ratio: Estimate, matters: float) -> str:
+    """How many repeats would decide, if the ratio and spread seen are true; empty where that is unknown."""
+    n = repeats_for(ratio, matters)
+    if n is None:
+        return ""
+    return (
+        "more than 1,000 repeats would be needed" if n > 1000 else f"about {max(n, ratio.n + 1):,} repeats would decide"
+    )
+
+
+def above(comparison: Comparison) -> bool:
+    """Whether the contender's figure is the higher one; without a ratio, by the medians."""
+    if comparison.ratio.value == comparison.ratio.value:
+        return comparison.ratio.value > 1
+    return comparison.contender.estimate.value > comparison.baseline.estimate.value
+
+
+def ranked(higher: bool, way: Direction | None) -> Claim:
+    """Better or worse, where either is."""
+    if way is None:
+        return "none"
+    return "better" if higher == (way == "higher") else "worse"
+
+
+def resolved(ratio: Estimate, baseline: Cell, contender: Cell) -> Estimate:
+    """A ratio's interval, widened by the steps in which both figures were read."""
+    wider = (1 + baseline.resolution) * (1 + contender.resolution)
+    if ratio.low is None or ratio.high is None or wider == 1:
+        return ratio
+    return replace(ratio, low=ratio.low / wider, high=ratio.high * wider)

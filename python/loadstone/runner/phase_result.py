@@ -1,0 +1,162 @@
+"""The result of a phase: figures, facts and notes of its engines, or of its command's output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from loadstone.engine.describe import description
+from loadstone.engine.events import Note, Summary
+from loadstone.errors import LoadstoneError
+from loadstone.experiment.kind import Ended, EngineLaunch, Launched, ObservedCommand, Role, kind_of
+from loadstone.experiment.plan.plan import Variant
+from loadstone.results import hlog
+from loadstone.results.trial_result import Loop, Scalar, Series, values
+from loadstone.results.value import Value
+from loadstone.runner import command, figures, guarantees
+from loadstone.runner.phase import Finished
+from loadstone.runner.watch import Watch
+
+
+@dataclass(frozen=True)
+class PhaseResult:
+    """The result of a phase, as values and facts."""
+
+    role: Role
+    values: Sequence[Value]
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    notes: Sequence[Note] = ()
+    end: str = "done"
+    clients: int | None = None
+    loop: Loop | None = None
+    statuses: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    series: Series | None = None
+
+
+def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -> PhaseResult:
+    """The result of a command, parsed from its output. Raises CommandError if it cannot be parsed."""
+    try:
+        run = each.read(ended)
+    except LoadstoneError as error:
+        raise command.failure(each.name, ended, str(error.args[0])) from error
+    measured = values(*run.figures())
+    operations = measured.get("operations")
+    notes = list(run.notes)
+    if ended.status:
+        failed = command.failure(each.name, ended)
+        notes.append(Note("failed", str(failed.args[0]), failed.hint))
+    hlog.write(files / f"{each.name}.hlog", run.histograms)
+    return PhaseResult(
+        each.role,
+        [*measured.values(), *watch.values(int(operations.value) if operations else 0)],
+        {**watch.facts, **run.facts},
+        notes,
+        "failed" if ended.status else run.end,
+        run.clients,
+        run.loop,
+        run.statuses,
+        run.series,
+    )
+
+
+def of_verification(each: ObservedCommand, ended: Ended) -> PhaseResult:
+    """The result of a command after the measurement. Raises CommandError if its output cannot be parsed."""
+    try:
+        run = each.read(ended)
+    except LoadstoneError as error:
+        raise command.failure(each.name, ended, str(error.args[0])) from error
+    return PhaseResult(each.role, run.figures(), run.facts, run.notes, run.end)
+
+
+def of_engine(
+    each: EngineLaunch,
+    variant: Variant,
+    runs: Sequence[Finished],
+    observed: Iterable[Value],
+    device_facts: Mapping[str, Scalar],
+    server_facts: Mapping[str, Scalar],
+    processors: Scalar | None,
+) -> PhaseResult:
+    """The result of a measured engine phase."""
+    # Of several stages, the series is that of the longest.
+    run = max(runs, key=lambda each: each.result.summary.measured_ns)
+    ready, lost = run.result.ready, sum(each.lost for each in runs)
+    engines = max(each.engines for each in runs)
+    networked = description().networked(variant.store)
+    measured = [*figures_of(each, variant, runs), *observed]
+    if networked:
+        measured += engine_share(measured, processors)
+    if engines > 1:
+        measured += [Value("segments", engines, "segments", 1), Value("segments.lost", lost, "segments", 1)]
+    facts = {
+        **{name: value for name, value in server_facts.items() if name not in guarantees.ANSWERS},
+        **ready.facts,
+        **device_facts,
+        "store": ready.store,
+        **guarantees.guarantee_facts(ready.durability, ready.how, ready.facts, server_facts),
+        "engine": ready.engine,
+        "engines": engines,
+        "profile": run.result.summary.profile,
+        "networked": "yes" if networked else "no",
+        **kind_of(variant).facts(launched(runs)),
+    }
+    return PhaseResult(
+        each.role,
+        measured,
+        facts,
+        notes_of(runs),
+        "lost" if lost else end_of(runs),
+        # Stages have no clients.
+        variant.clients if len(runs) == 1 else None,
+        run.loop if len(runs) == 1 else None,
+        figures.statuses(run.result.summary),
+        run.series,
+    )
+
+
+def figures_of(each: EngineLaunch, variant: Variant, runs: Sequence[Finished]) -> list[Value]:
+    """The figures of an engine phase; those of the workload kind come last, to replace common ones."""
+    measured: list[Value] = []
+    for run in runs:
+        measured += figures.figures(run.result, run.memory_max, each.prefix if len(runs) == 1 else f"{run.name}.")
+    return [*measured, *kind_of(variant).figures(each, launched(runs))]
+
+
+def launched(runs: Sequence[Finished]) -> list[Launched]:
+    """Launches in the form that workload kinds take."""
+    return [Launched(run.name, run.spec, run.result) for run in runs]
+
+
+def end_of(runs: Sequence[Finished]) -> str:
+    """How launches ended: as the first that was not `done`."""
+    return next((run.result.summary.end for run in runs if run.result.summary.end != "done"), "done")
+
+
+def notes_of(runs: Sequence[Finished]) -> list[Note]:
+    """The engines' own notes, and why they ended early."""
+    return [
+        note
+        for run in runs
+        for note in (*run.result.notes, *saturated(run.result.summary), *ended_early(run.result.summary))
+    ]
+
+
+def saturated(summary: Summary) -> Iterator[Note]:
+    """A note if latencies were too long for a histogram."""
+    if summary.saturated_values:
+        message = f"{summary.saturated_values:,} latencies exceeded a histogram's range and count as its maximum"
+        yield Note("saturated", message, "read the highest percentiles and the maximum as lower bounds")
+
+
+def ended_early(summary: Summary) -> Iterator[Note]:
+    """A note if a phase ended before all its work was done."""
+    if summary.reason:
+        yield Note("incomplete", f"it ended early: {summary.reason}", "the message above comes from the store")
+
+
+def engine_share(measured: Iterable[Value], processors: Scalar | None) -> Iterator[Value]:
+    """The share of its processors that the engine used: at a high share it may limit the load on servers."""
+    used = next((value.value for value in measured if value.metric == "cpu.engine"), None)
+    if used is not None and isinstance(processors, int | float) and processors > 0:
+        yield Value("cpu.engine_share", used / processors, "share", 1)

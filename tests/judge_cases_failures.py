@@ -1,0 +1,141 @@
+"""Crafted results for the checks of what failed: operations, values read, attempts, engines, servers; both ways."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from judge_support import Case, asking, both, ended, experiment, failing, given, noting, rocksdb
+from loadstone.judge.finding import Severity
+from loadstone.results.trial_result import TrialResult
+
+NOTE, WITHHELD, SUSPECT, INVALID = Severity
+
+
+def verified_by_statuses(trial: TrialResult) -> TrialResult:
+    """As YCSB counts, without a figure."""
+    kept = given(without=("verified", "wrong"))(trial)
+    return replace(kept, statuses={"VERIFY": {"OK": 990, "UNEXPECTED_STATE": 10}})
+
+
+CASES = [
+    Case("errors", "none", experiment()),
+    Case(
+        "errors",
+        "one",
+        experiment(both(given(errors=1), noting("errors", "1 steps failed, the first: IO error"))),
+        NOTE,
+        "1 of 100,000 operations failed (0.001 %), the first: IO error",
+    ),
+    Case(
+        "errors", "one in a thousand", experiment(given(errors=100)), NOTE, "100 of 100,000 operations failed (0.1 %)"
+    ),
+    Case("errors", "more", experiment(given(errors=101)), INVALID, "101 of 100,000 operations failed (0.101 %)"),
+    Case(
+        "errors",
+        "while loading",
+        experiment(given(load__errors=500, load__operations=1000)),
+        INVALID,
+        "500 of 1,000 operations of the load failed (50 %)",
+    ),
+    Case("errors", "every client closed", experiment(given(unclosed=0, load__unclosed=0))),
+    Case(
+        "errors",
+        "clients that did not close",
+        experiment(given(unclosed=2)),
+        INVALID,
+        "2 clients did not close: writes that they buffered may be lost",
+    ),
+    Case(
+        "errors",
+        "a client of the load that did not close",
+        experiment(given(load__unclosed=1)),
+        INVALID,
+        "1 client of the load did not close: writes that it buffered may be lost",
+    ),
+    Case(
+        "errors",
+        "what never ended is none",
+        experiment(
+            both(given(without=("errors",)), lambda trial: replace(trial, statuses={"READ": {"OK": 9, "CENSORED": 3}}))
+        ),
+    ),
+    Case(
+        "errors",
+        "what the store was not ready for",
+        experiment(
+            both(given(without=("errors",)), lambda trial: replace(trial, statuses={"READ": {"OK": 9, "NOT_YET": 3}}))
+        ),
+    ),
+    Case(
+        "errors",
+        "by statuses",
+        experiment(
+            both(given(without=("errors",)), lambda trial: replace(trial, statuses={"READ": {"OK": 9, "ERROR": 3}}))
+        ),
+        NOTE,
+        "3 of 100,000 operations failed (0.003 %)",
+    ),
+    Case("unverified", "asked and done", experiment(question=asking(verify=True))),
+    Case("unverified", "neither", experiment(given(without=("verified", "wrong")))),
+    Case(
+        "unverified",
+        "asked and not done",
+        experiment(given(without=("verified",)), question=asking(verify=True)),
+        INVALID,
+        "`verify` was asked for, but no value was verified",
+    ),
+    Case(
+        "unverified",
+        "wrong, though nobody asked",
+        experiment(given(wrong=1)),
+        INVALID,
+        "1 of 50,000 values read were not what had been written",
+    ),
+    Case(
+        "unverified",
+        "wrong by YCSB's statuses",
+        experiment(verified_by_statuses),
+        INVALID,
+        "10 of 1,000 values read were not what had been written",
+    ),
+    Case("unverified", "one in a hundred too early", experiment(given(not_yet=1_000))),
+    Case(
+        "unverified",
+        "more too early",
+        experiment(given(not_yet=1_100)),
+        SUSPECT,
+        "1.1 % of the operations read records whose insert or delete was still under way",
+    ),
+    Case("lost-segment", "none", experiment()),
+    Case("lost-segment", "one of four", experiment(given(segments__lost=1)), INVALID, "segments lost: 1 of 4"),
+    Case(
+        "lost-segment",
+        "the engine itself",
+        experiment(ended("lost", "lost-segment", "ended by SIGKILL")),
+        INVALID,
+        "the engine vanished before it reported its result: ended by SIGKILL",
+    ),
+    Case(
+        "lost-segment",
+        "the lab",
+        experiment(ended("lease")),
+        INVALID,
+        "the engine stopped by itself because it lost contact with the lab",
+    ),
+    Case("server-died", "all there", experiment()),
+    Case(
+        "server-died",
+        "one of the system's",
+        experiment(noting("server-died", "region-server-2 (127.0.0.2:16020, pid 4711) ended during the trial")),
+        INVALID,
+        "region-server-2 (127.0.0.2:16020, pid 4711) ended during the trial",
+    ),
+    Case("retried", "the first attempt", experiment()),
+    Case(
+        "retried",
+        "the second attempt of the slower system",
+        experiment(rocksdb(failing("the engine was ended by SIGKILL"))),
+        SUSPECT,
+        "1 earlier attempt at this trial failed, the last: the engine was ended by SIGKILL",
+    ),
+]

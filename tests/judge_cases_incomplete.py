@@ -1,0 +1,84 @@
+"""Crafted results for the check of what was planned and is missing, both ways."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from judge_support import Case, asking, ended, experiment, facts
+from loadstone.judge.finding import Severity
+
+NOTE, SUSPECT, INVALID = Severity.NOTE, Severity.SUSPECT, Severity.INVALID
+
+
+def planned(repeats: int, *systems: str) -> dict[str, dict[str, str]]:
+    """A plan of `repeats` of each system."""
+    return {f"{system}-{n}": {"system": system} for system in systems for n in range(1, repeats + 1)}
+
+
+CASES = [
+    Case("incomplete", "all there", experiment(planned=planned(6, "rocksdb", "lmdb"))),
+    Case(
+        "incomplete",
+        "the course of a trial of ours",
+        experiment(facts(engine="0.2.0"), series=lambda _: None),
+        SUSPECT,
+        "series.json is missing or damaged: not-steady, stalled could not look",
+    ),
+    Case("incomplete", "the course of an imported trial", experiment(series=lambda _: None)),
+    Case(
+        "incomplete",
+        "a repeat",
+        experiment(planned=planned(7, "rocksdb", "lmdb")),
+        SUSPECT,
+        "1 of 7 repeats planned are missing",
+    ),
+    Case(
+        "incomplete",
+        "a repeat that was not needed",
+        experiment(planned=planned(7, "rocksdb", "lmdb"), question=asking(until=0.05)),
+    ),
+    Case(
+        "incomplete",
+        "a point",
+        experiment(planned=planned(6, "rocksdb", "lmdb", "fjall")),
+        SUSPECT,
+        "1 of 3 planned points are missing: system=fjall",
+    ),
+    Case(
+        "incomplete",
+        "the baseline",
+        experiment(question=asking(baseline="redb")),
+        SUSPECT,
+        "the baseline system=redb has no trial; system=rocksdb is used instead",
+    ),
+    Case(
+        "incomplete",
+        "a metric",
+        experiment(question=asking(metrics=("throughput", "read.p98"))),
+        NOTE,
+        "asked for and not measured: read.p98",
+    ),
+    Case(
+        "incomplete",
+        "a trial that failed",
+        experiment(ended("failed", "failed", "the disk is full")),
+        INVALID,
+        "the trial was not finished: failed: the disk is full",
+    ),
+    Case(
+        "incomplete",
+        "a trial that was stopped",
+        experiment(ended("stopped")),
+        INVALID,
+        "the trial was not finished: stopped",
+    ),
+    Case(
+        "incomplete",
+        "no counterpart",
+        experiment(
+            lambda trial: replace(trial, config={**trial.config, "clients": 20 if trial.trial == "lmdb-6" else 10})
+        ),
+        NOTE,
+        "1 of 3 variants have no counterpart to compare with: clients=20 system=lmdb",
+    ),
+]

@@ -1,0 +1,66 @@
+"""Crafted results for the check of reads that the page cache served, both ways, at its edges."""
+
+from __future__ import annotations
+
+from judge_support import Case, asking, both, experiment, facts, given
+from loadstone.judge.finding import Severity
+
+NOTE, INVALID = Severity.NOTE, Severity.INVALID
+CASES = [
+    Case("page-cache", "a tenth from the device", experiment(given(device__read=1e9))),
+    Case(
+        "page-cache",
+        "less",
+        experiment(given(device__read=1e8)),
+        NOTE,
+        "reads returned 10.0 GB, of which the device gave 100 MB; at most 1 % of it was not cached",
+    ),
+    Case(
+        "page-cache",
+        "half, claimed to be the device's",
+        experiment(given(device__read=5e9), question=asking(claims="device")),
+    ),
+    Case(
+        "page-cache",
+        "less, claimed to be the device's",
+        experiment(given(device__read=4e9), question=asking(claims="device")),
+        INVALID,
+        "reads returned 10.0 GB, of which the device gave 4.00 GB; at most 40 % of it was not cached",
+    ),
+    Case(
+        "page-cache",
+        "on tmpfs",
+        experiment(facts(file_system="tmpfs")),
+        NOTE,
+        "the data lies on tmpfs, which has no device",
+    ),
+    Case(
+        "page-cache",
+        "on tmpfs, claimed to be the device's",
+        experiment(facts(file_system="tmpfs", claims="device")),
+        INVALID,
+        "the data lies on tmpfs, which has no device",
+    ),
+    Case(
+        "page-cache",
+        "claimed, but nobody measured",
+        experiment(given(without=("device.read",)), question=asking(claims="device")),
+        INVALID,
+        "the results are claimed to be the device's, but its bytes were not measured",
+    ),
+    Case("page-cache", "a store in memory", experiment(both(given(device__read=0), facts(data_in="memory")))),
+    Case(
+        "page-cache",
+        "a store in memory, claimed to be the device's",
+        experiment(both(given(device__read=0), facts(data_in="memory")), question=asking(claims="device")),
+        INVALID,
+        "the results are claimed to be the device's, but the store keeps its data in memory",
+    ),
+    Case(
+        "page-cache",
+        "bytes from the device, most of them of a warm-up",
+        experiment(given(device__read=1e9, device__read_per_operation=1e3)),
+        NOTE,
+        "reads returned 10.0 GB, of which the device gave 100 MB; at most 1 % of it was not cached",
+    ),
+]
