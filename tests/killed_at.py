@@ -32,9 +32,10 @@ NUMBERS = {
     "unlink": 87,
     "create": 257,  # openat with O_CREAT
     "unlinkat": 263,
+    "renameat2": 316,
 }
 # What changes directories, and what waits for the disk.
-CHANGES = "create,mkdir,rename,unlink,unlinkat,rmdir,fsync,fdatasync"
+CHANGES = "create,mkdir,rename,renameat2,unlink,unlinkat,rmdir,fsync,fdatasync"
 TRACEABLE = platform.machine() == "x86_64"
 
 KILLED = 137

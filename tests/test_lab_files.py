@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -23,10 +26,10 @@ repeats: 2
 """
 
 
-def trials(home: Path, text: str, *settings: str) -> list[TrialResult]:
+def trials(home: Path, text: str, *settings: str, code: int = 0) -> list[TrialResult]:
     """The results of an experiment."""
     more = [word for setting in settings for word in ("--set", setting)]
-    loadstone(home, "run", experiment(home, text), "--no-report", *more)
+    loadstone(home, "run", experiment(home, text), "--no-report", *more, code=code)
     return sorted(only_folder(home).load().trials, key=lambda trial: (str(trial.config), trial.repeat))
 
 
@@ -93,6 +96,23 @@ def test_rows_are_generated_sorted_and_validated(tmp_path: Path) -> None:
         stages = [name for name in trial.values if name.startswith("sort.") and name.endswith(".runtime")]
         assert len(stages) >= 3
         assert trial.value("runtime") == pytest.approx(sum(trial.value(name) or 0 for name in stages), rel=0.01)
+
+
+def test_the_scratch_directory_of_a_sort_that_fails_is_removed(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("to mount a small disk takes root")
+    disk = tmp_path / "data"
+    disk.mkdir()
+    # Room for the rows, and not for their sorted copy.
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], check=True)
+    try:
+        found = trials(tmp_path, SORT.replace("[64MB, 128MB]", "[128MB]"), code=1)
+    finally:
+        subprocess.run(["umount", disk], check=False)
+    assert [trial.end for trial in found] == ["failed"] * 2
+    assert all("No space left on device" in trial.notes[-1].message for trial in found)
+    last = [json.loads(path.read_text().splitlines()[-1]) for path in tmp_path.rglob("*.abandon.events.jsonl")]
+    assert [(each["end"], each["sort"]["stage"]) for each in last] == [("done", "abandon")] * 2
 
 
 def test_a_load_is_reused_by_reads_but_not_by_writes(tmp_path: Path) -> None:

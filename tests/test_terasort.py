@@ -285,6 +285,45 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
     assert [*disk.iterdir()] == []
 
 
+def test_a_disk_without_direct_io_is_used_all_the_same(program: Path, tmp_path: Path, rows: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("to mount a disk takes root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    # Linux creates a file on it before it refuses O_DIRECT.
+    subprocess.run(["mount", "-t", "ramfs", "ramfs", disk], check=True)
+    try:
+        with pytest.raises(OSError, match="Invalid argument"):
+            os.open(disk / "file", os.O_CREAT | os.O_WRONLY | os.O_DIRECT)
+        for memory in (LITTLE, "1GiB"):
+            out = disk / memory
+            assert tera(program, "terasort", "--direct", "--memory", memory, rows, out).checksum == CHECKSUM
+            assert tera(program, "teravalidate", "--direct", out).checksum == CHECKSUM
+    finally:
+        subprocess.run(["umount", disk], check=False)
+
+
+@pytest.mark.parametrize("what", ["a link that leads to nothing", "a pipe", "a directory"])
+def test_an_input_has_nothing_but_files_and_links_to_them(program: Path, tmp_path: Path, rows: Path, what: str) -> None:
+    inputs = tmp_path / "in"
+    inputs.mkdir()
+    for part in parts(rows):
+        (inputs / part.name).symlink_to(part)
+    (inputs / "_logs").symlink_to(tmp_path / "nowhere")
+    assert tera(program, "terasort", inputs, tmp_path / "out").checksum == CHECKSUM
+    odd = inputs / "odd"
+    if what == "a pipe":
+        os.mkfifo(odd)
+    elif what == "a directory":
+        odd.mkdir()
+    else:
+        odd.symlink_to(tmp_path / "nowhere")
+    error, hint = tera(program, "terasort", inputs, tmp_path / "again", code=2).err.splitlines()
+    assert f"{odd} is {'a directory within the input' if what == 'a directory' else 'not a regular file'}" in error
+    assert hint.startswith("hint: ")
+    assert not (tmp_path / "again").exists()
+
+
 def test_a_disk_that_was_full_before(program: Path, rows: Path, small_disk: Any) -> None:
     disk = small_disk(MIB)
     (disk / "filler").write_bytes(bytes(MIB))

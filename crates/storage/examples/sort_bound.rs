@@ -7,10 +7,11 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
+use loadstone_storage::fs::{FileKind, FileStat};
 use loadstone_storage::sort::SortError;
 use loadstone_storage::sort::arena::Arena;
 use loadstone_storage::sort::chunk::{Chunk, entry};
-use loadstone_storage::sort::files::{Append, Entry, Files, ReadAt};
+use loadstone_storage::sort::files::{Append, Files, ReadAt};
 use loadstone_storage::sort::input::{ALIGNED_ROWS, Input};
 use loadstone_storage::sort::progress::Progress;
 use loadstone_storage::sort::rows::{KEY_BYTES, ROW_BYTES, Rows};
@@ -36,16 +37,13 @@ impl ReadAt for Maker<'_> {
 }
 
 impl Files for &'static Made {
-    fn list(&self, _: &str) -> Result<Option<Vec<Entry>>, SortError> {
-        Ok(Some(vec![Entry { name: "rows".to_owned(), bytes: self.rows * ROW_BYTES as u64, directory: false }]))
+    fn list(&self, _: &str) -> Result<Option<Vec<FileStat>>, SortError> {
+        let (path, bytes) = ("rows".to_owned(), self.rows * ROW_BYTES as u64);
+        Ok(Some(vec![FileStat { path, kind: FileKind::File, bytes, replication: None, block_bytes: None }]))
     }
 
     fn open(&self, _: &str) -> Result<Box<dyn ReadAt>, SortError> {
         Ok(Box::new(Maker(&self.there)))
-    }
-
-    fn names(&self, _: &str) -> Result<Option<Vec<String>>, SortError> {
-        Ok(None)
     }
 
     fn exists(&self, _: &str) -> Result<bool, SortError> {

@@ -7,7 +7,7 @@ use loadstone_stores::about::{About, directory, setting};
 use loadstone_stores::{Connection, Drive, Durability, Guarantee, Options, Store, StoreError};
 
 use crate::fs::hdfs::{self, Hdfs};
-use crate::fs::local::{Local, LocalOptions};
+use crate::fs::local::{Direct, Local, LocalOptions};
 use crate::fs::null::NullFs;
 use crate::fs::{FileSystem, Location, Scheme};
 
@@ -136,7 +136,10 @@ impl Store for FileStore {
             return Err(StoreError::usage(format!("file.depth must be 1 to {DEPTH_MAX}"))
                 .hint("use 8, which is enough for most disks"));
         }
-        let system = Local::new(LocalOptions { direct, uring_depth: uring.map(|depth| depth as usize) });
+        let system = Local::new(LocalOptions {
+            direct: if direct { Direct::Required } else { Direct::Off },
+            uring_depth: uring.map(|depth| depth as usize),
+        });
         let how = if in_memory(&location.path) {
             "only in memory: this file system (tmpfs) has no device"
         } else if direct {

@@ -5,8 +5,9 @@
 use std::fs;
 use std::path::Path;
 
+use loadstone_storage::fs::local::Direct;
 use loadstone_storage::sort::SortError;
-use loadstone_storage::sort::files::Local;
+use loadstone_storage::sort::files::local;
 use loadstone_storage::sort::job::{Job, Sizes, Stage};
 use loadstone_storage::sort::progress::Progress;
 use loadstone_storage::sort::rows::{KEY_BYTES, ROW_BYTES};
@@ -84,7 +85,7 @@ impl Bench {
     }
 
     fn stage(&self, stage: Stage, n: u64) -> Result<Outcome, SortError> {
-        let local = Local::default();
+        let local = local(Direct::Off);
         let run = |k: u64| {
             let progress = Progress::default();
             let (input, output) = (self.job.input.as_deref().unwrap(), self.job.output.as_deref().unwrap());
@@ -225,7 +226,7 @@ fn a_segment_that_did_not_run_is_noticed() {
     bench.stage(Stage::Sort, 2).unwrap();
     let bench_of_one = Bench { job: Job { parts: 2, ..bench.job.clone() }, ..bench };
     // Segment 0 of 2 merges part 0, and nobody part 1.
-    let local = Local::default();
+    let local = local(Direct::Off);
     let progress = Progress::default();
     let task = Task {
         job: &bench_of_one.job,

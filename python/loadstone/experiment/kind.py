@@ -61,6 +61,8 @@ class Stages:
     specs: Sequence[tuple[str, Spec]]
     # Those that a single engine does, whatever `fleet.engines` is.
     alone: Collection[str] = ()
+    # What a single engine does after one of them has failed, if the first has not.
+    after_failure: Sequence[tuple[str, Spec]] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,12 +234,21 @@ class Conductor:
     def _run(self, each: EngineLaunch, directory: Path, seed: int, files: Path, watch: Watch | None) -> list[Finished]:
         """Runs the launches of a phase, up to the first that fails."""
         stages, runs = each.stages(directory, seed), list[Finished]()
-        for name, spec in stages.specs:
-            engines = 1 if name in stages.alone else self.experiment.fleet.engines
-            launch = Launch(self.fleet, engines, files, self.display, self._timeout())
-            runs.append(phase.run(launch, spec, name, watch))
-            if runs[-1].lost or runs[-1].result.summary.end != "done":
-                break
+        begun = complete = False
+        try:
+            for name, spec in stages.specs:
+                engines = 1 if name in stages.alone else self.experiment.fleet.engines
+                launch = Launch(self.fleet, engines, files, self.display, self._timeout())
+                runs.append(phase.run(launch, spec, name, watch))
+                if runs[-1].lost or runs[-1].result.summary.end != "done":
+                    return runs
+                begun = True
+            complete = True
+        finally:
+            for name, spec in stages.after_failure if begun and not complete else ():
+                # The failure is what is reported. What cannot be removed, the next trial tries to.
+                with suppress(LoadstoneError):
+                    phase.run(Launch(self.fleet, 1, files, self.display, LEAVING_SECONDS), spec, name, None)
         return runs
 
     def _seed(self, planned: PlannedTrial) -> int:

@@ -110,8 +110,12 @@ def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int
     for stage, spec in by_stage:
         if work.memory is None and stage not in ALONE:
             spec["work"]["job"]["memory_bytes"] //= engines
+    # On servers, what a stage has left would stay until the next trial.
+    abandon = {**specs[-1], "work": {**specs[-1]["work"], "stage": "abandon"}}
+    cleanup = [(f"{name}.abandon", abandon)] if "prepare" in dict(by_stage) else []
     launches = [(f"{name}.{stage}" if len(by_stage) > 1 else name, spec) for stage, spec in by_stage]
-    return Stages(launches, {key for (key, _), (stage, _) in zip(launches, by_stage, strict=True) if stage in ALONE})
+    alone = {key for (key, _), (stage, _) in zip(launches, by_stage, strict=True) if stage in ALONE}
+    return Stages(launches, alone, cleanup)
 
 
 def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:

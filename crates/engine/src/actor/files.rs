@@ -107,6 +107,7 @@ impl<'a, S: FileSession> Files<'a, S> {
             block_bytes: spec.block_bytes,
             // A random write overwrites parts of the file and keeps the rest.
             overwrite: spec.access == Access::Sequential,
+            parents: true,
             buffer_bytes: spec.buffer_bytes as usize,
             file_bytes: Some(spec.file_bytes),
         };

@@ -50,6 +50,7 @@ impl Command {
              --disk          also measure the speed of the disk itself\n  \
              -D NAME=VALUE   a Hadoop property: mapreduce.job.maps, mapreduce.job.reduces, dfs.replication,\n                  \
              mapreduce.terasort.output.replication; dfs.* and fs.* go to the HDFS client\n  \
+             --run-copies N  copies of the runs of an external sort on HDFS (default: 1)\n  \
              --print-spec    print the spec of each stage, a line of JSON each, and exit\n\n\
              Directories are local or hdfs://HOST:PORT/….\n",
             name = self.name()
@@ -106,7 +107,7 @@ impl Args {
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
         let (mut places, mut properties) = (Vec::new(), BTreeMap::new());
         let (mut memory, mut parts, mut threads) = (None, None, processors);
-        let (mut direct, mut disk, mut print_spec) = (false, false, false);
+        let (mut direct, mut disk, mut print_spec, mut run_copies) = (false, false, false, 1);
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let (name, attached) = match word.split_once('=') {
@@ -120,6 +121,7 @@ impl Args {
                 "--memory" => memory = Some(bytes("--memory", &value()?)?),
                 "--parts" => parts = Some(number("--parts", &value()?)?),
                 "--threads" => threads = number("--threads", &value()?)?,
+                "--run-copies" => run_copies = copies("--run-copies", number("--run-copies", &value()?)?)?,
                 "--direct" => direct = true,
                 "--disk" => disk = true,
                 "--print-spec" => print_spec = true,
@@ -131,7 +133,8 @@ impl Args {
                     properties.insert(name.trim().to_owned(), value.trim().to_owned());
                 }
                 option if option.starts_with('-') && option.len() > 1 => {
-                    let all = ["--memory", "--parts", "--threads", "--direct", "--disk", "--print-spec"];
+                    let all =
+                        ["--memory", "--parts", "--threads", "--direct", "--disk", "--run-copies", "--print-spec"];
                     let error = usage(format!("unknown option {option}"));
                     return Err(match did_you_mean(option, all.into_iter()) {
                         Some(near) => error.hint(format!("did you mean {near}?")),
@@ -147,6 +150,7 @@ impl Args {
             threads,
             parts: settings.parts()?.or(parts).unwrap_or(processors),
             replication: settings.replication()?,
+            run_replication: run_copies,
             block_bytes: settings.properties.remove(BLOCK).map(|value| bytes(BLOCK, &value)).transpose()?,
             properties: settings.of_hdfs(),
             direct,
@@ -227,15 +231,7 @@ impl Settings {
             Command::Sort => (SORT_REPLICATION, Some(own.unwrap_or_else(|| "1".to_owned()))),
             _ => (REPLICATION, general),
         };
-        let copies = value.map(|value| number(name, &value)).transpose()?;
-        copies
-            .map(|copies| {
-                u16::try_from(copies).map_err(|_| {
-                    EngineError::usage(format!("{name} must be at most 65535, got {copies}"))
-                        .hint("3 is Hadoop's default")
-                })
-            })
-            .transpose()
+        value.map(|value| copies(name, number(name, &value)?)).transpose()
     }
 
     /// Those for the HDFS client.
@@ -260,6 +256,13 @@ fn number(name: &str, value: &str) -> Result<u64, EngineError> {
     value.parse().map_err(|_| {
         EngineError::usage(format!("{name} must be a whole number, got \"{value}\""))
             .hint(format!("for example {name}=4"))
+    })
+}
+
+/// A number of copies.
+fn copies(name: &str, number: u64) -> Result<u16, EngineError> {
+    u16::try_from(number).ok().filter(|&copies| copies > 0).ok_or_else(|| {
+        EngineError::usage(format!("{name} must be 1 to 65535, got {number}")).hint("3 is Hadoop's default")
     })
 }
 
@@ -323,6 +326,8 @@ mod tests {
         assert_eq!((args.job.input.as_deref(), args.warnings.len()), (Some("in"), 0));
         let args = parse(Command::Sort, "-Dmapreduce.terasort.output.replication=2 -Dmy.key=1 in out").unwrap();
         assert_eq!((args.job.replication, args.warnings.len()), (Some(2), 1));
+        let args = parse(Command::Sort, "in out --run-copies 2").unwrap();
+        assert_eq!((args.job.replication, args.job.run_replication), (Some(1), 2));
         let args = parse(Command::Validate, "-Dmapreduce.job.reduces=4 out --memory=64MiB").unwrap();
         assert_eq!((args.job.memory_bytes, args.job.output), (64 << 20, None));
     }
@@ -342,6 +347,7 @@ mod tests {
             (Command::Sort, "in out --part 2", "--part"),
             (Command::Sort, "-Dmapreduce.job.reduces=x in out", "mapreduce.job.reduces"),
             (Command::Sort, "-D in out", "NAME=VALUE"),
+            (Command::Sort, "in out --run-copies 70000", "--run-copies must be 1 to 65535"),
             (Command::Validate, "", "got 0"),
         ] {
             let error = parse(command, line).unwrap_err();

@@ -17,7 +17,7 @@ use hdfs_native::file::{FileReader, FileWriter};
 use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
 
 use super::error::{ErrorKind, FsError};
-use super::{Access, CreateOptions, FileStat, FileSystem, OpenOptions, Reader, Writer};
+use super::{Access, CreateOptions, FileKind, FileStat, FileSystem, OpenOptions, Reader, Writer};
 
 /// How long a name node may take to accept a connection.
 const REACH: Duration = Duration::from_secs(5);
@@ -95,6 +95,16 @@ fn failed(action: &'static str, path: &str, error: &HdfsError) -> FsError {
     FsError::new(kind, action, path, message)
 }
 
+/// Whether a file can be continued after this error: a data node was lost, or has not yet reported an earlier block. The client
+/// retries neither at the beginning of a block; Hadoop's own waits for the report.
+fn resumable(error: &HdfsError) -> bool {
+    match error {
+        HdfsError::IOError(_) | HdfsError::DataTransferError(_) => true,
+        HdfsError::RPCError(class, _) => class.ends_with(".NotReplicatedYetException"),
+        _ => false,
+    }
+}
+
 /// The kind of an exception of the name node.
 fn of_class(class: &str, message: &str) -> ErrorKind {
     match class.rsplit('.').next().unwrap_or(class) {
@@ -121,6 +131,7 @@ impl FileSystem for Hdfs {
             block_size: options.block_bytes,
             replication: options.replication,
             overwrite: options.overwrite,
+            create_parent: options.parents,
             ..WriteOptions::default()
         };
         let file = self.client.create(path, how).await.map_err(|error| failed("create", path, &error))?;
@@ -179,7 +190,7 @@ impl FileSystem for Hdfs {
 
 fn stat(status: FileStatus) -> FileStat {
     FileStat {
-        directory: status.isdir,
+        kind: if status.isdir { FileKind::Directory } else { FileKind::File },
         bytes: status.length as u64,
         replication: status.replication.filter(|_| !status.isdir),
         block_bytes: status.blocksize.filter(|_| !status.isdir),
@@ -277,6 +288,13 @@ impl HdfsWriter {
         failed(action, &self.path, error).at(self.at)
     }
 
+    /// The open file. Of one that was given up nothing is certain, so nothing may succeed.
+    fn opened(&mut self, action: &'static str) -> Result<&mut FileWriter, FsError> {
+        self.file.as_mut().ok_or_else(|| {
+            FsError::new(ErrorKind::Unavailable, action, &self.path, "an earlier write failed").at(self.at)
+        })
+    }
+
     async fn write_bytes(&mut self, bytes: Bytes) -> Result<(), HdfsError> {
         match &mut self.file {
             Some(file) => file.write_bytes(bytes).await.map(|_| ()),
@@ -284,10 +302,11 @@ impl HdfsWriter {
         }
     }
 
-    /// Continues a file after a block that could not be begun because one of its data nodes is gone.
+    /// Continues a file after a block that could not be begun: one of its data nodes is gone, or an earlier block has not been
+    /// reported.
     ///
     /// The client replaces a node that is lost within a block; at the beginning of one it gives up. So the file is closed at
-    /// its current length and opened for append, until the name node assigns other nodes to the next block.
+    /// its current length and opened for append, until the name node assigns nodes to the next block.
     async fn resume(&mut self, buffer: &Bytes, first: HdfsError) -> Result<(), FsError> {
         let begun = Instant::now();
         let mut last = self.failed("write", &first);
@@ -345,7 +364,7 @@ impl Writer for HdfsWriter {
         let bytes = self.buffer.len();
         let buffer = std::mem::take(&mut self.buffer).freeze();
         let written = match self.write_bytes(buffer.clone()).await {
-            Err(error @ (HdfsError::IOError(_) | HdfsError::DataTransferError(_))) => self.resume(&buffer, error).await,
+            Err(error) if resumable(&error) => self.resume(&buffer, error).await,
             other => other.map_err(|error| self.failed("write", &error)),
         };
         // The client keeps a reference until it is acknowledged.
@@ -376,20 +395,14 @@ impl Writer for HdfsWriter {
     }
 
     async fn sync(&mut self) -> Result<(), FsError> {
-        let synced = match &mut self.file {
-            Some(file) => file.hsync().await,
-            None => Ok(()),
-        };
+        let synced = self.opened("sync")?.hsync().await;
         synced.map_err(|error| self.failed("sync", &error))
     }
 
     async fn complete(&mut self) -> Result<(), FsError> {
-        let closed = match &mut self.file {
-            Some(file) => file.close().await,
-            None => Ok(()),
-        };
+        let closed = self.opened("close")?.close().await;
         match closed {
-            Err(error @ (HdfsError::IOError(_) | HdfsError::DataTransferError(_))) => {
+            Err(error) if resumable(&error) => {
                 self.resume(&Bytes::new(), error).await?;
                 Err(FsError::new(ErrorKind::Rewound, "close", &self.path, "it was recovered and is open again")
                     .at(self.at))
@@ -399,10 +412,7 @@ impl Writer for HdfsWriter {
     }
 
     async fn close(mut self) -> Result<(), FsError> {
-        let closed = match &mut self.file {
-            Some(file) => file.close().await,
-            None => Ok(()),
-        };
+        let closed = self.opened("close")?.close().await;
         closed.map_err(|error| self.failed("close", &error))
     }
 }

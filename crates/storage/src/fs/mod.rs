@@ -9,7 +9,6 @@ pub mod hdfs;
 pub mod local;
 mod location;
 pub mod null;
-mod uring;
 
 use std::future::Future;
 
@@ -26,6 +25,8 @@ pub struct CreateOptions {
     pub block_bytes: Option<u64>,
     /// Whether an existing file is replaced; otherwise it is an error.
     pub overwrite: bool,
+    /// Whether missing parent directories are created; otherwise it is an error.
+    pub parents: bool,
     /// The largest buffer of a write.
     pub buffer_bytes: usize,
     /// The final length of the file, if known: with O_DIRECT its space is allocated at once.
@@ -34,7 +35,14 @@ pub struct CreateOptions {
 
 impl Default for CreateOptions {
     fn default() -> Self {
-        Self { replication: None, block_bytes: None, overwrite: true, buffer_bytes: 1 << 20, file_bytes: None }
+        Self {
+            replication: None,
+            block_bytes: None,
+            overwrite: true,
+            parents: true,
+            buffer_bytes: 1 << 20,
+            file_bytes: None,
+        }
     }
 }
 
@@ -62,19 +70,37 @@ pub enum Access {
     Random,
 }
 
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A file.
+    File,
+    /// A directory.
+    Directory,
+    /// A socket, a device, a symbolic link that leads to nothing …
+    Other,
+}
+
 /// The metadata of a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileStat {
     /// Its full path.
     pub path: String,
-    /// Whether it is a directory.
-    pub directory: bool,
+    /// What it is.
+    pub kind: FileKind,
     /// Its length.
     pub bytes: u64,
     /// Number of copies; `None` where the file system does not replicate.
     pub replication: Option<u32>,
     /// Bytes of a block; `None` where files have no blocks.
     pub block_bytes: Option<u64>,
+}
+
+impl FileStat {
+    /// Its name within its directory.
+    pub fn name(&self) -> &str {
+        self.path.rsplit_once('/').map_or(&self.path, |(_, name)| name)
+    }
 }
 
 /// A file system. Every error names the path.
@@ -84,7 +110,7 @@ pub trait FileSystem: Send + Sync {
     /// Writes one file.
     type Writer: Writer;
 
-    /// Creates a file and its parent directories.
+    /// Creates a file.
     fn create(&self, path: &str, options: &CreateOptions)
     -> impl Future<Output = Result<Self::Writer, FsError>> + Send;
 
@@ -98,10 +124,10 @@ pub trait FileSystem: Send + Sync {
     /// The metadata of a file or directory; an error of kind [`ErrorKind::NotFound`] if it does not exist.
     fn stat(&self, path: &str) -> impl Future<Output = Result<FileStat, FsError>> + Send;
 
-    /// The entries of a directory, sorted by path.
+    /// The entries of a directory, sorted by path. What a symbolic link leads to counts.
     fn list(&self, path: &str) -> impl Future<Output = Result<Vec<FileStat>, FsError>> + Send;
 
-    /// Renames a file or directory; an error if the new name exists.
+    /// Renames a file or directory; an error if the new name exists, of which two renames at once are no exception.
     fn rename(&self, from: &str, to: &str) -> impl Future<Output = Result<(), FsError>> + Send;
 
     /// Deletes a file, or a directory and everything below it; `false` if it did not exist.
@@ -112,6 +138,11 @@ pub trait FileSystem: Send + Sync {
 
     /// Truncates a file to a length.
     fn truncate(&self, path: &str, bytes: u64) -> impl Future<Output = Result<(), FsError>> + Send;
+
+    /// Makes the entries of a directory durable, where a change is not when its call returns.
+    fn sync_directory(&self, _path: &str) -> impl Future<Output = Result<(), FsError>> + Send {
+        std::future::ready(Ok(()))
+    }
 }
 
 /// Reads one file.

@@ -1,6 +1,6 @@
 //! A file system that stores nothing: writes are discarded, reads return zeros. For the engine's probe of its own cost.
 
-use super::{CreateOptions, FileStat, FileSystem, FsError, OpenOptions, Reader, Writer};
+use super::{CreateOptions, FileKind, FileStat, FileSystem, FsError, OpenOptions, Reader, Writer};
 
 /// The file system that stores nothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,7 +27,7 @@ impl FileSystem for NullFs {
     }
 
     async fn stat(&self, path: &str) -> Result<FileStat, FsError> {
-        Ok(FileStat { path: path.to_owned(), directory: false, bytes: 0, replication: None, block_bytes: None })
+        Ok(FileStat { path: path.to_owned(), kind: FileKind::File, bytes: 0, replication: None, block_bytes: None })
     }
 
     async fn list(&self, _path: &str) -> Result<Vec<FileStat>, FsError> {

@@ -5,10 +5,8 @@
 
 use std::ops::{Deref, DerefMut};
 
+use crate::fs::ALIGNMENT;
 use crate::sort::SortError;
-
-/// Direct I/O needs addresses, offsets and lengths that are multiples of this.
-pub const ALIGNMENT: usize = 4_096;
 
 /// Anonymous memory, zero at first, which is unmapped when it is dropped.
 #[derive(Debug)]

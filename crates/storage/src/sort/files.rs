@@ -1,43 +1,40 @@
-//! What a sort needs of a file system, and local files.
+//! What a sort needs of a file system: blocking calls, by any number of threads.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::io;
+use std::sync::OnceLock;
 
-use crate::fs::{Location, Scheme};
+use futures::FutureExt;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::fs::hdfs::Hdfs;
+use crate::fs::local::{Direct, Local, LocalOptions};
+use crate::fs::{
+    Access, CreateOptions, ErrorKind, FileStat, FileSystem, FsError, Location, OpenOptions, Reader, Scheme, Writer,
+};
 use crate::sort::SortError;
-use crate::sort::arena::ALIGNMENT;
-use crate::sort::hdfs::OnHdfs;
 use crate::sort::job::Job;
 
-/// An entry of a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Its name within the directory.
-    pub name: String,
-    /// The length of a file.
-    pub bytes: u64,
-    /// Whether it is a directory itself.
-    pub directory: bool,
-}
+/// Threads that move packets of HDFS, for all files of the process.
+const IO_THREADS: usize = 2;
+/// The hint when a file of HDFS cannot be read.
+const LOST: &str = "look whether all data nodes run, and run the job again: a run of an external sort has one copy, or as many as \
+                    --run-copies says";
+/// How often a file that lost nothing is completed again.
+const COMPLETIONS: usize = 5;
 
 /// A file system. Paths are absolute.
 pub trait Files: Send + Sync {
     /// The entries of a directory, sorted by name; `None` if there is no such directory.
-    fn list(&self, path: &str) -> Result<Option<Vec<Entry>>, SortError>;
-    /// The names in a directory; `None` if there is no such directory.
-    fn names(&self, path: &str) -> Result<Option<Vec<String>>, SortError>;
+    fn list(&self, path: &str) -> Result<Option<Vec<FileStat>>, SortError>;
     /// Whether a file or directory exists.
     fn exists(&self, path: &str) -> Result<bool, SortError>;
     /// Opens a file.
     fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, SortError>;
-    /// Creates a file that does not exist yet, with so many replicas if the file system replicates.
+    /// Creates a file that does not exist yet in a directory that exists, with so many replicas if the file system replicates.
     fn create(&self, path: &str, replicas: Option<u16>) -> Result<Box<dyn Append>, SortError>;
-    /// Creates a directory that does not exist yet, and its parents.
+    /// Creates a directory and its parents.
     fn make_directory(&self, path: &str) -> Result<(), SortError>;
-    /// Renames a file or directory. A directory with entries that has the new name is an error.
+    /// Renames a file or directory to a name that does not exist yet.
     fn rename(&self, from: &str, to: &str) -> Result<(), SortError>;
     /// Removes a directory with everything in it, if it exists.
     fn remove(&self, path: &str) -> Result<(), SortError>;
@@ -100,196 +97,148 @@ pub fn join(directory: &str, name: &str) -> String {
     format!("{}/{name}", directory.trim_end_matches('/'))
 }
 
-/// The hint when a disk is full.
-pub const SPACE: &str =
-    "free some space: a sort in memory needs room for its output, an external one for twice its input";
-
-/// An error of the operating system, with a hint where there is one.
-pub fn failure(what: &str, path: &str, error: &io::Error) -> SortError {
-    let wrong = SortError::new(format!("cannot {what} {path}: {error}"));
-    match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => wrong.hint(SPACE),
-        ErrorKind::NotFound => wrong.hint("check the path"),
-        ErrorKind::PermissionDenied => wrong.hint("check its owner and permissions"),
-        ErrorKind::NotADirectory => wrong.hint("give the directory that holds the files"),
-        _ => wrong,
-    }
-}
-
-/// Local files. Rows are read directly to where they are sorted, without a copy.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Local {
-    /// Whether to bypass the page cache (`O_DIRECT`), if the file system can.
-    pub direct: bool,
-}
-
-struct LocalFile {
-    file: File,
-    path: String,
-    /// Whether the next read or write bypasses the page cache.
-    direct: bool,
-    /// The offset of the next write.
-    at: u64,
-}
-
-impl Local {
-    fn opened(self, path: &str, action: &str, options: &mut OpenOptions) -> Result<Box<LocalFile>, SortError> {
-        let flags = if self.direct { libc::O_DIRECT } else { 0 };
-        let (file, direct) = match options.custom_flags(flags).open(path) {
-            // open(2): the file system does not support O_DIRECT.
-            Err(error) if self.direct && error.raw_os_error() == Some(libc::EINVAL) => {
-                (options.custom_flags(0).open(path), false)
-            }
-            opened => (opened, self.direct),
-        };
-        let file = file.map_err(|error| failure(action, path, &error))?;
-        Ok(Box::new(LocalFile { file, path: path.to_owned(), direct, at: 0 }))
-    }
-}
-
-impl LocalFile {
-    /// Direct I/O needs aligned memory, offsets and lengths: from the first that is not, the file uses the page cache.
-    fn suit(&mut self, address: *const u8, offset: u64, bytes: usize) -> Result<(), SortError> {
-        let suits = |number: usize| number.is_multiple_of(ALIGNMENT);
-        if !self.direct || (suits(address.addr()) && suits(offset as usize) && suits(bytes)) {
-            return Ok(());
-        }
-        self.direct = false;
-        // SAFETY: plain numbers and a descriptor that is ours. No other flag of it can be set.
-        match unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETFL, 0) } {
-            0 => Ok(()),
-            _ => Err(failure("clear O_DIRECT of", &self.path, &io::Error::last_os_error())),
-        }
-    }
-}
-
-impl Files for Local {
-    fn list(&self, path: &str) -> Result<Option<Vec<Entry>>, SortError> {
-        let wrong = |error: io::Error| failure("list", path, &error);
-        let entries = match fs::read_dir(path) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(wrong(error)),
-        };
-        let mut all = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(wrong)?;
-            // Through symbolic links: inputs are often collected by them.
-            let facts = fs::metadata(entry.path()).map_err(wrong)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if !facts.is_file() && !facts.is_dir() {
-                // Its length is 0, so its rows would be missed silently.
-                return Err(SortError::usage(format!("{} is not a regular file", entry.path().display()))
-                    .hint("remove it, or replace it by a file"));
-            }
-            all.push(Entry { name, bytes: facts.len(), directory: facts.is_dir() });
-        }
-        all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        Ok(Some(all))
-    }
-
-    fn names(&self, path: &str) -> Result<Option<Vec<String>>, SortError> {
-        let wrong = |error: io::Error| failure("list", path, &error);
-        let entries = match fs::read_dir(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            entries => entries.map_err(wrong)?,
-        };
-        let name =
-            |entry: io::Result<fs::DirEntry>| Ok(entry.map_err(wrong)?.file_name().to_string_lossy().into_owned());
-        entries.map(name).collect::<Result<_, SortError>>().map(Some)
-    }
-
-    fn exists(&self, path: &str) -> Result<bool, SortError> {
-        Path::new(path).try_exists().map_err(|error| failure("look for", path, &error))
-    }
-
-    fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, SortError> {
-        Ok(self.opened(path, "open", OpenOptions::new().read(true))?)
-    }
-
-    fn create(&self, path: &str, _replicas: Option<u16>) -> Result<Box<dyn Append>, SortError> {
-        Ok(self.opened(path, "create", OpenOptions::new().write(true).create_new(true))?)
-    }
-
-    fn make_directory(&self, path: &str) -> Result<(), SortError> {
-        if let Some(parent) = Path::new(path).parent() {
-            fs::create_dir_all(parent).map_err(|error| failure("create", path, &error))?;
-        }
-        fs::create_dir(path).map_err(|error| failure("create", path, &error))
-    }
-
-    fn rename(&self, from: &str, to: &str) -> Result<(), SortError> {
-        fs::rename(from, to).map_err(|error| failure("rename", from, &error))
-    }
-
-    fn remove(&self, path: &str) -> Result<(), SortError> {
-        match fs::remove_dir_all(path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(failure("remove", path, &error)),
-            _ => Ok(()),
-        }
-    }
-
-    fn sync_directory(&self, path: &str) -> Result<(), SortError> {
-        let synced = File::open(path).and_then(|directory| directory.sync_all());
-        synced.map_err(|error| failure("flush", path, &error))
-    }
-}
-
-impl ReadAt for LocalFile {
-    fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, SortError> {
-        self.suit(buffer.as_ptr(), offset, buffer.len())?;
-        let mut got = 0;
-        while got < buffer.len() {
-            match self.file.read_at(&mut buffer[got..], offset + got as u64) {
-                Ok(0) => break,
-                Ok(more) => {
-                    got += more;
-                    // The file ends within a block: the next offset is not aligned.
-                    if self.direct && got % ALIGNMENT != 0 {
-                        break;
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => {
-                    let place = format!("{} at offset {}", self.path, offset + got as u64);
-                    return Err(failure("read", &place, &error));
-                }
-            }
-        }
-        Ok(got)
-    }
-}
-
-impl Append for LocalFile {
-    fn write(&mut self, bytes: &[u8]) -> Result<(), SortError> {
-        let whole = bytes.len() / ALIGNMENT * ALIGNMENT;
-        for bytes in [&bytes[..whole], &bytes[whole..]] {
-            if bytes.is_empty() {
-                continue;
-            }
-            self.suit(bytes.as_ptr(), self.at, bytes.len())?;
-            self.file
-                .write_all_at(bytes, self.at)
-                .map_err(|error| failure("write", &format!("{} at offset {}", self.path, self.at), &error))?;
-            self.at += bytes.len() as u64;
-        }
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>, durable: bool) -> Result<(), SortError> {
-        if !durable {
-            return Ok(());
-        }
-        self.file.sync_all().map_err(|error| failure("flush", &self.path, &error))
-    }
-}
-
 /// The file system of a path or URI, and the path on it.
 pub fn locate(text: &str, job: &Job) -> Result<(Box<dyn Files>, String), SortError> {
     let location = Location::parse(text)?;
     let files: Box<dyn Files> = match location.scheme {
-        Scheme::File => Box::new(Local { direct: job.direct }),
-        Scheme::Hdfs => Box::new(OnHdfs::new(&location.authority, job)?),
+        Scheme::File => Box::new(local(if job.direct { Direct::IfPossible } else { Direct::Off })),
+        Scheme::Hdfs => {
+            let runtime = runtime()?;
+            let _within = runtime.enter();
+            let system = Hdfs::new(&location.authority, &job.properties)?;
+            let create = created(job.block_bytes, job.sizes().block);
+            Box::new(Blocking { system, create, replicates: true, waiting: Waiting(Some(runtime)) })
+        }
     };
     Ok((files, location.path))
+}
+
+/// Local files. Rows are read directly to where they are sorted, without a copy.
+pub fn local(direct: Direct) -> impl Files {
+    let system = Local::new(LocalOptions { direct, uring_depth: None });
+    Blocking { system, create: created(None, 0), replicates: false, waiting: Waiting(None) }
+}
+
+fn created(block_bytes: Option<u64>, buffer_bytes: usize) -> CreateOptions {
+    CreateOptions { block_bytes, buffer_bytes, overwrite: false, parents: false, ..CreateOptions::default() }
+}
+
+fn runtime() -> Result<&'static Runtime, SortError> {
+    static RUNTIME: OnceLock<io::Result<Runtime>> = OnceLock::new();
+    let made = RUNTIME.get_or_init(|| Builder::new_multi_thread().worker_threads(IO_THREADS).enable_all().build());
+    made.as_ref().map_err(|error| SortError::new(format!("cannot start the threads of the HDFS client: {error}")))
+}
+
+/// Waits for the answers of a file system: on this runtime, or without one for answers that are ready at the first poll.
+#[derive(Clone, Copy)]
+struct Waiting(Option<&'static Runtime>);
+
+impl Waiting {
+    fn wait<T>(self, answer: impl Future<Output = Result<T, FsError>>) -> Result<T, FsError> {
+        match self.0 {
+            Some(runtime) => runtime.block_on(answer).map_err(|error| match error.kind {
+                ErrorKind::Corrupt | ErrorKind::Timeout | ErrorKind::Other if error.hint.is_none() => {
+                    error.hint("look whether all data nodes run, and run the job again")
+                }
+                _ => error,
+            }),
+            None => answer.now_or_never().unwrap_or_else(|| {
+                Err(FsError::new(ErrorKind::Other, "wait for", "a file", "internal error: it needs a runtime"))
+            }),
+        }
+    }
+
+    /// The same; `None` if it does not exist.
+    fn wait_for_any<T>(self, answer: impl Future<Output = Result<T, FsError>>) -> Result<Option<T>, SortError> {
+        match self.wait(answer) {
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            other => Ok(Some(other?)),
+        }
+    }
+}
+
+/// A file system of the file-system layer, by calls that block.
+struct Blocking<F> {
+    system: F,
+    create: CreateOptions,
+    /// Whether it keeps copies.
+    replicates: bool,
+    waiting: Waiting,
+}
+
+/// An open file of it.
+struct Opened<T>(T, Waiting);
+
+impl<F: FileSystem> Files for Blocking<F>
+where
+    F::Reader: 'static,
+    F::Writer: 'static,
+{
+    fn list(&self, path: &str) -> Result<Option<Vec<FileStat>>, SortError> {
+        self.waiting.wait_for_any(self.system.list(path))
+    }
+
+    fn exists(&self, path: &str) -> Result<bool, SortError> {
+        Ok(self.waiting.wait_for_any(self.system.stat(path))?.is_some())
+    }
+
+    fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, SortError> {
+        let how = OpenOptions { access: Access::Sequential, buffer_bytes: self.create.buffer_bytes };
+        Ok(Box::new(Opened(self.waiting.wait(self.system.open(path, how))?, self.waiting)))
+    }
+
+    fn create(&self, path: &str, replicas: Option<u16>) -> Result<Box<dyn Append>, SortError> {
+        let replication = replicas.filter(|_| self.replicates).map(u32::from);
+        let how = CreateOptions { replication, ..self.create.clone() };
+        Ok(Box::new(Opened(self.waiting.wait(self.system.create(path, &how))?, self.waiting)))
+    }
+
+    fn make_directory(&self, path: &str) -> Result<(), SortError> {
+        Ok(self.waiting.wait(self.system.mkdirs(path))?)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), SortError> {
+        Ok(self.waiting.wait(self.system.rename(from, to))?)
+    }
+
+    fn remove(&self, path: &str) -> Result<(), SortError> {
+        self.waiting.wait(self.system.delete(path))?;
+        Ok(())
+    }
+
+    fn sync_directory(&self, path: &str) -> Result<(), SortError> {
+        Ok(self.waiting.wait(self.system.sync_directory(path))?)
+    }
+}
+
+impl<R: Reader> ReadAt for Opened<R> {
+    fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, SortError> {
+        let read = self.1.wait(self.0.read_at(offset, buffer));
+        Ok(read.map_err(|error| if self.1.0.is_some() { error.hint(LOST) } else { error })?)
+    }
+}
+
+impl<W: Writer> Append for Opened<W> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), SortError> {
+        Ok(self.1.wait(self.0.write(bytes))?)
+    }
+
+    fn finish(self: Box<Self>, durable: bool) -> Result<(), SortError> {
+        let Self(mut file, waiting) = *self;
+        if durable {
+            waiting.wait(file.sync())?;
+        }
+        let end = file.position();
+        for _ in 0..COMPLETIONS {
+            match waiting.wait(file.complete()) {
+                // It was recovered, and nothing is missing.
+                Err(error) if error.kind == ErrorKind::Rewound && file.position() == end => {}
+                completed => {
+                    completed?;
+                    break;
+                }
+            }
+        }
+        Ok(waiting.wait(file.close())?)
+    }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::fs::{ALIGNMENT, FileKind};
 use crate::sort::SortError;
-use crate::sort::arena::ALIGNMENT;
 use crate::sort::files::{Files, ReadAt, join, read_exactly};
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;
@@ -73,11 +73,19 @@ impl Input {
                 .hint("give a directory of rows, such as `teragen ROWS DIRECTORY` writes"));
         };
         let mut found = Vec::new();
-        for entry in entries.iter().filter(|entry| !entry.name.starts_with(['_', '.'])) {
-            let path = join(path, &entry.name);
-            if entry.directory {
-                return Err(SortError::usage(format!("{path} is a directory within the input"))
-                    .hint("give the directory that holds the files"));
+        for entry in entries.iter().filter(|entry| !entry.name().starts_with(['_', '.'])) {
+            let path = join(path, entry.name());
+            match entry.kind {
+                FileKind::File => {}
+                FileKind::Directory => {
+                    return Err(SortError::usage(format!("{path} is a directory within the input"))
+                        .hint("give the directory that holds the files"));
+                }
+                // Its length is 0, so its rows would be missed silently.
+                FileKind::Other => {
+                    return Err(SortError::usage(format!("{path} is not a regular file"))
+                        .hint("remove it, or replace it by a file"));
+                }
             }
             let rest = entry.bytes % ROW_BYTES as u64;
             if rest != 0 {
@@ -89,7 +97,7 @@ impl Input {
             }
             found.push(InputFile { path, rows: entry.bytes / ROW_BYTES as u64 });
         }
-        let success = entries.iter().any(|entry| entry.name == SUCCESS);
+        let success = entries.iter().any(|entry| entry.name() == SUCCESS);
         Ok(Self { path: path.to_owned(), files: found, success })
     }
 

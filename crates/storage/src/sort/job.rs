@@ -77,6 +77,9 @@ pub struct Job {
     /// Replication of the output on HDFS; its default if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replication: Option<u16>,
+    /// Replication of the runs of an external sort on HDFS. A data node takes with it what has one copy.
+    #[serde(default = "one_copy", skip_serializing_if = "is_one")]
+    pub run_replication: u16,
     /// Block size on HDFS, bytes; its default if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<u64>,
@@ -98,6 +101,7 @@ impl Default for Job {
             memory_bytes: MEMORY_MIN,
             threads: 1,
             replication: None,
+            run_replication: 1,
             block_bytes: None,
             properties: BTreeMap::new(),
             direct: false,
@@ -107,6 +111,15 @@ impl Default for Job {
 
 fn one() -> u64 {
     1
+}
+
+fn one_copy() -> u16 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_one(copies: &u16) -> bool {
+    *copies == 1
 }
 
 /// Memory of the process itself: code and stacks.

@@ -9,7 +9,6 @@ pub mod checksum;
 pub mod chunk;
 pub mod disk;
 pub mod files;
-pub mod hdfs;
 pub mod input;
 pub mod job;
 pub mod merge;
@@ -70,16 +69,16 @@ impl SortError {
 impl From<FsError> for SortError {
     fn from(error: FsError) -> Self {
         let message = error.to_string();
-        let hint = match error.kind {
-            ErrorKind::NoSpace => Some(files::SPACE.to_owned()),
-            // A sort has passed its buffers on, and cannot write them again.
-            ErrorKind::Rewound => Some("a data node was lost while it was written to: run the job again".to_owned()),
-            ErrorKind::Corrupt | ErrorKind::Timeout | ErrorKind::Other => {
-                error.hint.or_else(|| Some("look whether all data nodes run, and run the job again".to_owned()))
+        let own = match error.kind {
+            ErrorKind::NoSpace => {
+                "free some space: a sort in memory needs room for its output, an external one for twice its input"
             }
-            _ => error.hint,
+            ErrorKind::NotFound => "check the path",
+            // A sort has passed its buffers on, and cannot write them again.
+            ErrorKind::Rewound => "a data node was lost while it was written to: run the job again",
+            _ => return Self { hint: error.hint, ..Self::new(message) },
         };
-        Self { hint, ..Self::new(message) }
+        Self::new(message).hint(own)
     }
 }
 

@@ -3,8 +3,9 @@
 use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
+use crate::fs::ALIGNMENT;
 use crate::sort::SortError;
-use crate::sort::arena::{ALIGNMENT, Arena};
+use crate::sort::arena::Arena;
 use crate::sort::files::{ReadAt, read_exactly};
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;

@@ -41,7 +41,7 @@ pub struct Run {
 pub fn spill(
     chunk: &mut Chunk,
     splitters: &Splitters,
-    (files, scratch, name): (&dyn Files, &str, &str),
+    (files, scratch, name, keep): (&dyn Files, &str, &str, Keep),
     buffers: &mut Vec<Buffers>,
     progress: &Progress,
 ) -> Result<(), SortError> {
@@ -61,7 +61,7 @@ pub fn spill(
                         return Ok(buffers);
                     }
                     std::thread::scope(|scope| {
-                        let mut spool = Spool::create(scope, files, &path, Keep::Scratch, buffers, progress)?;
+                        let mut spool = Spool::create(scope, files, &path, keep, buffers, progress)?;
                         let mut slices = Vec::new();
                         let gathered = share.into_iter().try_for_each(|part| {
                             let offset = spool.align()?;
@@ -121,9 +121,9 @@ fn shares(parts: &[Vec<Range<usize>>], n: usize) -> Vec<Range<usize>> {
 pub fn list(files: &dyn Files, scratch: &str) -> Result<Vec<Run>, SortError> {
     let entries = files.list(scratch)?.unwrap_or_default();
     let mut runs = Vec::new();
-    for entry in entries.iter().filter(|entry| entry.name.starts_with(PREFIX)) {
-        let Some(name) = entry.name.strip_suffix(SUFFIX) else { continue };
-        let path = join(scratch, &entry.name);
+    for entry in entries.iter().filter(|entry| entry.name().starts_with(PREFIX)) {
+        let Some(name) = entry.name().strip_suffix(SUFFIX) else { continue };
+        let path = join(scratch, entry.name());
         let slices = serde_json::from_slice(&read_all(files, &path)?)
             .map_err(|error| SortError::new(format!("{path} is not an index of a run: {error}")).hint("sort again"))?;
         runs.push(Run { path: join(scratch, name), slices });

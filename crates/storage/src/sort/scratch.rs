@@ -4,7 +4,7 @@
 //!
 //! Of several jobs with the same output exactly one gets the scratch directory, and it names its owner from its first instant
 //! to its last. A job prepares it under a name of its own, with an entry that identifies the owner, and renames it: nothing is
-//! renamed over a directory that has entries (rename(2): ENOTEMPTY; HDFS: rename2 without overwrite). The entry of a dead
+//! renamed over a name that exists (renameat2(2): RENAME_NOREPLACE; HDFS: rename2 without overwrite). The entry of a dead
 //! owner is renamed as well, which only one job can do. A directory that is removed is first renamed to a name of its own.
 
 use std::fs;
@@ -138,8 +138,8 @@ impl Scratch {
     }
 
     fn holder(&self, files: &dyn Files) -> Result<Holder, SortError> {
-        let Some(names) = files.names(&self.path)? else { return Ok(Holder::Nobody) };
-        let owner = names.iter().find_map(|name| Owner::parse(name.strip_prefix(OWNER)?));
+        let Some(entries) = files.list(&self.path)? else { return Ok(Holder::Nobody) };
+        let owner = entries.iter().find_map(|entry| Owner::parse(entry.name().strip_prefix(OWNER)?));
         Ok(owner.map_or(Holder::Unknown, Holder::Process))
     }
 
@@ -203,9 +203,9 @@ impl Scratch {
 
     /// Removes what killed processes were preparing or removing. What cannot be seen or removed harms nobody.
     fn remove_passing(&self, files: &dyn Files) {
-        for name in files.names(&self.parent).ok().flatten().unwrap_or_default() {
-            if name.strip_prefix(PASSING).and_then(Owner::parse).is_some_and(|owner| !owner.lives()) {
-                let _ = files.remove(&join(&self.parent, &name));
+        for entry in files.list(&self.parent).ok().flatten().unwrap_or_default() {
+            if entry.name().strip_prefix(PASSING).and_then(Owner::parse).is_some_and(|owner| !owner.lives()) {
+                let _ = files.remove(&join(&self.parent, entry.name()));
             }
         }
     }
@@ -223,8 +223,17 @@ impl Scratch {
         self.remove(files)
     }
 
+    /// Removes the directory, unless it belongs to another process.
+    pub fn abandon(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
+        match self.holder(files)? {
+            Holder::Process(other) if other.lives() && other != *owner => Err(self.in_use(&other)),
+            Holder::Unknown => Err(self.without_owner()),
+            _ => self.remove(files),
+        }
+    }
+
     /// Removes the directory and what is in it.
-    pub fn remove(&self, files: &dyn Files) -> Result<(), SortError> {
+    fn remove(&self, files: &dyn Files) -> Result<(), SortError> {
         let own = self.passing();
         files.remove(&own)?;
         if files.exists(&self.path)? {
@@ -237,7 +246,8 @@ impl Scratch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sort::files::Local;
+    use crate::fs::local::Direct;
+    use crate::sort::files::local;
 
     fn scratch(directory: &tempfile::TempDir) -> Scratch {
         Scratch::of(&format!("{}/out/", directory.path().display())).unwrap()
@@ -249,19 +259,21 @@ mod tests {
     }
 
     fn names(directory: &tempfile::TempDir) -> Vec<String> {
-        Local::default().names(directory.path().to_str().unwrap()).unwrap().unwrap()
+        let entries = local(Direct::Off).list(directory.path().to_str().unwrap()).unwrap().unwrap();
+        entries.iter().map(|entry| entry.name().to_owned()).collect()
     }
 
     #[test]
     fn what_a_killed_job_left_is_removed_and_what_another_writes_is_not() {
         let directory = tempfile::tempdir().unwrap();
-        let (scratch, local, me) = (scratch(&directory), Local::default(), Owner::this_process());
+        let (scratch, local, me) = (scratch(&directory), local(Direct::Off), Owner::this_process());
         // Both live.
         let other = Owner::process(std::os::unix::process::parent_id());
         scratch.make(&local, &other).unwrap();
         let error = scratch.make(&local, &me).unwrap_err();
         assert!(error.message.contains("is writing") && error.hint.is_some(), "{error}");
-        scratch.remove(&local).unwrap();
+        assert!(scratch.abandon(&local, &me).unwrap_err().message.contains("is writing"));
+        scratch.abandon(&local, &other).unwrap();
         scratch.make(&local, &dead()).unwrap();
         fs::write(join(&scratch.path, "run-0"), "x").unwrap();
         let passing = join(&scratch.parent, &format!("{PASSING}{}", dead().id()));
@@ -278,9 +290,9 @@ mod tests {
     fn a_job_that_was_killed_after_its_output_had_its_name_leaves_nothing_either() {
         let directory = tempfile::tempdir().unwrap();
         let scratch = scratch(&directory);
-        scratch.make(&Local::default(), &dead()).unwrap();
+        scratch.make(&local(Direct::Off), &dead()).unwrap();
         fs::rename(&scratch.growing, &scratch.output).unwrap();
-        let error = scratch.make(&Local::default(), &Owner::this_process()).unwrap_err();
+        let error = scratch.make(&local(Direct::Off), &Owner::this_process()).unwrap_err();
         assert!(error.message.contains("already exists"), "{error}");
         assert_eq!(names(&directory), ["out"]);
     }
@@ -290,8 +302,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let scratch = scratch(&directory);
         fs::create_dir_all(join(&scratch.path, "mine")).unwrap();
-        let error = scratch.make(&Local::default(), &Owner::this_process()).unwrap_err();
+        let error = scratch.make(&local(Direct::Off), &Owner::this_process()).unwrap_err();
         assert!(error.message.contains("does not say which process owns it"), "{error}");
+        assert_eq!(scratch.abandon(&local(Direct::Off), &Owner::this_process()).unwrap_err(), error);
         assert!(fs::exists(join(&scratch.path, "mine")).unwrap());
     }
 

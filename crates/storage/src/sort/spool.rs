@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
+use crate::fs::ALIGNMENT;
 use crate::sort::SortError;
-use crate::sort::arena::{ALIGNMENT, Arena};
+use crate::sort::arena::Arena;
 use crate::sort::files::{Append, Files};
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;
@@ -18,8 +19,8 @@ pub const BUFFERS: usize = 3;
 /// What a file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// It is read once by this job, and is not durable.
-    Scratch,
+    /// It is read once by this job, and is not durable. With so many replicas if the file system replicates.
+    Scratch(u16),
     /// It is part of the output: durable, and with so many replicas if the file system replicates.
     Output(Option<u16>),
 }
@@ -58,7 +59,7 @@ impl<'s> Spool<'s> {
         progress: &'e Progress,
     ) -> Result<Self, SortError> {
         let (replicas, durable) = match keep {
-            Keep::Scratch => (Some(1), false),
+            Keep::Scratch(replicas) => (Some(replicas), false),
             Keep::Output(replicas) => (replicas, true),
         };
         let mut file: Box<dyn Append> = files.create(path, replicas)?;

@@ -110,7 +110,7 @@ impl Task<'_> {
             Stage::Merge => self.merge(),
             Stage::Validate => self.validate(),
             Stage::Commit => self.commit(),
-            Stage::Abandon => self.scratch()?.remove(self.output).map(|()| Outcome::default()),
+            Stage::Abandon => self.scratch()?.abandon(self.output, self.owner).map(|()| Outcome::default()),
         }
     }
 
@@ -229,9 +229,9 @@ impl Task<'_> {
             return Err(SortError::new(format!("there is no scratch directory {scratch}"))
                 .hint("run the stage \"prepare\" first"));
         };
-        let own = entries.iter().filter(|entry| entry.name.starts_with(prefix));
+        let own = entries.iter().filter(|entry| entry.name().starts_with(prefix));
         own.map(|entry| {
-            let path = join(&scratch, &entry.name);
+            let path = join(&scratch, entry.name());
             read_all(self.output, &path).map(|bytes| (path, bytes))
         })
         .collect()
@@ -299,7 +299,8 @@ impl Task<'_> {
             });
             let spilled = to_spill.iter().enumerate().try_for_each(|(number, mut chunk)| {
                 let name = format!("{k}-{number}");
-                runs::spill(&mut chunk, &splitters, (self.output, &scratch, &name), &mut buffers, self.progress)?;
+                let to = (self.output, &*scratch, &*name, Keep::Scratch(self.job.run_replication));
+                runs::spill(&mut chunk, &splitters, to, &mut buffers, self.progress)?;
                 let _ = fill.send(chunk);
                 Ok(())
             });

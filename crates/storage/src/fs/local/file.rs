@@ -1,0 +1,138 @@
+//! An open local file, and what moves its bytes.
+
+use std::fs::File;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::uring::Ring;
+use crate::fs::{ALIGNMENT, AlignedBuffer, FsError};
+
+/// Whether a file bypasses the page cache (`O_DIRECT`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direct {
+    /// It does not.
+    #[default]
+    Off,
+    /// Where the file system can. From the first access on that is not aligned, the file uses the page cache.
+    IfPossible,
+    /// It does, or opening it is an error.
+    Required,
+}
+
+/// What moves the bytes of one file.
+#[derive(Debug)]
+pub enum Engine {
+    /// Blocking calls, with one buffer, which is allocated when it is used first.
+    Calls(Option<AlignedBuffer>),
+    /// io_uring, with several buffers.
+    Uring(Box<Ring>),
+}
+
+/// Engines of closed files, to be used again.
+pub type Pool = Arc<Mutex<Vec<Engine>>>;
+
+/// An engine that returns to the pool when its file is closed.
+#[derive(Debug)]
+pub struct Pooled {
+    engine: Option<Engine>,
+    pool: Pool,
+}
+
+impl Pooled {
+    /// An engine of this pool.
+    pub fn new(engine: Engine, pool: &Pool) -> Self {
+        Self { engine: Some(engine), pool: Arc::clone(pool) }
+    }
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        if let Some(mut engine) = self.engine.take() {
+            if let Engine::Uring(ring) = &mut engine {
+                ring.reset();
+            }
+            self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(engine);
+        }
+    }
+}
+
+impl Deref for Pooled {
+    type Target = Option<Engine>;
+
+    fn deref(&self) -> &Option<Engine> {
+        &self.engine
+    }
+}
+
+impl DerefMut for Pooled {
+    fn deref_mut(&mut self) -> &mut Option<Engine> {
+        &mut self.engine
+    }
+}
+
+/// The first `bytes` of a buffer; one that is too small is replaced.
+pub fn sized(buffer: &mut Option<AlignedBuffer>, bytes: usize) -> &mut [u8] {
+    if buffer.as_ref().is_some_and(|buffer| buffer.len() < bytes) {
+        *buffer = None;
+    }
+    &mut buffer.get_or_insert_with(|| AlignedBuffer::new(bytes))[..bytes]
+}
+
+/// An open file.
+#[derive(Debug)]
+pub struct LocalFile {
+    pub file: File,
+    pub path: String,
+    /// What holds from now on: `Off` once the file uses the page cache.
+    pub direct: Direct,
+}
+
+impl LocalFile {
+    /// Whether accesses must be aligned.
+    pub fn is_direct(&self) -> bool {
+        self.direct != Direct::Off
+    }
+
+    /// Whether the kernel can access this memory at this offset. Where O_DIRECT is not required, the file uses the page cache
+    /// from the first access on that is not aligned.
+    pub fn suits(&mut self, memory: *const u8, offset: u64, bytes: usize) -> Result<bool, FsError> {
+        let aligned = [memory.addr(), offset as usize, bytes].iter().all(|number| number.is_multiple_of(ALIGNMENT));
+        match self.direct {
+            _ if aligned => Ok(true),
+            Direct::Off => Ok(true),
+            Direct::Required => Ok(false),
+            Direct::IfPossible => {
+                // SAFETY: plain numbers and a descriptor that is ours. No other flag of it can be set.
+                if unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETFL, 0) } != 0 {
+                    return Err(FsError::io("clear O_DIRECT of", &self.path, &io::Error::last_os_error()));
+                }
+                self.direct = Direct::Off;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Reads until the buffer is full or the file ends.
+    pub fn read_full(&self, offset: u64, into: &mut [u8]) -> Result<usize, FsError> {
+        let mut done = 0;
+        while done < into.len() {
+            match self.file.read_at(&mut into[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(read) => done += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // O_DIRECT does not read from an unaligned offset: the file ended before it.
+                Err(error) if done % ALIGNMENT != 0 && error.raw_os_error() == Some(libc::EINVAL) => break,
+                Err(error) => return Err(self.failed("read", offset + done as u64, &error)),
+            }
+        }
+        Ok(done)
+    }
+
+    /// A failure at an offset of the file.
+    pub fn failed(&self, action: &'static str, offset: u64, error: &io::Error) -> FsError {
+        FsError::io(action, &self.path, error).at(offset)
+    }
+}

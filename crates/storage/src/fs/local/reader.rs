@@ -1,0 +1,75 @@
+//! Reads a local file.
+
+use super::file::{Engine, LocalFile, Pooled, sized};
+use crate::fs::{ALIGNMENT, FsError, Reader};
+
+/// Reads a local file.
+#[derive(Debug)]
+pub struct LocalReader {
+    // Before the file: I/O in flight must end before the file is closed.
+    pub(super) engine: Pooled,
+    pub(super) file: LocalFile,
+    pub(super) len: u64,
+}
+
+impl LocalReader {
+    /// The aligned range to read for `bytes` at an offset: its start, its length, and how much of it comes before the offset.
+    fn span(&self, offset: u64, bytes: usize) -> (u64, usize, usize) {
+        if !self.file.is_direct() {
+            return (offset, bytes, 0);
+        }
+        let before = (offset % ALIGNMENT as u64) as usize;
+        (offset - before as u64, (before + bytes).next_multiple_of(ALIGNMENT), before)
+    }
+}
+
+impl Reader for LocalReader {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn depth(&self) -> usize {
+        match &*self.engine {
+            Some(Engine::Uring(ring)) => ring.ahead(),
+            _ => 0,
+        }
+    }
+
+    fn ahead(&mut self, offset: u64, bytes: usize) {
+        let (from, whole, _) = self.span(offset, bytes);
+        if let Some(Engine::Uring(ring)) = &mut *self.engine {
+            ring.release(None);
+            // A read that cannot be queued is done, or fails, in `fetch`.
+            let _ = ring.read(&self.file.file, from, whole);
+        }
+    }
+
+    async fn fetch(&mut self, offset: u64, bytes: usize) -> Result<&[u8], FsError> {
+        let (from, whole, before) = self.span(offset, bytes);
+        let (buffer, read) = match &mut *self.engine {
+            Some(Engine::Uring(ring)) => {
+                ring.release(None);
+                let fetched = ring.fetch(&self.file.file, from, whole);
+                let (slot, read) = fetched.map_err(|(at, error)| self.file.failed("read", at, &error))?;
+                (&*ring.bytes(slot), read)
+            }
+            Some(Engine::Calls(buffer)) => {
+                let into = sized(buffer, whole);
+                let read = self.file.read_full(from, into)?;
+                (&*into, read)
+            }
+            None => return Ok(&[]),
+        };
+        Ok(&buffer[before.min(read)..(before + bytes).min(read)])
+    }
+
+    async fn read_at(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, FsError> {
+        // Without a copy, unless io_uring may have read it ahead.
+        if self.depth() == 0 && self.file.suits(into.as_ptr(), offset, into.len())? {
+            return self.file.read_full(offset, into);
+        }
+        let read = self.fetch(offset, into.len()).await?;
+        into[..read.len()].copy_from_slice(read);
+        Ok(read.len())
+    }
+}

@@ -1,0 +1,139 @@
+//! Writes a local file.
+
+use std::io;
+use std::os::fd::IntoRawFd;
+use std::os::unix::fs::FileExt;
+
+use super::file::{Engine, LocalFile, Pooled, sized};
+use crate::fs::{ALIGNMENT, ErrorKind, FsError, Writer};
+
+/// Writes a local file.
+#[derive(Debug)]
+pub struct LocalWriter {
+    // Before the file: I/O in flight must end before the file is closed.
+    engine: Pooled,
+    file: LocalFile,
+    at: u64,
+    filled: usize,
+    /// The io_uring buffer that is being filled.
+    held: usize,
+    /// Set when the last block of the file was padded for O_DIRECT: the file must be truncated to this length.
+    cut: Option<u64>,
+}
+
+impl LocalWriter {
+    /// Writes from an offset on.
+    pub(super) fn new(engine: Pooled, file: LocalFile, at: u64) -> Self {
+        Self { engine, file, at, filled: 0, held: 0, cut: None }
+    }
+
+    /// Waits for I/O in flight, then truncates the file if its last block was padded.
+    fn drain(&mut self, action: &'static str) -> Result<(), FsError> {
+        let drained = match &mut *self.engine {
+            Some(Engine::Uring(ring)) => ring.drain(&self.file.file),
+            _ => Ok(()),
+        };
+        drained.map_err(|(at, error)| self.file.failed(action, at, &error))?;
+        match self.cut {
+            Some(bytes) => self.file.file.set_len(bytes).map_err(|error| self.file.failed("truncate", bytes, &error)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Writer for LocalWriter {
+    async fn buffer(&mut self, bytes: usize) -> Result<&mut [u8], FsError> {
+        self.filled = bytes;
+        match &mut *self.engine {
+            Some(Engine::Uring(ring)) => {
+                ring.release(None);
+                let taken = ring.take(&self.file.file);
+                self.held = taken.map_err(|(at, error)| self.file.failed("write", at, &error))?;
+                Ok(&mut ring.bytes(self.held)[..bytes])
+            }
+            Some(Engine::Calls(buffer)) => Ok(sized(buffer, bytes)),
+            None => Ok(&mut []),
+        }
+    }
+
+    async fn submit(&mut self) -> Result<(), FsError> {
+        if self.cut.is_some() {
+            return Err(FsError::new(
+                ErrorKind::Invalid,
+                "write",
+                &self.file.path,
+                "with O_DIRECT only the last buffer may have an unaligned length",
+            ));
+        }
+        // Our buffers are aligned.
+        self.file.suits(std::ptr::null(), self.at, self.filled)?;
+        let whole = if self.file.is_direct() { self.filled.next_multiple_of(ALIGNMENT) } else { self.filled };
+        if whole > self.filled {
+            self.cut = Some(self.at + self.filled as u64);
+        }
+        let written = match &mut *self.engine {
+            Some(Engine::Uring(ring)) => {
+                ring.bytes(self.held)[self.filled..whole].fill(0);
+                ring.write(&self.file.file, self.held, self.at, whole)
+            }
+            Some(Engine::Calls(buffer)) => {
+                let bytes = sized(buffer, whole);
+                bytes[self.filled..].fill(0);
+                self.file.file.write_all_at(bytes, self.at).map_err(|error| (self.at, error))
+            }
+            None => Ok(()),
+        };
+        written.map_err(|(at, error)| self.file.failed("write", at, &error))?;
+        self.at += self.filled as u64;
+        Ok(())
+    }
+
+    async fn write(&mut self, data: &[u8]) -> Result<(), FsError> {
+        let whole = if self.file.is_direct() { data.len() / ALIGNMENT * ALIGNMENT } else { data.len() };
+        for bytes in [&data[..whole], &data[whole..]] {
+            if bytes.is_empty() {
+                continue;
+            }
+            let calls = matches!(*self.engine, Some(Engine::Calls(_))) && self.cut.is_none();
+            if calls && self.file.suits(bytes.as_ptr(), self.at, bytes.len())? {
+                let written = self.file.file.write_all_at(bytes, self.at);
+                written.map_err(|error| self.file.failed("write", self.at, &error))?;
+                self.at += bytes.len() as u64;
+            } else {
+                self.buffer(bytes.len()).await?.copy_from_slice(bytes);
+                self.submit().await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn position(&self) -> u64 {
+        self.at
+    }
+
+    async fn seek(&mut self, offset: u64) -> Result<(), FsError> {
+        self.at = offset;
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), FsError> {
+        // What is not in flight was already passed to the kernel by write(2).
+        self.drain("write")
+    }
+
+    async fn sync(&mut self) -> Result<(), FsError> {
+        self.drain("write")?;
+        self.file.file.sync_all().map_err(|error| self.file.failed("sync", self.at, &error))
+    }
+
+    async fn close(mut self) -> Result<(), FsError> {
+        self.drain("write")?;
+        let Self { file: LocalFile { file, path, .. }, at, .. } = self;
+        // `File` ignores the result of close(2), where NFS and quotas report failed writes.
+        // SAFETY: the descriptor is owned here, and closed once.
+        match unsafe { libc::close(file.into_raw_fd()) } {
+            0 => Ok(()),
+            _ => Err(FsError::io("close", &path, &io::Error::last_os_error()).at(at)),
+        }
+    }
+}
