@@ -206,8 +206,8 @@ def test_blocks_that_data_nodes_report_late_are_waited_for(program: Path, tmp_pa
         running.up(1, hdfs_ports(1) | {"data.dir": str(tmp_path / "blocks")} | late)
         place, size = f"{running.properties()['fs.defaultFS']}/late", "-nrFiles 2 -fileSize 4MB"
         for words in (f"-write {size}", f"-read {size}"):
-            told = dfsio(program, tmp_path, words, place)
-            assert (told.code, told.ours("files done")) == (0, "2, 0, 0, 0"), told.err
+            result = dfsio(program, tmp_path, words, place)
+            assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
     finally:
         running.down()
 

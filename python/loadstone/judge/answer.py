@@ -69,12 +69,12 @@ def more(number: int) -> list[str]:
 
 def clause(comparison: Comparison, matters: float) -> str:
     """One comparison, the better side first, even where there are too few repeats to claim that it is better."""
-    ours, theirs, ratio = comparison.contender, comparison.baseline, comparison.ratio
+    first, second, ratio = comparison.contender, comparison.baseline, comparison.ratio
     tentative = comparison.claim == "impossible"
     seems = ranked(above(comparison), comparison.direction) if tentative else comparison.claim
     if seems == "worse":
-        ours, theirs, ratio = theirs, ours, inverse(ratio)
-    left, right = (str(dict(cell.variant)[comparison.by]) for cell in (ours, theirs))
+        first, second, ratio = second, first, inverse(ratio)
+    left, right = (str(dict(cell.variant)[comparison.by]) for cell in (first, second))
     metric, verdict = comparison.metric, comparison.verdict
     if comparison.claim in ("refused", "unranked"):
         verb = "refused to rank" if comparison.claim == "refused" else "cannot rank"
@@ -88,7 +88,7 @@ def clause(comparison: Comparison, matters: float) -> str:
     if math.isfinite(ratio.value):
         relation = related(left, right, metric, ratio, comparison.bound)
     else:
-        figures = " against ".join(wording.figure(cell.estimate, cell.unit) for cell in (ours, theirs))
+        figures = " against ".join(wording.figure(cell.estimate, cell.unit) for cell in (first, second))
         relation = f"{metric} of {left} and {right} is {figures}"
     if tentative:
         return f"{relation} ({comparison.why or impossible(ratio.n)}, {verdict})"

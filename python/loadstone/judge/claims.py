@@ -93,17 +93,18 @@ def confirmed(comparison: Comparison, pair: Pair, held: Findings, rank_invalid: 
         discarded(trials, held.get(cell.variant, ()), comparison.metric)
         for trials, cell in ((pair.baselines, comparison.baseline), (pair.contenders, comparison.contender))
     ]
-    theirs, ours = retried.failures(pair.baselines) + len(bad[0]), retried.failures(pair.contenders) + len(bad[1])
-    if not theirs + ours:
+    baseline_failures = retried.failures(pair.baselines) + len(bad[0])
+    contender_failures = retried.failures(pair.contenders) + len(bad[1])
+    if not baseline_failures + contender_failures:
         return comparison
-    message = f"attempts failed: {theirs} of {pair.baseline}, {ours} of {pair.contender}"
+    message = f"attempts failed: {baseline_failures} of {pair.baseline}, {contender_failures} of {pair.contender}"
     if comparison.claim in ("same", "slight"):
         return replace(comparison, claim="none", why=message)
     known = [
         [value for repeat, value in cell.samples if repeat not in repeats]
         for cell, repeats in zip((comparison.baseline, comparison.contender), bad, strict=True)
     ]
-    sides = [(known[0], theirs), (known[1], ours)]
+    sides = [(known[0], baseline_failures), (known[1], contender_failures)]
     (figures, lost), (others, won) = sides if comparison.claim == "better" else reversed(sides)
     if not retried.turns(figures, others, (lost, won), 0.0 if comparison.direction == "higher" else math.inf):
         return comparison

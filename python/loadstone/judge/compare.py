@@ -48,9 +48,9 @@ def compare(
         for each in compared(match, metric, cells, held, interleaved, rank_invalid)
     ]
     first = metrics[0] if metrics else ""
-    mine = [each.comparison.p if each.comparison.metric == first else None for each in found]
-    tests = len([p for p in mine if p is not None]), len([each for each in found if each.comparison.p is not None])
-    together = zip(holm(mine), holm([each.comparison.p for each in found]), strict=True)
+    of_first = [each.comparison.p if each.comparison.metric == first else None for each in found]
+    tests = len([p for p in of_first if p is not None]), len([each for each in found if each.comparison.p is not None])
+    together = zip(holm(of_first), holm([each.comparison.p for each in found]), strict=True)
     made = []
     for each, (own, overall) in zip(found, together, strict=True):
         confirmatory = each.comparison.metric == first
@@ -86,8 +86,8 @@ def compared(
     """One comparison, its claim still open; none where a side has no such figure, or it is withheld."""
     if (match.baseline, metric) not in cells or (match.contender, metric) not in cells:
         return
-    ours, theirs = cells[match.contender, metric], cells[match.baseline, metric]
-    if ours.withheld or theirs.withheld:
+    contender, baseline = cells[match.contender, metric], cells[match.baseline, metric]
+    if contender.withheld or baseline.withheld:
         return
     sides = [held.get(key, ()) for key in (match.baseline, match.contender)]
     against = [*match.findings, *sides[0], *sides[1]]
@@ -99,10 +99,18 @@ def compared(
         replace(each, severity=min(each.severity, Severity.SUSPECT)) if each in doubtful else each for each in concerned
     )
     refused = verdict(findings) == Verdict.INVALID and not rank_invalid
-    why = "; ".join(bounded(cell, match.pair.by) for cell in (theirs, ours) if cell.bound)
+    why = "; ".join(bounded(cell, match.pair.by) for cell in (baseline, contender) if cell.bound)
     way = direction(metric)
     made = Comparison(
-        metric, ours.unit, way, match.context, match.pair.by, theirs, ours, no_ratio(theirs, ours), "refused", None
+        metric,
+        contender.unit,
+        way,
+        match.context,
+        match.pair.by,
+        baseline,
+        contender,
+        ratio=no_ratio(baseline, contender),
+        claim="refused",
     )
     made = replace(made, findings=findings, why=why)
     if metric == THROUGHPUT:
@@ -117,13 +125,13 @@ def compared(
         repeats_of(match.pair, filter(single, doubtful)),
         repeats_of(match.pair, excused),
     )
-    weighed = weigh(theirs, ours, way, doubts, interleaved=interleaved, equal_level=ALIKE)
+    weighed = weigh(baseline, contender, way, doubts, interleaved=interleaved, equal_level=ALIKE)
     evidence = weighed.robust
     claim: Claim = "impossible" if weighed.measured.p is None else "none" if way else "descriptive"
     claim = "refused" if refused else claim
     made = replace(
         made,
-        ratio=resolved(evidence.ratio, theirs, ours),
+        ratio=resolved(evidence.ratio, baseline, contender),
         claim=claim,
         # Where nothing can be claimed, a test would only make the family's correction stricter.
         p=evidence.p if claim == "none" else None,

@@ -71,10 +71,10 @@ def discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], metric
 def repeats_of(pair: Pair, findings: Iterable[Finding]) -> tuple[set[int], set[int]]:
     """The repeats of either side that findings are about."""
     bad = {trial for finding in findings for trial in finding.trials}
-    theirs, ours = (
+    baseline, contender = (
         {trial.repeat for trial in trials if trial.trial in bad} for trials in (pair.baselines, pair.contenders)
     )
-    return theirs, ours
+    return baseline, contender
 
 
 def factors(pair: Pair, metric: str, findings: Sequence[Finding]) -> tuple[float, float]:

@@ -102,8 +102,8 @@ class Pair:
 
         A setting may be a number where the fact from a server is text, so values are compared as text.
         """
-        theirs, ours = self.facts(name)
-        same = list(map(str, theirs)) == [str(self.baseline)] and list(map(str, ours)) == [str(self.contender)]
+        baseline, contender = self.facts(name)
+        same = list(map(str, baseline)) == [str(self.baseline)] and list(map(str, contender)) == [str(self.contender)]
         return name in self.differs or self.by == name or same
 
 

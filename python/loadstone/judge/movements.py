@@ -76,13 +76,13 @@ class Movements:
         reach = 2 if is_latency(comparison.metric) else 1
         for name in courses_of(comparison.metric):
             for part, alpha in not_steady.tests(self.settings):
-                for theirs, ours in self.ratios(name, part):
-                    steps = np.log(np.array(ours) / np.array(theirs))
+                for baseline, contender in self.ratios(name, part):
+                    steps = np.log(np.array(contender) / np.array(baseline))
                     (mean, _, _), p = t_interval(steps)
                     # Of blocks that all move alike p is not a number.
                     if p >= alpha or self.holds(comparison, math.exp(reach * abs(float(mean)))):
                         continue
-                    first, second = (math.exp(fmean(map(math.log, each))) for each in (theirs, ours))
+                    first, second = (math.exp(fmean(map(math.log, each))) for each in (baseline, contender))
                     levels = not_steady.moves(first, second, units.times, units.times)
                     message = f"{part}, the ratio of {name} {levels} (mean of {len(steps)} blocks), {TURNS}"
                     trials, metric = self.pair.trials, comparison.metric
@@ -98,18 +98,18 @@ class Movements:
         if comparison.claim not in CLAIMS or not courses_of(comparison.metric):
             return comparison
         for name, (text, hint) in interference.SHARES.items():
-            theirs, ours = (
+            baseline, contender = (
                 {trial.repeat: share for trial in trials if (share := trial.value(name)) is not None}
                 for trials in (self.pair.baselines, self.pair.contenders)
             )
-            blocks = theirs.keys() & ours.keys()
+            blocks = baseline.keys() & contender.keys()
             if len(blocks) < REPEATS_MIN:
                 continue
-            (mean, _, _), p = t_interval(np.array([ours[block] - theirs[block] for block in blocks]))
+            (mean, _, _), p = t_interval(np.array([contender[block] - baseline[block] for block in blocks]))
             alpha = self.settings.threshold(not_steady.NAME, "together")
             if p >= alpha or self.holds(comparison, 1 / max(1 - abs(float(mean)), 1e-9)):
                 continue
-            levels = [units.percent(fmean(each[block] for block in blocks)) for each in (theirs, ours)]
+            levels = [units.percent(fmean(each[block] for block in blocks)) for each in (baseline, contender)]
             of = f"for {self.pair.baseline}, {levels[1]} for {self.pair.contender} (means)"
             message = f"{text.format(share=levels[0])} {of}, {TURNS}"
             found = Finding(interference.NAME, Severity.SUSPECT, message, hint, self.pair.trials, comparison.metric)
@@ -118,11 +118,13 @@ class Movements:
 
     def ratios(self, name: str, part: str) -> Iterator[tuple[list[float], list[float]]]:
         """The ratio outside a part of the window and in it, block by block: of all, and of those without an excuse."""
-        theirs, ours = (self.levels(each, name, part) for each in (self.pair.baselines, self.pair.contenders))
-        both = theirs.keys() & ours.keys()
+        baseline, contender = (self.levels(each, name, part) for each in (self.pair.baselines, self.pair.contenders))
+        both = baseline.keys() & contender.keys()
         for blocks in (both, both - {*self.excused[0], *self.excused[1]}):
             if len(blocks) >= REPEATS_MIN:
-                rest, there = ([ours[block][at] / theirs[block][at] for block in sorted(blocks)] for at in (0, 1))
+                rest, there = (
+                    [contender[block][at] / baseline[block][at] for block in sorted(blocks)] for at in (0, 1)
+                )
                 yield rest, there
 
     def levels(self, trials: Sequence[TrialResult], name: str, part: str) -> dict[int, tuple[float, float]]:

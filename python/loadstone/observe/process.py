@@ -18,7 +18,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # PF_KTHREAD in the kernel's sched.h: a kernel thread.
 KERNEL_THREAD = 0x00200000
 # Fields that are not in observed.jsonl.
-UNTOLD = ("kernel", "state", "session")
+UNRECORDED = ("kernel", "state", "session")
 
 Key = tuple[int, int]
 # The parent of all kernel threads. If it is not visible, we are in a container, or may not see others' processes.
@@ -60,7 +60,7 @@ class Process:
 
     def to_json(self) -> dict[str, Any]:
         """The process in the form of observed.jsonl."""
-        return {name: value for name, value in asdict(self).items() if value is not None and name not in UNTOLD}
+        return {name: value for name, value in asdict(self).items() if value is not None and name not in UNRECORDED}
 
 
 def process(pid: int | str, proc: Path = PROC) -> Process | None:

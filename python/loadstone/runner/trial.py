@@ -13,6 +13,7 @@ from loadstone.engine import secrets
 from loadstone.engine.describe import description
 from loadstone.engine.events import Note
 from loadstone.engine.trial import EngineError
+from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import EngineLaunch, ObservedCommand, Phase, kind_of
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.plan.plan import PlannedTrial

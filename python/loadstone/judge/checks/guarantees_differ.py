@@ -27,22 +27,22 @@ FOLLOWS = {"replication_acknowledged": ("replication", "consistency")}
 def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
     """Each guarantee that differs, as kept; a note where it is what is compared, or where one side is unknown."""
     for fact, name in FACTS.items():
-        theirs, ours = ([each for each in side if each != UNKNOWN] for side in pair.facts(fact))
-        if not theirs and not ours and fact == DURABILITY:
+        baseline, contender = ([each for each in side if each != UNKNOWN] for side in pair.facts(fact))
+        if not baseline and not contender and fact == DURABILITY:
             yield from silent_on_both(pair)
-        if set(map(str, theirs)) == set(map(str, ours)):
+        if set(map(str, baseline)) == set(map(str, contender)):
             continue
-        if not theirs or not ours:
-            silent = pair.contender if theirs else pair.baseline
-            message = f"{silent} does not state its {name}; the other side keeps {listed(theirs or ours)}"
-            if reasons := pair.facts(f"{fact}_unknown")[1 if theirs else 0]:
+        if not baseline or not contender:
+            silent = pair.contender if baseline else pair.baseline
+            message = f"{silent} does not state its {name}; the other side keeps {listed(baseline or contender)}"
+            if reasons := pair.facts(f"{fact}_unknown")[1 if baseline else 0]:
                 message += f": {listed(reasons)}"
             hint = f"state it: --fact {fact}=…"
             severity = Severity.SUSPECT if fact == DURABILITY else Severity.NOTE
             yield Finding(NAME, severity, message, hint, pair.trials)
             continue
-        message = f"{pair.baseline} keeps {name} {listed(theirs)}, {pair.contender} {listed(ours)}"
-        if fact == DURABILITY and {*theirs, *ours} == RENAMED and (how := alike(pair)):
+        message = f"{pair.baseline} keeps {name} {listed(baseline)}, {pair.contender} {listed(contender)}"
+        if fact == DURABILITY and {*baseline, *contender} == RENAMED and (how := alike(pair)):
             message += f", both by {how}"
             yield Finding(NAME, Severity.NOTE, message, "older versions call `interval` `none`", pair.trials)
         elif pair.asked(fact) or any(asked_and_differs(pair, source) for source in FOLLOWS.get(fact, ())):
@@ -64,14 +64,14 @@ def silent_on_both(pair: Pair) -> Iterator[Finding | NotLooked]:
 
 def alike(pair: Pair) -> str:
     """How both sides keep their guarantee, where that is the same and the only value; else empty."""
-    theirs, ours = pair.facts("how")
-    return str(ours[0]) if theirs == ours and len(ours) == 1 else ""
+    baseline, contender = pair.facts("how")
+    return str(contender[0]) if baseline == contender and len(contender) == 1 else ""
 
 
 def asked_and_differs(pair: Pair, fact: str) -> bool:
     """Whether the sides differ in a fact that is the one compared."""
-    theirs, ours = pair.facts(fact)
-    return pair.asked(fact) and set(map(str, theirs)) != set(map(str, ours))
+    baseline, contender = pair.facts(fact)
+    return pair.asked(fact) and set(map(str, baseline)) != set(map(str, contender))
 
 
 def listed(values: list[Scalar]) -> str:

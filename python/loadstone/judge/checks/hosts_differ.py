@@ -38,10 +38,10 @@ def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
     if not any(pair.facts(fact)[0] and pair.facts(fact)[1] for fact in FACTS):
         yield NotLooked(NAME, "a side's hosts are not known")
     unlike = [
-        f"{name} {listed(fact, theirs)} against {listed(fact, ours)}"
+        f"{name} {listed(fact, baseline)} against {listed(fact, contender)}"
         for fact, name in FACTS.items()
-        for theirs, ours in [pair.facts(fact)]
-        if theirs and ours and not pair.asked(fact) and differ(fact, theirs, ours, settings)
+        for baseline, contender in [pair.facts(fact)]
+        if baseline and contender and not pair.asked(fact) and differ(fact, baseline, contender, settings)
     ]
     if unlike:
         message = f"{pair.baseline} and {pair.contender} ran on different hosts: {units.listed(unlike, len(FACTS))}"
@@ -89,12 +89,12 @@ def written(fact: str, value: Scalar) -> str:
         return str(value)
 
 
-def differ(fact: str, theirs: list[Scalar], ours: list[Scalar], settings: Settings) -> bool:
+def differ(fact: str, baseline: list[Scalar], contender: list[Scalar], settings: Settings) -> bool:
     """Whether the sides differ; small differences in memory do not count, as the kernel's share varies."""
     if fact == "memory_bytes":
         try:
-            sizes = [float(value) for value in (*theirs, *ours)]
+            sizes = [float(value) for value in (*baseline, *contender)]
         except (ValueError, OverflowError):
-            return set(map(str, theirs)) != set(map(str, ours))
+            return set(map(str, baseline)) != set(map(str, contender))
         return max(sizes) - min(sizes) > settings.threshold(NAME, "memory") * max(sizes)
-    return set(map(str, theirs)) != set(map(str, ours))
+    return set(map(str, baseline)) != set(map(str, contender))

@@ -23,12 +23,12 @@ def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
     if any(values_of(side, "clients") == values_of(side, "loop") == [] for side in (pair.baselines, pair.contenders)):
         yield NotLooked(NAME, "a side's number of clients is not known")
     unlike = [
-        f"{name} {listed(theirs)} against {listed(ours)}"
-        for name, theirs, ours in (
+        f"{name} {listed(baseline)} against {listed(contender)}"
+        for name, baseline, contender in (
             ("clients", values_of(pair.baselines, "clients"), values_of(pair.contenders, "clients")),
             ("loop", values_of(pair.baselines, "loop"), values_of(pair.contenders, "loop")),
         )
-        if theirs and ours and set(theirs) != set(ours) and not asked(pair, name)
+        if baseline and contender and set(baseline) != set(contender) and not asked(pair, name)
     ]
     yield from finding(pair, unlike)
     units = kinds(pair.baselines), kinds(pair.contenders)
@@ -44,17 +44,19 @@ def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
 def between(pair: Pair, settings: Settings) -> Iterator[Finding]:
     """Records and operations of sides from different experiments."""
     unlike = [
-        f"{name} {listed(theirs)} against {listed(ours)}"
+        f"{name} {listed(baseline)} against {listed(contender)}"
         for fact, name in FACTS.items()
-        for theirs, ours in [pair.facts(fact)]
-        if theirs and ours and set(theirs) != set(ours) and not pair.asked(fact)
+        for baseline, contender in [pair.facts(fact)]
+        if baseline and contender and set(baseline) != set(contender) and not pair.asked(fact)
     ]
     if not any(pair.facts("mix")[0] and pair.facts("mix")[1] for _ in FACTS):
-        theirs, ours = mix(pair.baselines), mix(pair.contenders)
+        baseline, contender = mix(pair.baselines), mix(pair.contenders)
         unlike += [
-            f"{units.percent(theirs.get(name, 0))} of {name.lower()} against {units.percent(ours.get(name, 0))}"
-            for name in sorted({*theirs, *ours})
-            if theirs and ours and abs(theirs.get(name, 0) - ours.get(name, 0)) > settings.threshold(NAME, "mix")
+            f"{units.percent(baseline.get(name, 0))} of {name.lower()} against {units.percent(contender.get(name, 0))}"
+            for name in sorted({*baseline, *contender})
+            if baseline
+            and contender
+            and abs(baseline.get(name, 0) - contender.get(name, 0)) > settings.threshold(NAME, "mix")
         ]
     yield from finding(pair, unlike)
 

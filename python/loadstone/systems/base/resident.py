@@ -75,11 +75,11 @@ class Resident:
             if not ready:
                 raise SilentError("it did not answer")
             if not (part := os.read(process.stdout.fileno(), 1 << 16)):
-                raise ResidentError(self._last_words(process.wait()))
+                raise ResidentError(self._last_error(process.wait()))
             answer += part
         return answer.decode().rstrip("\n")
 
-    def _last_words(self, status: int) -> str:
+    def _last_error(self, status: int) -> str:
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else f"exit status {status}"

@@ -14,7 +14,7 @@ from loadstone.systems.base.system import Place, Process, Server, System, System
 # Short at first: a small server is ready almost immediately.
 FIRST_POLL_S, POLL_S = 0.05, 0.5
 # Waits shorter than this are not reported.
-TELL_AFTER_S = 3.0
+REPORT_AFTER_S = 3.0
 LINES = 12
 # The most lines of a log to show in a terminal.
 END_BYTES = 64 * 1024
@@ -89,7 +89,7 @@ class Starting:
             waited_s = time.monotonic() - begin
             if waited_s >= self._system.deadline_s:
                 raise self._late(servers, missing)
-            if missing != reported and waited_s >= TELL_AFTER_S:
+            if missing != reported and waited_s >= REPORT_AFTER_S:
                 self._say(f"{self._system.name}: {missing}")
                 reported = missing
             time.sleep(pause_s)
@@ -98,13 +98,13 @@ class Starting:
     def _ended(self, one: Process) -> SystemsError:
         status = process.exit_status(one)
         how = "" if status is None else f" by signal {-status}" if status < 0 else f" with exit status {status}"
-        return SystemsError(f"{self._system.name}: {one.name} ended{how} before it was ready", self._said(one.name))
+        return SystemsError(f"{self._system.name}: {one.name} ended{how} before it was ready", self._log_hint(one.name))
 
     def _late(self, servers: Sequence[Server], missing: str) -> SystemsError:
         name, seconds = self._system.name, self._system.deadline_s
-        return SystemsError(f"{name} was not ready within {seconds:g} s: {missing}", self._said(servers[0].name))
+        return SystemsError(f"{name} was not ready within {seconds:g} s: {missing}", self._log_hint(servers[0].name))
 
-    def _said(self, server: str) -> str:
+    def _log_hint(self, server: str) -> str:
         """A hint with the end of a server's output."""
         log = log_of(self._place, server)
         lines = last_lines(log, LINES, self._logged.get(server, 0))
