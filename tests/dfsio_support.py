@@ -16,7 +16,7 @@ LINE = re.compile(r"^ *([A-Za-z&/ ]+?): (.*)$")
 
 
 @dataclass(frozen=True)
-class CommandResult:
+class DfsioResult:
     """What a command left behind."""
 
     code: int
@@ -36,11 +36,11 @@ class CommandResult:
 
 def dfsio(
     program: Path, home: Path, line: str, *more: str | Path, prefix: Sequence[str] = (), **run: Any
-) -> CommandResult:
+) -> DfsioResult:
     """Runs `dfsio …` to its end, whatever that is."""
     words = [*prefix, str(program), "dfsio", *line.split(), *map(str, more)]
     done = subprocess.run(words, cwd=home, capture_output=True, text=True, timeout=300, **run)
-    return CommandResult(done.returncode, done.stdout, done.stderr)
+    return DfsioResult(done.returncode, done.stdout, done.stderr)
 
 
 def blocks(text: str) -> list[dict[str, str]]:

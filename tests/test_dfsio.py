@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dfsio_support import MEGABYTE, CommandResult, blocks, dfsio, trial
+from dfsio_support import MEGABYTE, DfsioResult, blocks, dfsio, trial
 
 WRITE = "-write -nrFiles 3 -fileSize 1MB"
 READ = "-read -nrFiles 3 -fileSize 1MB"
@@ -28,7 +28,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "bench"
 
 
-def hint_of(result: CommandResult) -> str:
+def hint_of(result: DfsioResult) -> str:
     """The hint of an error of one line."""
     lines = result.err.splitlines()
     assert len(lines) >= 2, result.err
