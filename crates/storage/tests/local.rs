@@ -147,12 +147,13 @@ fn of_renames_to_one_name_at_once_one_succeeds() {
             if round % 2 == 0 { fs::create_dir(own).unwrap() } else { fs::write(own, "x").unwrap() }
         }
         let together = Barrier::new(2);
+        let rename = |own: &String| {
+            together.wait();
+            now(system.rename(own, &to))
+        };
         let ended = std::thread::scope(|scope| {
-            let rename = |own: &String| {
-                together.wait();
-                now(system.rename(own, &to))
-            };
-            let both = [scope.spawn(|| rename(&own[0])), scope.spawn(|| rename(&own[1]))];
+            let rename = &rename;
+            let both = own.each_ref().map(|own| scope.spawn(move || rename(own)));
             both.map(|one| one.join().unwrap())
         });
         let lost = ended.iter().position(Result::is_err).unwrap();
