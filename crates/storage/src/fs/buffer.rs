@@ -1,37 +1,52 @@
-//! Memory with the alignment that O_DIRECT needs.
+//! Memory with the alignment that O_DIRECT needs, in huge pages where the kernel has them.
+//!
+//! On virtual machines the first touch of a page can cost more than all later work on it (about 3 CPU-seconds for a GB), so
+//! what needs much memory maps it once and uses it again.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::io;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
+
+use super::error::FsError;
 
 /// The alignment of addresses, offsets and lengths for O_DIRECT: the largest logical block of common devices. By open(2) it
 /// depends on the file system; a page is enough for all that we know.
 pub const ALIGNMENT: usize = 4_096;
 
-/// Bytes at an address that is a multiple of [`ALIGNMENT`].
+/// Anonymous memory at an address that is a multiple of [`ALIGNMENT`], zero at first.
 #[derive(Debug)]
 pub struct AlignedBuffer {
-    start: NonNull<u8>,
-    layout: Layout,
+    start: *mut u8,
+    bytes: usize,
 }
 
-// SAFETY: it owns its memory, like a `Box<[u8]>`.
+// SAFETY: it owns its memory, as a boxed slice does.
 unsafe impl Send for AlignedBuffer {}
-// SAFETY: as above; shared references only read.
+// SAFETY: shared references only read.
 unsafe impl Sync for AlignedBuffer {}
 
 impl AlignedBuffer {
-    /// A zeroed buffer of at least `bytes`, rounded up to a multiple of [`ALIGNMENT`].
-    ///
-    /// # Panics
-    ///
-    /// If `bytes` exceeds the address space.
-    pub fn new(bytes: usize) -> Self {
-        let size = bytes.max(1).next_multiple_of(ALIGNMENT);
-        let layout = Layout::from_size_align(size, ALIGNMENT).expect("a buffer is smaller than the address space");
-        // SAFETY: the layout's size is not 0.
-        let start = unsafe { alloc_zeroed(layout) };
-        Self { start: NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout)), layout }
+    /// At least `bytes`, rounded up to a multiple of [`ALIGNMENT`]. Nothing is resident before it is touched.
+    pub fn new(bytes: usize) -> Result<Self, FsError> {
+        let bytes = bytes.max(1).next_multiple_of(ALIGNMENT);
+        // SAFETY: a new private mapping, which touches nothing that exists.
+        let start = unsafe {
+            let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            libc::mmap(std::ptr::null_mut(), bytes, access, flags | libc::MAP_NORESERVE, -1, 0)
+        };
+        if start == libc::MAP_FAILED {
+            let error = io::Error::last_os_error();
+            return Err(FsError::io("map", &format!("{bytes} bytes of memory"), &error)
+                .hint("use less memory (--memory) or smaller buffers, or raise the limit that `ulimit -v` shows"));
+        }
+        // SAFETY: advice about our own mapping; a kernel without huge pages refuses it, which changes nothing.
+        unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
+        Ok(Self { start: start.cast(), bytes })
+    }
+
+    /// The memory as 128-bit numbers.
+    pub fn as_u128(&mut self) -> &mut [u128] {
+        // SAFETY: the mapping is aligned to a page, ours alone while it is borrowed, and any bytes are a number.
+        unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.bytes / size_of::<u128>()) }
     }
 }
 
@@ -40,22 +55,22 @@ impl Deref for AlignedBuffer {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: allocated with this size, initialised, owned.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.layout.size()) }
+        // SAFETY: the mapping is as long as that, and zero where it was not written.
+        unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
     }
 }
 
 impl DerefMut for AlignedBuffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: allocated with this size, initialised, owned and borrowed exclusively.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
+        // SAFETY: as above, and borrowed by nobody else.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
     }
 }
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and freed once.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+        // SAFETY: mapped by us with this length, and not used after this.
+        unsafe { libc::munmap(self.start.cast(), self.bytes) };
     }
 }

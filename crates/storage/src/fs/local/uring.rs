@@ -67,7 +67,8 @@ impl Ring {
         let cooperative = IoUring::builder().setup_coop_taskrun().build(entries);
         let ring = cooperative.or_else(|_| IoUring::new(entries))?;
         // A read past a page boundary needs a page before and a page after.
-        let buffers: Vec<_> = (0..depth.max(1)).map(|_| AlignedBuffer::new(bytes + ALIGNMENT)).collect();
+        let buffers = (0..depth.max(1)).map(|_| AlignedBuffer::new(bytes + ALIGNMENT));
+        let buffers: Vec<_> = buffers.collect::<Result<_, _>>().map_err(io::Error::other)?;
         let vectors: Vec<_> = buffers
             .iter()
             .map(|buffer| libc::iovec { iov_base: buffer.as_ptr().cast_mut().cast(), iov_len: buffer.len() })
