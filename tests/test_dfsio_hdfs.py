@@ -198,6 +198,20 @@ def test_a_data_node_that_dies_while_files_are_read_is_read_around(
         restored(cluster)
 
 
+def test_blocks_that_data_nodes_report_late_are_waited_for(program: Path, tmp_path: Path) -> None:
+    """The name node refuses a file's third block until the first is reported, which takes long on a busy host."""
+    running = Running("hdfs", tmp_path / "systems")
+    late = {"blocksize": "1m", "replication": "1", "dfs.blockreport.incremental.intervalMsec": "1500"}
+    try:
+        running.up(1, hdfs_ports(1) | {"data.dir": str(tmp_path / "blocks")} | late)
+        place, size = f"{running.properties()['fs.defaultFS']}/late", "-nrFiles 2 -fileSize 4MB"
+        for words in (f"-write {size}", f"-read {size}"):
+            told = dfsio(program, tmp_path, words, place)
+            assert (told.code, told.ours("files done")) == (0, "2, 0, 0, 0"), told.err
+    finally:
+        running.down()
+
+
 def test_a_name_node_that_is_not_there_is_named(program: Path, tmp_path: Path) -> None:
     told = dfsio(program, tmp_path, "-read", "hdfs://127.0.0.1:1/x")
     assert told.code == 1

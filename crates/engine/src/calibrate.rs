@@ -14,7 +14,7 @@ use crate::client::{ClientContext, drive_thread};
 use crate::clock::{Clock, Monotonic, ThreadTimer};
 use crate::failures::Failures;
 use crate::file_log::FileLog;
-use crate::pulse::Pulse;
+use crate::pulse::{Pulse, TICK_NS};
 use crate::recorder::{Recorder, Shape};
 use crate::scheduler::Scheduler;
 use crate::sink::Sink;
@@ -82,7 +82,7 @@ fn probe_ns<N: Connection + Default, W: Work<N> + Send + Sync>(
     borders: &Borders,
     recorders: &[Recorder],
 ) -> u64 {
-    let pulse = Pulse::new("probe".to_owned(), 0);
+    let pulse = Pulse::new("probe".to_owned(), 0, TICK_NS);
     let timed = |recorder: &Recorder| {
         let start = Monotonic.now_ns();
         let context = ClientContext { recorder, client: 0, worker: 0, pulse: &pulse };

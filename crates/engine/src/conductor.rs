@@ -1,6 +1,6 @@
 //! The conductor of a trial: starts it, reads the recorders, halts it, and sums up.
 //!
-//! Clients know the borders and keep to them by themselves. The conductor's thread wakes every millisecond, reads the
+//! Clients know the borders and keep to them by themselves. The conductor's thread wakes every few milliseconds, reads the
 //! recorders once an interval, and passes the results to an observer (the events of `trial`, or the printer of a front end).
 
 mod collections;
@@ -20,7 +20,7 @@ use crate::clock::{self, Clock, Monotonic, unix_ns};
 use crate::control::{Control, End, TrialFailure};
 use crate::ledger;
 use crate::observer::{Closed, Interval, Moment, Observer, ThreadUse};
-use crate::pulse::{Pulse, TICK_NS};
+use crate::pulse::Pulse;
 use crate::recorder::reader::{Additions, Reader, Readings, totals};
 use crate::spec::TrialSpec;
 use crate::usage;
@@ -262,7 +262,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
             if now >= self.ledger_at_ns {
                 self.tick_ledger();
             }
-            let wait = (ns - now).min(TICK_NS);
+            let wait = (ns.min(self.ledger_at_ns) - now).min(pulse.tick_ns);
             // Polls and sleeps instead of waiting: a channel spins and yields before it sleeps, a thousand times a second.
             pulse.expect(now + wait);
             match controls.try_recv() {

@@ -16,7 +16,7 @@ use crate::client::{ClientContext, drive, drive_thread};
 use crate::clock::{Clock, Monotonic, ThreadTimer, Timer};
 use crate::error::EngineError;
 use crate::limits;
-use crate::pulse::Pulse;
+use crate::pulse::{COARSE_TICK_NS, Pulse, TICK_NS};
 use crate::recorder::{Recorder, Shape};
 use crate::spec::TrialSpec;
 
@@ -128,7 +128,8 @@ impl WorkerThreads {
         let gate = Arc::new(Gate::default());
         let working = Arc::new(AtomicUsize::new(workers as usize));
         let (connected, connections) = channel();
-        let conductor = Arc::new(Pulse::new("conductor".to_owned(), 0));
+        let tick_ns = if job.task.pace.is_some() { TICK_NS } else { COARSE_TICK_NS };
+        let conductor = Arc::new(Pulse::new("conductor".to_owned(), 0, tick_ns));
         let mut all = Self {
             recorders: Vec::new(),
             pulses: Vec::new(),
@@ -142,7 +143,8 @@ impl WorkerThreads {
             let share = clients / workers + u64::from(worker < clients % workers);
             let recorder = Arc::new(Recorder::new(&job.shape, share as usize));
             let name = if by_thread { format!("client-{worker}") } else { format!("executor-{worker}") };
-            let pulse = if by_thread { Arc::clone(&conductor) } else { Arc::new(Pulse::new(name.clone(), share)) };
+            let pulse =
+                if by_thread { Arc::clone(&conductor) } else { Arc::new(Pulse::new(name.clone(), share, TICK_NS)) };
             let one = Worker {
                 job: job.clone(),
                 recorder: Arc::clone(&recorder),

@@ -29,7 +29,7 @@ use crate::failures::Failures;
 use crate::file_log::FileLog;
 use crate::mapping::Mapping;
 use crate::observer::{Censored, Closed, Moment};
-use crate::pulse::Pulse;
+use crate::pulse::{Pulse, TICK_NS};
 use crate::recorder::Shape;
 use crate::recorder::reader::{Additions, Reader, Readings, totals};
 use crate::scheduler::Scheduler;
@@ -190,7 +190,7 @@ fn run_in<W: RecordWorkload + 'static>(
     let mut sessions: Vec<Scripted> =
         recorders.iter().map(|_| Scripted::new(world, script).inserting(setting.inserts)).collect();
     let (mut reader, mut additions) = (Reader::new(recorders.clone()), BTreeMap::new());
-    let pulse = Pulse::new("a thread".to_owned(), if setting.executor { setting.clients as u64 } else { 0 });
+    let pulse = Pulse::new("a thread".to_owned(), if setting.executor { setting.clients as u64 } else { 0 }, TICK_NS);
     let mut futures: Vec<crate::simulation::Client<'_>> = sessions
         .iter_mut()
         .zip(&recorders)

@@ -1,7 +1,7 @@
 //! Memory with the alignment that O_DIRECT needs, in huge pages where the kernel has them.
 //!
 //! On virtual machines the first touch of a page can cost more than all later work on it (about 3 CPU-seconds for a GB), so
-//! what needs much memory maps it once and uses it again.
+//! buffers are mapped once and used again. With direct I/O the kernel handles each page of a buffer: 2 MiB at a time is cheaper.
 
 use std::io;
 use std::ops::{Deref, DerefMut};

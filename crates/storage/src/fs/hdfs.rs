@@ -95,6 +95,16 @@ fn failed(action: &'static str, path: &str, error: &HdfsError) -> FsError {
     FsError::new(kind, action, path, message)
 }
 
+/// Whether a file can be continued after this error: a data node was lost, or has not yet reported an earlier block. The client
+/// retries neither at the beginning of a block; Hadoop's own waits for the report.
+fn resumable(error: &HdfsError) -> bool {
+    match error {
+        HdfsError::IOError(_) | HdfsError::DataTransferError(_) => true,
+        HdfsError::RPCError(class, _) => class.ends_with(".NotReplicatedYetException"),
+        _ => false,
+    }
+}
+
 /// The kind of an exception of the name node.
 fn of_class(class: &str, message: &str) -> ErrorKind {
     match class.rsplit('.').next().unwrap_or(class) {
@@ -292,10 +302,11 @@ impl HdfsWriter {
         }
     }
 
-    /// Continues a file after a block that could not be begun because one of its data nodes is gone.
+    /// Continues a file after a block that could not be begun: one of its data nodes is gone, or an earlier block has not been
+    /// reported.
     ///
     /// The client replaces a node that is lost within a block; at the beginning of one it gives up. So the file is closed at
-    /// its current length and opened for append, until the name node assigns other nodes to the next block.
+    /// its current length and opened for append, until the name node assigns nodes to the next block.
     async fn resume(&mut self, buffer: &Bytes, first: HdfsError) -> Result<(), FsError> {
         let begun = Instant::now();
         let mut last = self.failed("write", &first);
@@ -353,7 +364,7 @@ impl Writer for HdfsWriter {
         let bytes = self.buffer.len();
         let buffer = std::mem::take(&mut self.buffer).freeze();
         let written = match self.write_bytes(buffer.clone()).await {
-            Err(error @ (HdfsError::IOError(_) | HdfsError::DataTransferError(_))) => self.resume(&buffer, error).await,
+            Err(error) if resumable(&error) => self.resume(&buffer, error).await,
             other => other.map_err(|error| self.failed("write", &error)),
         };
         // The client keeps a reference until it is acknowledged.
@@ -391,7 +402,7 @@ impl Writer for HdfsWriter {
     async fn complete(&mut self) -> Result<(), FsError> {
         let closed = self.opened("close")?.close().await;
         match closed {
-            Err(error @ (HdfsError::IOError(_) | HdfsError::DataTransferError(_))) => {
+            Err(error) if resumable(&error) => {
                 self.resume(&Bytes::new(), error).await?;
                 Err(FsError::new(ErrorKind::Rewound, "close", &self.path, "it was recovered and is open again")
                     .at(self.at))

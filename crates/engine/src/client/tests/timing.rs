@@ -238,7 +238,7 @@ fn the_loop_does_not_allocate_per_operation() {
             let shape = Shape { sinks: vec![Sink::HdrNs, Sink::YcsbHdrUs], ..shape(pace.is_some()) };
             let recorder = Recorder::new(&shape, 1);
             let before = allocations::on_this_thread();
-            let pulse = Pulse::new("conductor".to_owned(), 0);
+            let pulse = Pulse::new("conductor".to_owned(), 0, TICK_NS);
             let context = ClientContext { recorder: &recorder, client: 0, worker: 0, pulse: &pulse };
             drive_thread(&task, &borders, ThreadTimer::default(), &mut NullSession::default(), context);
             allocations::on_this_thread() - before

@@ -30,7 +30,7 @@ impl Reader for LocalReader {
 
     fn depth(&self) -> usize {
         match &*self.engine {
-            Engine::Uring(ring) => ring.depth(),
+            Engine::Uring(ring) => ring.ahead(),
             Engine::Calls(_) => 0,
         }
     }

@@ -2,7 +2,11 @@
 //!
 //! A write returns when its buffer is queued, a read-ahead is queued when it is announced. The next call submits what is
 //! queued to the kernel, together with the wait that it needs.
+//!
+//! Reads are fetched in order but end in any order. So twice as many are announced as may be in flight: when one ends early,
+//! the next begins, although its buffer waits to be fetched.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,12 +15,20 @@ use io_uring::{IoUring, opcode, types};
 
 use crate::fs::{ALIGNMENT, AlignedBuffer};
 
+/// A huge page.
+const HUGE: usize = 2 << 20;
+
 /// What a buffer is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
     Free,
     /// Its owner fills or reads it.
     Held,
+    /// Announced: its range of the file.
+    Announced {
+        offset: u64,
+        bytes: usize,
+    },
     /// In flight: its range of the file, and how much of it is done.
     Busy {
         write: bool,
@@ -35,7 +47,14 @@ enum Slot {
 pub struct Ring {
     uring: IoUring,
     slots: Vec<Slot>,
-    buffers: Vec<AlignedBuffer>,
+    /// The buffers of the slots, one after the other.
+    memory: AlignedBuffer,
+    /// Bytes of each.
+    slot_bytes: usize,
+    /// How many may be in flight.
+    depth: usize,
+    /// The announced reads, in order.
+    announced: VecDeque<usize>,
     /// Whether the kernel has the buffers mapped.
     registered: bool,
     busy: usize,
@@ -60,39 +79,45 @@ impl Ring {
         IoUring::new(1).err()
     }
 
-    /// A ring with `depth` buffers of `bytes` each.
+    /// A ring for accesses of up to `bytes`, of which `depth` may be in flight.
     pub fn new(depth: usize, bytes: usize) -> io::Result<Self> {
-        let entries = depth.max(1).next_power_of_two() as u32;
+        let depth = depth.max(1);
+        let entries = depth.next_power_of_two() as u32;
         // Completions are processed when this thread enters the kernel anyway (Linux 5.19).
         let cooperative = IoUring::builder().setup_coop_taskrun().build(entries);
-        let ring = cooperative.or_else(|_| IoUring::new(entries))?;
+        let uring = cooperative.or_else(|_| IoUring::new(entries))?;
         // A read past a page boundary needs a page before and a page after.
-        let buffers = (0..depth.max(1)).map(|_| AlignedBuffer::new(bytes + ALIGNMENT));
-        let buffers: Vec<_> = buffers.collect::<Result<_, _>>().map_err(io::Error::other)?;
-        let vectors: Vec<_> = buffers
-            .iter()
+        let slot_bytes = bytes.next_multiple_of(ALIGNMENT) + ALIGNMENT;
+        let slots = vec![Slot::Free; if depth == 1 { 1 } else { 2 * depth }];
+        let room = slots.len() * slot_bytes;
+        let room = if room > HUGE { room.next_multiple_of(HUGE) } else { room };
+        let memory = AlignedBuffer::new(room).map_err(io::Error::other)?;
+        let vectors: Vec<_> = memory
+            .chunks_exact(slot_bytes)
+            .take(slots.len())
             .map(|buffer| libc::iovec { iov_base: buffer.as_ptr().cast_mut().cast(), iov_len: buffer.len() })
             .collect();
         // SAFETY: the buffers live as long as the ring, see `Drop`.
-        let registered = unsafe { ring.submitter().register_buffers(&vectors) }.is_ok();
-        let slots = vec![Slot::Free; buffers.len()];
-        Ok(Self { uring: ring, slots, buffers, registered, busy: 0, queued: 0, failed: None })
+        let registered = unsafe { uring.submitter().register_buffers(&vectors) }.is_ok();
+        let announced = VecDeque::with_capacity(slots.len());
+        Ok(Self { uring, slots, memory, slot_bytes, depth, announced, registered, busy: 0, queued: 0, failed: None })
     }
 
-    /// Bytes of each buffer.
+    /// Bytes of each access at most.
     pub fn buffer_bytes(&self) -> usize {
-        self.buffers[0].len() - ALIGNMENT
+        self.slot_bytes - ALIGNMENT
     }
 
-    /// The number of buffers.
-    pub fn depth(&self) -> usize {
+    /// The number of reads that can be announced.
+    pub fn ahead(&self) -> usize {
         self.slots.len()
     }
 
     /// Takes a free buffer, waiting for one if necessary.
     pub fn take(&mut self, file: &File) -> Result<usize, Failed> {
         loop {
-            if let Some(slot) = self.slots.iter().position(|slot| *slot == Slot::Free) {
+            let free = self.slots.iter().position(|slot| *slot == Slot::Free);
+            if let Some(slot) = free.filter(|_| self.busy < self.depth) {
                 self.enter(0).map_err(|error| (0, error))?;
                 self.slots[slot] = Slot::Held;
                 return Ok(slot);
@@ -103,7 +128,7 @@ impl Ring {
 
     /// The bytes of a buffer.
     pub fn bytes(&mut self, slot: usize) -> &mut [u8] {
-        &mut self.buffers[slot]
+        &mut self.memory[slot * self.slot_bytes..][..self.slot_bytes]
     }
 
     /// Queues the write of a held buffer.
@@ -112,33 +137,50 @@ impl Ring {
         self.busy += 1;
         self.push(file, slot).map_err(|error| (offset, error))?;
         // With one buffer there is nothing to overlap.
-        if self.depth() == 1 { self.wait(file) } else { Ok(()) }
+        if self.depth == 1 { self.wait(file) } else { Ok(()) }
     }
 
-    /// Queues a read if a buffer is free; returns whether it did.
+    /// Announces a read if a buffer is free; returns whether it did. It is queued as soon as it may be in flight.
     pub fn read(&mut self, file: &File, offset: u64, bytes: usize) -> Result<bool, Failed> {
         let Some(slot) = self.slots.iter().position(|slot| *slot == Slot::Free) else { return Ok(false) };
-        self.slots[slot] = Slot::Busy { write: false, offset, bytes, done: 0 };
-        self.busy += 1;
-        self.push(file, slot).map_err(|error| (offset, error))?;
+        self.slots[slot] = Slot::Announced { offset, bytes };
+        self.announced.push_back(slot);
+        self.start_announced(file)?;
         Ok(true)
     }
 
-    /// Frees every held buffer, and with `wanted` every buffer that was read at another offset.
+    /// Queues announced reads, up to the depth.
+    fn start_announced(&mut self, file: &File) -> Result<(), Failed> {
+        while self.busy < self.depth {
+            let Some(slot) = self.announced.pop_front() else { break };
+            let Slot::Announced { offset, bytes } = self.slots[slot] else { continue };
+            self.slots[slot] = Slot::Busy { write: false, offset, bytes, done: 0 };
+            self.busy += 1;
+            self.push(file, slot).map_err(|error| (offset, error))?;
+        }
+        Ok(())
+    }
+
+    /// Frees every held buffer, and with `wanted` every buffer that was announced or read at another offset.
     pub fn release(&mut self, wanted: Option<u64>) {
         for slot in &mut self.slots {
             match *slot {
                 Slot::Held => *slot = Slot::Free,
-                Slot::Read { offset, .. } if wanted.is_some_and(|wanted| wanted != offset) => *slot = Slot::Free,
+                Slot::Announced { offset, .. } | Slot::Read { offset, .. }
+                    if wanted.is_some_and(|wanted| wanted != offset) =>
+                {
+                    *slot = Slot::Free;
+                }
                 _ => {}
             }
         }
     }
 
-    /// Waits for the read at an offset, after queueing it if necessary; returns its buffer and how much was read.
+    /// Waits for the read at an offset, after announcing it if necessary; returns its buffer and how much was read.
     pub fn fetch(&mut self, file: &File, offset: u64, bytes: usize) -> Result<(usize, usize), Failed> {
         let known = |slot: &Slot| match *slot {
-            Slot::Busy { write: false, offset: start, bytes: len, .. } => start == offset && len >= bytes,
+            Slot::Announced { offset: start, bytes: len }
+            | Slot::Busy { write: false, offset: start, bytes: len, .. } => start == offset && len >= bytes,
             Slot::Read { offset: start, .. } => start == offset,
             _ => false,
         };
@@ -155,6 +197,9 @@ impl Ring {
             let ready =
                 self.slots.iter().position(|slot| matches!(slot, Slot::Read { offset: at, .. } if *at == offset));
             if let Some(slot) = ready {
+                // Others may have ended meanwhile: what they leave room for goes to the kernel now, and not after the next wait.
+                self.reap(file);
+                self.start_announced(file)?;
                 self.enter(0).map_err(|error| (offset, error))?;
                 let Slot::Read { bytes: read, .. } = self.slots[slot] else { continue };
                 self.slots[slot] = Slot::Held;
@@ -177,6 +222,7 @@ impl Ring {
         if self.busy > 0 {
             self.enter(1).map_err(|error| (0, error))?;
             self.reap(file);
+            self.start_announced(file)?;
         }
         self.failed.take().map_or(Ok(()), Err)
     }
@@ -201,7 +247,7 @@ impl Ring {
         let Slot::Busy { write, offset, bytes, done } = self.slots[slot] else { return Ok(()) };
         let fd = types::Fd(file.as_raw_fd());
         let (at, left) = (offset + done as u64, (bytes - done) as u32);
-        let start = self.buffers[slot][done..].as_mut_ptr();
+        let start = self.bytes(slot)[done..].as_mut_ptr();
         let entry = match (write, self.registered) {
             (true, true) => opcode::WriteFixed::new(fd, start, left, slot as u16).offset(at).build(),
             (true, false) => opcode::Write::new(fd, start, left).offset(at).build(),
@@ -262,6 +308,7 @@ impl Ring {
             }
         }
         self.slots.fill(Slot::Free);
+        self.announced.clear();
         self.failed = None;
     }
 
