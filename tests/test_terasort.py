@@ -94,6 +94,15 @@ def test_a_bad_command_line_is_refused(program: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
 
 
+def test_a_file_where_a_directory_should_be_is_named(program: Path, tmp_path: Path, rows: Path) -> None:
+    file = rows / "part-m-00000"
+    for words, named in ((["terasort", file, tmp_path / "out"], file), (["teragen", "1", file / "out"], file / "out")):
+        error, hint = tera(program, *words, code=1).err.splitlines()
+        assert f"{named}: Not a directory" in error
+        assert hint.startswith("hint: use a directory")
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_no_rows_and_one_row(program: Path, tmp_path: Path) -> None:
     for count, checksum in ((0, "0"), (1, None)):
         place = tmp_path / str(count)

@@ -154,13 +154,28 @@ def restored(hdfs: Running) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("restored")
-@pytest.mark.parametrize(("command", "memory"), [("teragen", "256MiB"), ("terasort", "1GiB"), ("terasort", "128MiB")])
+@pytest.mark.parametrize(
+    ("command", "memory", "copies"),
+    [("teragen", "256MiB", "1"), ("terasort", "1GiB", "1"), ("terasort", "128MiB", "1"), ("terasort", "128MiB", "2")],
+)
 def test_a_data_node_that_dies_leaves_all_rows_or_no_output(
-    program: Path, hdfs: Running, uri: str, inputs: dict[str, str], command: str, memory: str
+    program: Path, hdfs: Running, uri: str, inputs: dict[str, str], command: str, memory: str, copies: str
 ) -> None:
-    out = f"/lost-{command}-{memory}/out"
+    out = f"/lost-{command}-{memory}-{copies}/out"
     source = MANY if command == "teragen" else f"{uri}/in/{MANY}"
-    words = [command, "--threads", "2", "--parts", "2", "--memory", memory, source, f"{uri}{out}"]
+    words = [
+        command,
+        "--threads",
+        "2",
+        "--parts",
+        "2",
+        "--memory",
+        memory,
+        "--run-copies",
+        copies,
+        source,
+        f"{uri}{out}",
+    ]
     ran = killed_under(program, hdfs, words, out)
     if ran.code == 0:
         assert ran.checksum == inputs[MANY]
@@ -169,10 +184,12 @@ def test_a_data_node_that_dies_leaves_all_rows_or_no_output(
             assert tera(program, "teravalidate", f"{uri}{out}").checksum == inputs[MANY]
         assert [*listed(hdfs, out.rsplit("/", 1)[0])] == ["out"]
     else:
-        # Runs have one copy. Of any file, what no data node has acknowledged may be lost, and is not written again.
+        # Runs may have one copy. Of any file, what no data node has acknowledged may be lost, and is not written again.
         error, hint = ran.err.splitlines()
         assert re.match(rf'error: {command} failed in the stage "[a-z ]+": cannot [a-z]+ /lost-', error), ran.err
         assert "DatanodeInfo" not in error
         assert hint.startswith("hint: ")
         assert "--help" not in hint
+        if "cannot read" in error and "/run-" in error:
+            assert "--run-copies" in hint
         assert listed(hdfs, out.rsplit("/", 1)[0]) == {}

@@ -7,9 +7,8 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-use loadstone_storage::fs::{FileKind, FileStat};
+use loadstone_storage::fs::{AlignedBuffer, FileKind, FileStat};
 use loadstone_storage::sort::SortError;
-use loadstone_storage::sort::arena::Arena;
 use loadstone_storage::sort::chunk::{Chunk, entry};
 use loadstone_storage::sort::files::{Append, Files, ReadAt};
 use loadstone_storage::sort::input::{ALIGNED_ROWS, Input};
@@ -80,7 +79,7 @@ fn main() -> Result<(), SortError> {
     let pieces = input.pieces(40 * ALIGNED_ROWS);
     let mut chunk = Chunk::new(pieces.iter().map(loadstone_storage::sort::input::Piece::room).sum())?;
     let progress = Progress::default();
-    let mut to = Arena::new(rows * ROW_BYTES)?;
+    let mut to = AlignedBuffer::new(rows * ROW_BYTES)?;
     to.fill(1);
     let sample: Vec<Key> = (0..1 << 16)
         .map(|i| {
@@ -90,7 +89,7 @@ fn main() -> Result<(), SortError> {
         })
         .collect();
     let splitters = Splitters::of_sample(sample, threads);
-    let mut ours = |to: &mut Arena| -> Result<[f64; 2], SortError> {
+    let mut ours = |to: &mut AlignedBuffer| -> Result<[f64; 2], SortError> {
         let start = Instant::now();
         chunk.fill(&pieces, (&files, &input), 2 * threads, &progress)?;
         let filled = start.elapsed().as_secs_f64();

@@ -40,7 +40,7 @@ fn bypasses_the_page_cache(path: &str) -> bool {
 
 /// Bytes in aligned memory.
 fn pattern(bytes: usize) -> AlignedBuffer {
-    let mut buffer = AlignedBuffer::new(bytes);
+    let mut buffer = AlignedBuffer::new(bytes).unwrap();
     buffer.iter_mut().enumerate().for_each(|(i, byte)| *byte = (i * 31 % 251) as u8);
     buffer
 }
@@ -81,7 +81,7 @@ proptest! {
         let mut reader = now(system.open(&file, OpenOptions::default())).unwrap();
         for (offset, bytes, aligned) in reads {
             let (offset, bytes) = if aligned == 1 { (offset / ALIGNMENT * ALIGNMENT, bytes.next_multiple_of(ALIGNMENT)) } else { (offset, bytes) };
-            let mut buffer = AlignedBuffer::new(bytes);
+            let mut buffer = AlignedBuffer::new(bytes).unwrap();
             let read = now(reader.read_at(offset as u64, &mut buffer[..bytes])).unwrap();
             let wanted = &expected[offset.min(total)..(offset + bytes).min(total)];
             prop_assert!(&buffer[..read] == wanted, "{offset} {bytes}: {read}");
@@ -103,7 +103,7 @@ fn a_file_bypasses_the_page_cache_until_the_first_access_that_is_not_aligned() {
     now(writer.write(&bytes[..ALIGNMENT])).unwrap();
     now(writer.close()).unwrap();
     assert_eq!(fs::read(&file).unwrap(), [&bytes[..2 * ALIGNMENT], &bytes[..100], &bytes[..ALIGNMENT]].concat());
-    let mut buffer = AlignedBuffer::new(2 * ALIGNMENT);
+    let mut buffer = AlignedBuffer::new(2 * ALIGNMENT).unwrap();
     let mut reader = now(system.open(&file, OpenOptions::default())).unwrap();
     assert_eq!(now(reader.read_at(0, &mut buffer)).unwrap(), 2 * ALIGNMENT);
     assert_eq!(now(reader.read_at(2 * ALIGNMENT as u64, &mut buffer)).unwrap(), 100 + ALIGNMENT);
@@ -129,7 +129,7 @@ fn where_it_is_required_every_access_bypasses_the_page_cache() {
         now(writer.close()).unwrap();
         assert_eq!(fs::read(&file).unwrap(), [&bytes[1..=ALIGNMENT], &bytes[..100]].concat());
         let mut reader = now(system.open(&file, OpenOptions::default())).unwrap();
-        let mut buffer = AlignedBuffer::new(ALIGNMENT);
+        let mut buffer = AlignedBuffer::new(ALIGNMENT).unwrap();
         assert_eq!(now(reader.read_at(1, &mut buffer[..10])).unwrap(), 10);
         assert_eq!(buffer[..10], bytes[2..12]);
         assert!(bypasses_the_page_cache(&file));
@@ -147,12 +147,13 @@ fn of_renames_to_one_name_at_once_one_succeeds() {
             if round % 2 == 0 { fs::create_dir(own).unwrap() } else { fs::write(own, "x").unwrap() }
         }
         let together = Barrier::new(2);
+        let rename = |own: &String| {
+            together.wait();
+            now(system.rename(own, &to))
+        };
         let ended = std::thread::scope(|scope| {
-            let rename = |own: &String| {
-                together.wait();
-                now(system.rename(own, &to))
-            };
-            let both = [scope.spawn(|| rename(&own[0])), scope.spawn(|| rename(&own[1]))];
+            let rename = &rename;
+            let both = own.each_ref().map(|own| scope.spawn(move || rename(own)));
             both.map(|one| one.join().unwrap())
         });
         let lost = ended.iter().position(Result::is_err).unwrap();

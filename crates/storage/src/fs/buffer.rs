@@ -3,38 +3,30 @@
 //! On virtual machines the first touch of a page can cost more than all later work on it (about 3 CPU-seconds for a GB), so
 //! buffers are mapped once and used again. With direct I/O the kernel handles each page of a buffer: 2 MiB at a time is cheaper.
 
-use std::alloc::{Layout, handle_alloc_error};
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
+
+use super::error::FsError;
 
 /// The alignment of addresses, offsets and lengths for O_DIRECT: the largest logical block of common devices. By open(2) it
 /// depends on the file system; a page is enough for all that we know.
 pub const ALIGNMENT: usize = 4_096;
 
-/// Anonymous memory at an address that is a multiple of [`ALIGNMENT`]; unmapped when it is dropped.
+/// Anonymous memory at an address that is a multiple of [`ALIGNMENT`], zero at first.
 #[derive(Debug)]
 pub struct AlignedBuffer {
-    start: NonNull<u8>,
+    start: *mut u8,
     bytes: usize,
 }
 
-// SAFETY: it owns its memory, like a `Box<[u8]>`.
+// SAFETY: it owns its memory, as a boxed slice does.
 unsafe impl Send for AlignedBuffer {}
-// SAFETY: as above; shared references only read.
+// SAFETY: shared references only read.
 unsafe impl Sync for AlignedBuffer {}
 
 impl AlignedBuffer {
-    /// A zeroed buffer of at least `bytes`, rounded up to a multiple of [`ALIGNMENT`]. Nothing is resident before it is touched.
-    /// Aborts like any allocation if there is no memory.
-    pub fn new(bytes: usize) -> Self {
-        Self::map(bytes).unwrap_or_else(|_| {
-            handle_alloc_error(Layout::from_size_align(bytes, ALIGNMENT).unwrap_or(Layout::new::<u8>()))
-        })
-    }
-
-    /// The same; an error if the memory cannot be mapped.
-    pub fn map(bytes: usize) -> io::Result<Self> {
+    /// At least `bytes`, rounded up to a multiple of [`ALIGNMENT`]. Nothing is resident before it is touched.
+    pub fn new(bytes: usize) -> Result<Self, FsError> {
         let bytes = bytes.max(1).next_multiple_of(ALIGNMENT);
         // SAFETY: a new private mapping, which touches nothing that exists.
         let start = unsafe {
@@ -42,12 +34,19 @@ impl AlignedBuffer {
             libc::mmap(std::ptr::null_mut(), bytes, access, flags | libc::MAP_NORESERVE, -1, 0)
         };
         if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
+            let error = io::Error::last_os_error();
+            return Err(FsError::io("map", &format!("{bytes} bytes of memory"), &error)
+                .hint("use less memory (--memory) or smaller buffers, or raise the limit that `ulimit -v` shows"));
         }
         // SAFETY: advice about our own mapping; a kernel without huge pages refuses it, which changes nothing.
         unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
-        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        Ok(Self { start, bytes })
+        Ok(Self { start: start.cast(), bytes })
+    }
+
+    /// The memory as 128-bit numbers.
+    pub fn as_u128(&mut self) -> &mut [u128] {
+        // SAFETY: the mapping is aligned to a page, ours alone while it is borrowed, and any bytes are a number.
+        unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.bytes / size_of::<u128>()) }
     }
 }
 
@@ -57,21 +56,21 @@ impl Deref for AlignedBuffer {
     #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: the mapping is as long as that, and zero where it was not written.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
+        unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
     }
 }
 
 impl DerefMut for AlignedBuffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and borrowed exclusively.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
+        // SAFETY: as above, and borrowed by nobody else.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
     }
 }
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        // SAFETY: mapped with this length, and not used after this.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+        // SAFETY: mapped by us with this length, and not used after this.
+        unsafe { libc::munmap(self.start.cast(), self.bytes) };
     }
 }

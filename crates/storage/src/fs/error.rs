@@ -93,7 +93,11 @@ impl FsError {
                 _ => ErrorKind::Other,
             },
         };
-        Self::new(kind, action, path, error.to_string())
+        let failed = Self::new(kind, action, path, error.to_string());
+        match error.raw_os_error() {
+            Some(libc::ENOTDIR) => failed.hint("use a directory: this is a file, or a part of its path is one"),
+            _ => failed,
+        }
     }
 
     /// The same at an offset of the file.

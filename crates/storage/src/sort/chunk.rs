@@ -8,8 +8,8 @@
 use std::ops::Range;
 use std::sync::Mutex;
 
+use crate::fs::AlignedBuffer;
 use crate::sort::SortError;
-use crate::sort::arena::Arena;
 use crate::sort::checksum::Checksum;
 use crate::sort::files::Files;
 use crate::sort::input::{Input, Piece, PieceReader};
@@ -41,8 +41,8 @@ fn place(entry: u128) -> usize {
 /// Rows in memory, as sorted lists of entries.
 #[derive(Debug)]
 pub struct Chunk {
-    rows: Arena,
-    entries: Arena,
+    rows: AlignedBuffer,
+    entries: AlignedBuffer,
     lists: Vec<Range<usize>>,
 }
 
@@ -58,8 +58,8 @@ struct Group<'a> {
 impl Chunk {
     /// A chunk with room for so many bytes of rows.
     pub fn new(bytes: usize) -> Result<Self, SortError> {
-        let rows = Arena::new(bytes)?;
-        let entries = Arena::new(rows.len() / ROW_BYTES * size_of::<u128>())?;
+        let rows = AlignedBuffer::new(bytes)?;
+        let entries = AlignedBuffer::new(rows.len() / ROW_BYTES * size_of::<u128>())?;
         Ok(Self { rows, entries, lists: Vec::new() })
     }
 

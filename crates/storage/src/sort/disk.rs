@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
+use crate::fs::AlignedBuffer;
 use crate::sort::SortError;
-use crate::sort::arena::Arena;
 use crate::sort::files::{Files, join, read_exactly};
 use crate::sort::rows::Rows;
 
@@ -24,7 +24,7 @@ pub struct Speed {
 /// Writes a file of rows and reads it back, with one thread that waits for each block. The file is kept.
 pub fn measure(files: &dyn Files, directory: &str, name: &str) -> Result<Speed, SortError> {
     let path = join(directory, name);
-    let mut buffer = Arena::new(BLOCK)?;
+    let mut buffer = AlignedBuffer::new(BLOCK)?;
     // Not zeros, which some disks do not store.
     Rows::from(0).fill(&mut buffer[..BLOCK]);
     let start = Instant::now();

@@ -3,8 +3,8 @@
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
+use crate::fs::AlignedBuffer;
 use crate::sort::SortError;
-use crate::sort::arena::Arena;
 use crate::sort::checksum::Checksum;
 use crate::sort::chunk::entry;
 use crate::sort::files::Files;
@@ -21,7 +21,7 @@ const READERS: usize = 2;
 #[derive(Debug)]
 pub struct Memory {
     /// Two for each run.
-    pub read: Vec<Arena>,
+    pub read: Vec<AlignedBuffer>,
     /// Of the output.
     pub write: Buffers,
 }

@@ -4,7 +4,6 @@
 //! caller is the barrier between stages. Rows become runs, which are sorted chunks of memory, and runs are merged into parts.
 //! Where everything fits into memory, the parts are written from there.
 
-pub mod arena;
 pub mod checksum;
 pub mod chunk;
 pub mod disk;

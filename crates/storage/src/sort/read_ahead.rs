@@ -3,9 +3,8 @@
 use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
-use crate::fs::ALIGNMENT;
+use crate::fs::{ALIGNMENT, AlignedBuffer};
 use crate::sort::SortError;
-use crate::sort::arena::Arena;
 use crate::sort::files::{ReadAt, read_exactly};
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;
@@ -17,7 +16,7 @@ pub const BUFFERS: usize = 2;
 pub type Shared = Arc<Mutex<Box<dyn ReadAt>>>;
 
 /// A full buffer, and how many of its bytes are rows.
-type Answer = Result<(Arena, usize), SortError>;
+type Answer = Result<(AlignedBuffer, usize), SortError>;
 
 /// A read that a cursor waits for.
 pub struct Request {
@@ -25,7 +24,7 @@ pub struct Request {
     path: Arc<str>,
     offset: u64,
     bytes: usize,
-    buffer: Arena,
+    buffer: AlignedBuffer,
     answer: SyncSender<Answer>,
 }
 
@@ -66,7 +65,7 @@ pub struct Cursor {
     turn: usize,
     /// Rows that were requested.
     asked: u64,
-    current: Option<Arena>,
+    current: Option<AlignedBuffer>,
     /// Within `current`: where the current row begins, and where the rows end.
     at: usize,
     end: usize,
@@ -74,7 +73,11 @@ pub struct Cursor {
 
 impl Cursor {
     /// Begins to read into these buffers, whose equal lengths are multiples of a row and of a block.
-    pub fn open(source: Source, requests: Sender<Request>, buffers: [Arena; BUFFERS]) -> Result<Self, SortError> {
+    pub fn open(
+        source: Source,
+        requests: Sender<Request>,
+        buffers: [AlignedBuffer; BUFFERS],
+    ) -> Result<Self, SortError> {
         let mut cursor =
             Self { source, requests, answers: [None, None], turn: 0, asked: 0, current: None, at: 0, end: 0 };
         for buffer in buffers {
@@ -85,7 +88,7 @@ impl Cursor {
         Ok(cursor)
     }
 
-    fn ask(&mut self, buffer: Arena) -> Result<(), SortError> {
+    fn ask(&mut self, buffer: AlignedBuffer) -> Result<(), SortError> {
         let rows = (self.source.rows - self.asked).min((buffer.len() / ROW_BYTES) as u64);
         let (answer, answered) = sync_channel(1);
         self.answers[self.turn] = Some(answered);
@@ -137,8 +140,8 @@ impl Cursor {
     }
 
     /// Returns the buffers, at the end.
-    pub fn close(mut self) -> Vec<Arena> {
-        let mut buffers: Vec<Arena> = self.current.take().into_iter().collect();
+    pub fn close(mut self) -> Vec<AlignedBuffer> {
+        let mut buffers: Vec<AlignedBuffer> = self.current.take().into_iter().collect();
         let waiting = self.answers.iter_mut().filter_map(Option::take);
         buffers.extend(waiting.filter_map(|answer| answer.recv().ok()).flatten().map(|(buffer, _)| buffer));
         buffers

@@ -4,7 +4,7 @@
 //!
 //! Of several jobs with the same output exactly one gets the scratch directory, and it names its owner from its first instant
 //! to its last. A job prepares it under a name of its own, with an entry that identifies the owner, and renames it: nothing is
-//! renamed over a name that exists (renameat2(2): RENAME_NOREPLACE; HDFS: rename2 without overwrite). The entry of a dead
+//! renamed over a name that exists (renameat2(2): `RENAME_NOREPLACE`; HDFS: rename2 without overwrite). The entry of a dead
 //! owner is renamed as well, which only one job can do. A directory that is removed is first renamed to a name of its own.
 
 use std::fs;

@@ -6,9 +6,8 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use crate::fs::ALIGNMENT;
+use crate::fs::{ALIGNMENT, AlignedBuffer};
 use crate::sort::SortError;
-use crate::sort::arena::Arena;
 use crate::sort::files::{Append, Files};
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;
@@ -27,12 +26,12 @@ pub enum Keep {
 
 /// Buffers, used again for one file after another.
 #[derive(Debug)]
-pub struct Buffers(Vec<Arena>);
+pub struct Buffers(Vec<AlignedBuffer>);
 
 impl Buffers {
     /// Buffers of this many bytes each.
     pub fn new(bytes: usize) -> Result<Self, SortError> {
-        (0..BUFFERS).map(|_| Arena::new(bytes)).collect::<Result<_, _>>().map(Self)
+        Ok(Self((0..BUFFERS).map(|_| AlignedBuffer::new(bytes)).collect::<Result<_, _>>()?))
     }
 }
 
@@ -40,9 +39,9 @@ impl Buffers {
 pub struct Spool<'s> {
     writer: ScopedJoinHandle<'s, Result<(), SortError>>,
     complete: Arc<AtomicBool>,
-    full: SyncSender<(Arena, usize)>,
-    empty: Receiver<Arena>,
-    current: Arena,
+    full: SyncSender<(AlignedBuffer, usize)>,
+    empty: Receiver<AlignedBuffer>,
+    current: AlignedBuffer,
     used: usize,
     /// Bytes so far, the current buffer's included.
     bytes: u64,
@@ -63,7 +62,7 @@ impl<'s> Spool<'s> {
             Keep::Output(replicas) => (replicas, true),
         };
         let mut file: Box<dyn Append> = files.create(path, replicas)?;
-        let (full, to_write) = sync_channel::<(Arena, usize)>(BUFFERS);
+        let (full, to_write) = sync_channel::<(AlignedBuffer, usize)>(BUFFERS);
         let (give_back, empty) = sync_channel(BUFFERS);
         let mut all = buffers.0.into_iter();
         let Some(current) = all.next() else { return Err(SortError::new("internal error: a file has no buffers")) };

@@ -5,8 +5,8 @@ use std::sync::mpsc::sync_channel;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fs::AlignedBuffer;
 use crate::sort::SortError;
-use crate::sort::arena::Arena;
 use crate::sort::checksum::Checksum;
 use crate::sort::chunk::Chunk;
 use crate::sort::files::{Files, join, read_all, write_all};
@@ -200,7 +200,7 @@ impl Task<'_> {
         let places = SAMPLED.min(all.len());
         let mut keys = Vec::new();
         let (mut buffer, mut reader) =
-            (Arena::new(ALIGNED_ROWS as usize * ROW_BYTES)?, PieceReader::new(self.input, &input));
+            (AlignedBuffer::new(ALIGNED_ROWS as usize * ROW_BYTES)?, PieceReader::new(self.input, &input));
         for place in (0..places).filter(|&place| place as u64 % n == k) {
             let piece = all[place * all.len() / places];
             reader.read(piece, &mut buffer[..piece.room()], self.progress)?;
@@ -348,8 +348,9 @@ impl Task<'_> {
         let most = own.iter().map(|&part| slices(&runs, part)).max().unwrap_or_default();
         let (merges, block) = self.sizes.merges(most, own.len())?;
         let memory = self.buffers(merges)?.into_iter().map(|write| {
-            let read =
-                (0..most * crate::sort::read_ahead::BUFFERS).map(|_| Arena::new(block)).collect::<Result<_, _>>()?;
+            let read = (0..most * crate::sort::read_ahead::BUFFERS)
+                .map(|_| AlignedBuffer::new(block))
+                .collect::<Result<_, _>>()?;
             Ok(Memory { read, write })
         });
         let memory = memory.collect::<Result<Vec<_>, SortError>>()?;

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fs::AlignedBuffer;
 use crate::sort::SortError;
-use crate::sort::arena::Arena;
 use crate::sort::checksum::Checksum;
 use crate::sort::files::Files;
 use crate::sort::input::{Input, Piece, PieceReader};
@@ -103,7 +103,8 @@ pub fn look(
     let next = Mutex::new(pieces.iter());
     let room = pieces.iter().map(Piece::room).max().unwrap_or_default();
     let work = || -> Result<Vec<Span>, SortError> {
-        let (mut buffer, mut reader, mut spans) = (Arena::new(room)?, PieceReader::new(files, input), Vec::new());
+        let (mut buffer, mut reader, mut spans) =
+            (AlignedBuffer::new(room)?, PieceReader::new(files, input), Vec::new());
         loop {
             let piece = next.lock().map_or(None, |mut next| next.next().copied());
             let Some(piece) = piece else { return Ok(spans) };
@@ -132,7 +133,7 @@ pub fn look(
 fn teragens(files: &dyn Files, input: &Input, progress: &Progress) -> Result<bool, SortError> {
     let Some(file) = input.files.iter().position(|file| file.rows > 0) else { return Ok(false) };
     let piece = Piece { file, row: 0, rows: input.files[file].rows.min(LOOKED_AT) };
-    let mut buffer = Arena::new(piece.room())?;
+    let mut buffer = AlignedBuffer::new(piece.room())?;
     let room = piece.room();
     PieceReader::new(files, input).read(piece, &mut buffer[..room], progress)?;
     let check = RowCheck::default();

@@ -37,48 +37,48 @@ pub type Pool = Arc<Mutex<Vec<Engine>>>;
 /// An engine that returns to the pool when its file is closed.
 #[derive(Debug)]
 pub struct Pooled {
-    engine: Option<Engine>,
+    engine: Engine,
     pool: Pool,
 }
 
 impl Pooled {
     /// An engine of this pool.
     pub fn new(engine: Engine, pool: &Pool) -> Self {
-        Self { engine: Some(engine), pool: Arc::clone(pool) }
+        Self { engine, pool: Arc::clone(pool) }
     }
 }
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        if let Some(mut engine) = self.engine.take() {
-            if let Engine::Uring(ring) = &mut engine {
-                ring.reset();
-            }
-            self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(engine);
+        let mut engine = std::mem::replace(&mut self.engine, Engine::Calls(None));
+        if let Engine::Uring(ring) = &mut engine {
+            ring.reset();
         }
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(engine);
     }
 }
 
 impl Deref for Pooled {
-    type Target = Option<Engine>;
+    type Target = Engine;
 
-    fn deref(&self) -> &Option<Engine> {
+    fn deref(&self) -> &Engine {
         &self.engine
     }
 }
 
 impl DerefMut for Pooled {
-    fn deref_mut(&mut self) -> &mut Option<Engine> {
+    fn deref_mut(&mut self) -> &mut Engine {
         &mut self.engine
     }
 }
 
 /// The first `bytes` of a buffer; one that is too small is replaced.
-pub fn sized(buffer: &mut Option<AlignedBuffer>, bytes: usize) -> &mut [u8] {
-    if buffer.as_ref().is_some_and(|buffer| buffer.len() < bytes) {
-        *buffer = None;
-    }
-    &mut buffer.get_or_insert_with(|| AlignedBuffer::new(bytes))[..bytes]
+pub fn sized(buffer: &mut Option<AlignedBuffer>, bytes: usize) -> Result<&mut [u8], FsError> {
+    let own = match buffer.take() {
+        Some(own) if own.len() >= bytes => own,
+        _ => AlignedBuffer::new(bytes)?,
+    };
+    Ok(&mut buffer.insert(own)[..bytes])
 }
 
 /// An open file.

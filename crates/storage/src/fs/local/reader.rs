@@ -30,14 +30,14 @@ impl Reader for LocalReader {
 
     fn depth(&self) -> usize {
         match &*self.engine {
-            Some(Engine::Uring(ring)) => ring.ahead(),
-            _ => 0,
+            Engine::Uring(ring) => ring.ahead(),
+            Engine::Calls(_) => 0,
         }
     }
 
     fn ahead(&mut self, offset: u64, bytes: usize) {
         let (from, whole, _) = self.span(offset, bytes);
-        if let Some(Engine::Uring(ring)) = &mut *self.engine {
+        if let Engine::Uring(ring) = &mut *self.engine {
             ring.release(None);
             // A read that cannot be queued is done, or fails, in `fetch`.
             let _ = ring.read(&self.file.file, from, whole);
@@ -47,18 +47,17 @@ impl Reader for LocalReader {
     async fn fetch(&mut self, offset: u64, bytes: usize) -> Result<&[u8], FsError> {
         let (from, whole, before) = self.span(offset, bytes);
         let (buffer, read) = match &mut *self.engine {
-            Some(Engine::Uring(ring)) => {
+            Engine::Uring(ring) => {
                 ring.release(None);
                 let fetched = ring.fetch(&self.file.file, from, whole);
                 let (slot, read) = fetched.map_err(|(at, error)| self.file.failed("read", at, &error))?;
                 (&*ring.bytes(slot), read)
             }
-            Some(Engine::Calls(buffer)) => {
-                let into = sized(buffer, whole);
+            Engine::Calls(buffer) => {
+                let into = sized(buffer, whole)?;
                 let read = self.file.read_full(from, into)?;
                 (&*into, read)
             }
-            None => return Ok(&[]),
         };
         Ok(&buffer[before.min(read)..(before + bytes).min(read)])
     }

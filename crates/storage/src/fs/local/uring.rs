@@ -90,7 +90,8 @@ impl Ring {
         let slot_bytes = bytes.next_multiple_of(ALIGNMENT) + ALIGNMENT;
         let slots = vec![Slot::Free; if depth == 1 { 1 } else { 2 * depth }];
         let room = slots.len() * slot_bytes;
-        let memory = AlignedBuffer::map(if room > HUGE { room.next_multiple_of(HUGE) } else { room })?;
+        let room = if room > HUGE { room.next_multiple_of(HUGE) } else { room };
+        let memory = AlignedBuffer::new(room).map_err(io::Error::other)?;
         let vectors: Vec<_> = memory
             .chunks_exact(slot_bytes)
             .take(slots.len())
@@ -168,7 +169,7 @@ impl Ring {
                 Slot::Announced { offset, .. } | Slot::Read { offset, .. }
                     if wanted.is_some_and(|wanted| wanted != offset) =>
                 {
-                    *slot = Slot::Free
+                    *slot = Slot::Free;
                 }
                 _ => {}
             }

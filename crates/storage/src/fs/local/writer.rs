@@ -30,8 +30,8 @@ impl LocalWriter {
     /// Waits for I/O in flight, then truncates the file if its last block was padded.
     fn drain(&mut self, action: &'static str) -> Result<(), FsError> {
         let drained = match &mut *self.engine {
-            Some(Engine::Uring(ring)) => ring.drain(&self.file.file),
-            _ => Ok(()),
+            Engine::Uring(ring) => ring.drain(&self.file.file),
+            Engine::Calls(_) => Ok(()),
         };
         drained.map_err(|(at, error)| self.file.failed(action, at, &error))?;
         match self.cut {
@@ -45,14 +45,13 @@ impl Writer for LocalWriter {
     async fn buffer(&mut self, bytes: usize) -> Result<&mut [u8], FsError> {
         self.filled = bytes;
         match &mut *self.engine {
-            Some(Engine::Uring(ring)) => {
+            Engine::Uring(ring) => {
                 ring.release(None);
                 let taken = ring.take(&self.file.file);
                 self.held = taken.map_err(|(at, error)| self.file.failed("write", at, &error))?;
                 Ok(&mut ring.bytes(self.held)[..bytes])
             }
-            Some(Engine::Calls(buffer)) => Ok(sized(buffer, bytes)),
-            None => Ok(&mut []),
+            Engine::Calls(buffer) => sized(buffer, bytes),
         }
     }
 
@@ -72,16 +71,15 @@ impl Writer for LocalWriter {
             self.cut = Some(self.at + self.filled as u64);
         }
         let written = match &mut *self.engine {
-            Some(Engine::Uring(ring)) => {
+            Engine::Uring(ring) => {
                 ring.bytes(self.held)[self.filled..whole].fill(0);
                 ring.write(&self.file.file, self.held, self.at, whole)
             }
-            Some(Engine::Calls(buffer)) => {
-                let bytes = sized(buffer, whole);
+            Engine::Calls(buffer) => {
+                let bytes = sized(buffer, whole)?;
                 bytes[self.filled..].fill(0);
                 self.file.file.write_all_at(bytes, self.at).map_err(|error| (self.at, error))
             }
-            None => Ok(()),
         };
         written.map_err(|(at, error)| self.file.failed("write", at, &error))?;
         self.at += self.filled as u64;
@@ -94,7 +92,7 @@ impl Writer for LocalWriter {
             if bytes.is_empty() {
                 continue;
             }
-            let calls = matches!(*self.engine, Some(Engine::Calls(_))) && self.cut.is_none();
+            let calls = matches!(*self.engine, Engine::Calls(_)) && self.cut.is_none();
             if calls && self.file.suits(bytes.as_ptr(), self.at, bytes.len())? {
                 let written = self.file.file.write_all_at(bytes, self.at);
                 written.map_err(|error| self.file.failed("write", self.at, &error))?;
