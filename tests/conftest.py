@@ -138,13 +138,6 @@ class Engine:
         return result
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `pytest -n`, tests of a file stay on one worker, as they share fixtures, unless they name their group."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
-
-
 @pytest.fixture(scope="session")
 def program() -> Path:
     """The engine's binary: `LOADSTONE_ENGINE`, or the one that `make` puts into the virtual environment."""

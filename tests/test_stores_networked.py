@@ -34,11 +34,8 @@ from trial_support import Start, counts, whole, work
 from window_support import CLIENTS as RELAYED_CLIENTS
 from window_support import DUE, Relayed, percentiles, relayed
 
-# With several workers, each server is started by one.
-GROUPS = [pytest.param(store, id=store.name, marks=pytest.mark.xdist_group(store.name)) for store in STORES]
 
-
-@pytest.fixture(scope="module", params=GROUPS)
+@pytest.fixture(scope="module", params=[pytest.param(store, id=store.name) for store in STORES])
 def served(request: pytest.FixtureRequest) -> Iterator[Served]:
     store: Networked = request.param
     with up(store.system, store.nodes, **store.settings) as system:
