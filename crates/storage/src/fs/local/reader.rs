@@ -30,7 +30,7 @@ impl Reader for LocalReader {
 
     fn depth(&self) -> usize {
         match &*self.engine {
-            Engine::Uring(ring) => ring.ahead(),
+            Engine::Uring(ring) => ring.depth(),
             Engine::Calls(_) => 0,
         }
     }

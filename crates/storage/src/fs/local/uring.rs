@@ -2,11 +2,7 @@
 //!
 //! A write returns when its buffer is queued, a read-ahead is queued when it is announced. The next call submits what is
 //! queued to the kernel, together with the wait that it needs.
-//!
-//! Reads are fetched in order but end in any order. So twice as many are announced as may be in flight: when one ends early,
-//! the next begins, although its buffer waits to be fetched.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -24,11 +20,6 @@ enum Slot {
     Free,
     /// Its owner fills or reads it.
     Held,
-    /// Announced: its range of the file.
-    Announced {
-        offset: u64,
-        bytes: usize,
-    },
     /// In flight: its range of the file, and how much of it is done.
     Busy {
         write: bool,
@@ -51,10 +42,6 @@ pub struct Ring {
     memory: AlignedBuffer,
     /// Bytes of each.
     slot_bytes: usize,
-    /// How many may be in flight.
-    depth: usize,
-    /// The announced reads, in order.
-    announced: VecDeque<usize>,
     /// Whether the kernel has the buffers mapped.
     registered: bool,
     busy: usize,
@@ -79,16 +66,15 @@ impl Ring {
         IoUring::new(1).err()
     }
 
-    /// A ring for accesses of up to `bytes`, of which `depth` may be in flight.
+    /// A ring with `depth` buffers for accesses of up to `bytes` each.
     pub fn new(depth: usize, bytes: usize) -> io::Result<Self> {
-        let depth = depth.max(1);
-        let entries = depth.next_power_of_two() as u32;
+        let slots = vec![Slot::Free; depth.max(1)];
+        let entries = slots.len().next_power_of_two() as u32;
         // Completions are processed when this thread enters the kernel anyway (Linux 5.19).
         let cooperative = IoUring::builder().setup_coop_taskrun().build(entries);
         let uring = cooperative.or_else(|_| IoUring::new(entries))?;
         // A read past a page boundary needs a page before and a page after.
         let slot_bytes = bytes.next_multiple_of(ALIGNMENT) + ALIGNMENT;
-        let slots = vec![Slot::Free; if depth == 1 { 1 } else { 2 * depth }];
         let room = slots.len() * slot_bytes;
         let room = if room > HUGE { room.next_multiple_of(HUGE) } else { room };
         let memory = AlignedBuffer::new(room).map_err(io::Error::other)?;
@@ -99,8 +85,7 @@ impl Ring {
             .collect();
         // SAFETY: the buffers live as long as the ring, see `Drop`.
         let registered = unsafe { uring.submitter().register_buffers(&vectors) }.is_ok();
-        let announced = VecDeque::with_capacity(slots.len());
-        Ok(Self { uring, slots, memory, slot_bytes, depth, announced, registered, busy: 0, queued: 0, failed: None })
+        Ok(Self { uring, slots, memory, slot_bytes, registered, busy: 0, queued: 0, failed: None })
     }
 
     /// Bytes of each access at most.
@@ -108,16 +93,15 @@ impl Ring {
         self.slot_bytes - ALIGNMENT
     }
 
-    /// The number of reads that can be announced.
-    pub fn ahead(&self) -> usize {
+    /// The number of buffers.
+    pub fn depth(&self) -> usize {
         self.slots.len()
     }
 
     /// Takes a free buffer, waiting for one if necessary.
     pub fn take(&mut self, file: &File) -> Result<usize, Failed> {
         loop {
-            let free = self.slots.iter().position(|slot| *slot == Slot::Free);
-            if let Some(slot) = free.filter(|_| self.busy < self.depth) {
+            if let Some(slot) = self.slots.iter().position(|slot| *slot == Slot::Free) {
                 self.enter(0).map_err(|error| (0, error))?;
                 self.slots[slot] = Slot::Held;
                 return Ok(slot);
@@ -137,50 +121,33 @@ impl Ring {
         self.busy += 1;
         self.push(file, slot).map_err(|error| (offset, error))?;
         // With one buffer there is nothing to overlap.
-        if self.depth == 1 { self.wait(file) } else { Ok(()) }
+        if self.depth() == 1 { self.wait(file) } else { Ok(()) }
     }
 
-    /// Announces a read if a buffer is free; returns whether it did. It is queued as soon as it may be in flight.
+    /// Queues a read if a buffer is free; returns whether it did.
     pub fn read(&mut self, file: &File, offset: u64, bytes: usize) -> Result<bool, Failed> {
         let Some(slot) = self.slots.iter().position(|slot| *slot == Slot::Free) else { return Ok(false) };
-        self.slots[slot] = Slot::Announced { offset, bytes };
-        self.announced.push_back(slot);
-        self.start_announced(file)?;
+        self.slots[slot] = Slot::Busy { write: false, offset, bytes, done: 0 };
+        self.busy += 1;
+        self.push(file, slot).map_err(|error| (offset, error))?;
         Ok(true)
     }
 
-    /// Queues announced reads, up to the depth.
-    fn start_announced(&mut self, file: &File) -> Result<(), Failed> {
-        while self.busy < self.depth {
-            let Some(slot) = self.announced.pop_front() else { break };
-            let Slot::Announced { offset, bytes } = self.slots[slot] else { continue };
-            self.slots[slot] = Slot::Busy { write: false, offset, bytes, done: 0 };
-            self.busy += 1;
-            self.push(file, slot).map_err(|error| (offset, error))?;
-        }
-        Ok(())
-    }
-
-    /// Frees every held buffer, and with `wanted` every buffer that was announced or read at another offset.
+    /// Frees every held buffer, and with `wanted` every buffer that was read at another offset.
     pub fn release(&mut self, wanted: Option<u64>) {
         for slot in &mut self.slots {
             match *slot {
                 Slot::Held => *slot = Slot::Free,
-                Slot::Announced { offset, .. } | Slot::Read { offset, .. }
-                    if wanted.is_some_and(|wanted| wanted != offset) =>
-                {
-                    *slot = Slot::Free;
-                }
+                Slot::Read { offset, .. } if wanted.is_some_and(|wanted| wanted != offset) => *slot = Slot::Free,
                 _ => {}
             }
         }
     }
 
-    /// Waits for the read at an offset, after announcing it if necessary; returns its buffer and how much was read.
+    /// Waits for the read at an offset, after queueing it if necessary; returns its buffer and how much was read.
     pub fn fetch(&mut self, file: &File, offset: u64, bytes: usize) -> Result<(usize, usize), Failed> {
         let known = |slot: &Slot| match *slot {
-            Slot::Announced { offset: start, bytes: len }
-            | Slot::Busy { write: false, offset: start, bytes: len, .. } => start == offset && len >= bytes,
+            Slot::Busy { write: false, offset: start, bytes: len, .. } => start == offset && len >= bytes,
             Slot::Read { offset: start, .. } => start == offset,
             _ => false,
         };
@@ -197,9 +164,6 @@ impl Ring {
             let ready =
                 self.slots.iter().position(|slot| matches!(slot, Slot::Read { offset: at, .. } if *at == offset));
             if let Some(slot) = ready {
-                // Others may have ended meanwhile: what they leave room for goes to the kernel now, and not after the next wait.
-                self.reap(file);
-                self.start_announced(file)?;
                 self.enter(0).map_err(|error| (offset, error))?;
                 let Slot::Read { bytes: read, .. } = self.slots[slot] else { continue };
                 self.slots[slot] = Slot::Held;
@@ -222,7 +186,6 @@ impl Ring {
         if self.busy > 0 {
             self.enter(1).map_err(|error| (0, error))?;
             self.reap(file);
-            self.start_announced(file)?;
         }
         self.failed.take().map_or(Ok(()), Err)
     }
@@ -308,7 +271,6 @@ impl Ring {
             }
         }
         self.slots.fill(Slot::Free);
-        self.announced.clear();
         self.failed = None;
     }
 
