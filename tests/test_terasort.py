@@ -96,8 +96,12 @@ def test_a_bad_command_line_is_refused(program: Path, tmp_path: Path) -> None:
 
 def test_a_file_where_a_directory_should_be_is_named(program: Path, tmp_path: Path, rows: Path) -> None:
     file = rows / "part-m-00000"
-    for words, named in ((["terasort", file, tmp_path / "out"], file), (["teragen", "1", file / "out"], file / "out")):
-        error, hint = tera(program, *words, code=1).err.splitlines()
+    lines: list[tuple[list[str | Path], Path]] = [
+        (["terasort", file, tmp_path / "out"], file),
+        (["teragen", "1", file / "out"], file / "out"),
+    ]
+    for line, named in lines:
+        error, hint = tera(program, *line, code=1).err.splitlines()
         assert f"{named}: Not a directory" in error
         assert hint.startswith("hint: use a directory")
     assert [*tmp_path.iterdir()] == []
