@@ -262,7 +262,8 @@ fn number(name: &str, value: &str) -> Result<u64, EngineError> {
 /// A number of copies.
 fn copies(name: &str, number: u64) -> Result<u16, EngineError> {
     u16::try_from(number).ok().filter(|&copies| copies > 0).ok_or_else(|| {
-        EngineError::usage(format!("{name} must be 1 to 65535, got {number}")).hint("3 is Hadoop's default")
+        EngineError::usage(format!("{name} must be 1 to 65535, got {number}"))
+            .hint("use no more copies than there are data nodes")
     })
 }
 

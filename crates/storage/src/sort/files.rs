@@ -17,8 +17,8 @@ use crate::sort::job::Job;
 /// Threads that move packets of HDFS, for all files of the process.
 const IO_THREADS: usize = 2;
 /// The hint when a file of HDFS cannot be read.
-const LOST: &str = "look whether all data nodes run, and run the job again: a run of an external sort has one copy, or as many as \
-                    --run-copies says";
+const LOST: &str = "check that all data nodes are running, then run the job again: the runs of an external sort have one copy \
+                    each, or as many as --run-copies says";
 /// How often a file that lost nothing is completed again.
 const COMPLETIONS: usize = 5;
 
@@ -138,7 +138,7 @@ impl Waiting {
         match self.0 {
             Some(runtime) => runtime.block_on(answer).map_err(|error| match error.kind {
                 ErrorKind::Corrupt | ErrorKind::Timeout | ErrorKind::Other if error.hint.is_none() => {
-                    error.hint("look whether all data nodes run, and run the job again")
+                    error.hint("check that all data nodes are running, then run the job again")
                 }
                 _ => error,
             }),

@@ -77,7 +77,7 @@ pub struct Job {
     /// Replication of the output on HDFS; its default if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replication: Option<u16>,
-    /// Replication of the runs of an external sort on HDFS. A data node takes with it what has one copy.
+    /// Copies of each run of an external sort on HDFS. With one copy, a run is lost with its data node.
     #[serde(default = "one_copy", skip_serializing_if = "is_one")]
     pub run_replication: u16,
     /// Block size on HDFS, bytes; its default if absent.
