@@ -7,7 +7,8 @@ import shutil
 import signal
 import subprocess
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from loadstone.engine.trial import EngineError
@@ -20,8 +21,9 @@ POLL_SECONDS = 1.0
 ENDING_SECONDS = 5.0
 TAIL_BYTES = 400
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
-# Ends the command if the lab is killed, as its lease does for an engine.
-WRAPPER = ("setpriv", "--pdeathsig", "TERM", "--")
+# Ends the command if the lab is killed, as its lease does for an engine: standard input then ends without a line. A
+# signal on the parent's death would reach one process only, and fio misses SIGTERM while it starts its jobs.
+GUARD = 'read -r line || { kill -s TERM -- "-$1"; sleep "$2"; kill -s KILL -- "-$1"; }'
 
 
 class CommandError(EngineError):
@@ -45,7 +47,7 @@ def run(
     with ended.stdout.open("wb") as out, ended.stderr.open("wb") as errors:
         try:
             process = subprocess.Popen(
-                [*(WRAPPER if shutil.which(WRAPPER[0]) else ()), *arguments],
+                arguments,
                 cwd=directory,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -54,11 +56,11 @@ def run(
             )
         except (OSError, ValueError) as error:
             raise CommandError(f"cannot run {arguments[0]}: {error}", "check its arguments", NOT_EXECUTABLE) from error
-        if watcher is not None:
-            watcher.watch(phase.name, process.pid)
-        progress.start()
-        deadline = time.monotonic() + timeout
-        try:
+        with guarded(process):
+            if watcher is not None:
+                watcher.watch(phase.name, process.pid)
+            progress.start()
+            deadline = time.monotonic() + timeout
             while (status := wait(process, min(POLL_SECONDS, max(deadline - time.monotonic(), 0)))) is None:
                 if time.monotonic() >= deadline:
                     hint = "set a longer `timeout` in the experiment, or give the command less work"
@@ -67,9 +69,28 @@ def run(
                 if watcher is not None:
                     watcher.look()
                 display.update()
-        finally:
-            end(process)
     return Ended(status, ended.stdout, ended.stderr)
+
+
+@contextmanager
+def guarded(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Ends the group of a process at the end, also if this process is killed before."""
+    arguments = ["sh", "-c", GUARD, "sh", str(process.pid), f"{ENDING_SECONDS:g}"]
+    guard = None
+    try:
+        # In a session of its own: Ctrl-C on the terminal must not end it first.
+        guard = subprocess.Popen(
+            arguments,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        yield
+    finally:
+        end(process)
+        if guard is not None:
+            guard.communicate(b"ended\n")
 
 
 def wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
