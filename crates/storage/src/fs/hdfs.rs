@@ -21,8 +21,9 @@ use super::{Access, CreateOptions, FileKind, FileStat, FileSystem, OpenOptions, 
 
 /// How long a name node may take to accept a connection.
 const REACH: Duration = Duration::from_secs(5);
-/// For how long a write is retried when a block cannot be begun …
-const RESUME: Duration = Duration::from_secs(60);
+/// For how long a write is retried when a block cannot be begun: if a name node has a dead data node recover a block, it tries
+/// another one after 30 heartbeats (`BlockManager.getBlockRecoveryTimeout`), 90 s by default …
+const RESUME: Duration = Duration::from_secs(150);
 /// … and how long it waits between retries.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const BEST_EFFORT: &str = "dfs.client.block.write.replace-datanode-on-failure.best-effort";
