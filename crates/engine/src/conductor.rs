@@ -263,7 +263,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
                 self.tick_ledger();
             }
             let wait = (ns.min(self.ledger_at_ns) - now).min(pulse.tick_ns);
-            // Polls and sleeps instead of waiting: a channel spins and yields before it sleeps, a thousand times a second.
+            // Polls and sleeps instead of waiting: a channel spins and yields before it sleeps, hundreds of times a second.
             pulse.expect(now + wait);
             match controls.try_recv() {
                 Ok(Control::Stop(who)) => return Some(End::Stopped(who)),

@@ -127,7 +127,7 @@ pub trait FileSystem: Send + Sync {
     /// The entries of a directory, sorted by path. What a symbolic link leads to counts.
     fn list(&self, path: &str) -> impl Future<Output = Result<Vec<FileStat>, FsError>> + Send;
 
-    /// Renames a file or directory; an error if the new name exists, of which two renames at once are no exception.
+    /// Renames a file or directory; an error if the new name exists, also if two processes rename at the same time.
     fn rename(&self, from: &str, to: &str) -> impl Future<Output = Result<(), FsError>> + Send;
 
     /// Deletes a file, or a directory and everything below it; `false` if it did not exist.
