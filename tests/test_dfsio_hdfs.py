@@ -198,18 +198,39 @@ def test_a_data_node_that_dies_while_files_are_read_is_read_around(
         restored(cluster)
 
 
-def test_blocks_that_data_nodes_report_late_are_waited_for(program: Path, tmp_path: Path) -> None:
-    """The name node refuses a file's third block until the first is reported, which takes long on a busy host."""
-    running = Running("hdfs", tmp_path / "systems")
+@pytest.fixture(scope="module")
+def one_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """An HDFS of one data node, which reports its blocks late."""
+    running = Running("hdfs", tmp_path_factory.mktemp("one-copy"))
+    storage = tmp_path_factory.mktemp("blocks")
     late = {"blocksize": "1m", "replication": "1", "dfs.blockreport.incremental.intervalMsec": "1500"}
     try:
-        running.up(1, hdfs_ports(1) | {"data.dir": str(tmp_path / "blocks")} | late)
-        place, size = f"{running.properties()['fs.defaultFS']}/late", "-nrFiles 2 -fileSize 4MB"
-        for words in (f"-write {size}", f"-read {size}"):
-            result = dfsio(program, tmp_path, words, place)
-            assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
+        running.up(1, hdfs_ports(1) | {"data.dir": str(storage)} | late)
+        yield running
     finally:
         running.down()
+
+
+def test_blocks_that_data_nodes_report_late_are_waited_for(program: Path, tmp_path: Path, one_copy: Running) -> None:
+    """The name node refuses a file's third block until the first is reported, which takes long on a busy host."""
+    place, size = f"{one_copy.properties()['fs.defaultFS']}/late", "-nrFiles 2 -fileSize 4MB"
+    for words in (f"-write {size}", f"-read {size}"):
+        result = dfsio(program, tmp_path, words, place)
+        assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
+
+
+def test_a_read_waits_for_the_only_data_node_of_a_block(program: Path, tmp_path: Path, one_copy: Running) -> None:
+    """Hadoop's client asks three times more where a block is when all of its data nodes failed."""
+    place, size = f"{one_copy.properties()['fs.defaultFS']}/away", "-nrFiles 2 -fileSize 4MB"
+    assert dfsio(program, tmp_path, f"-write {size}", place).code == 0
+    one_copy.kill("data-node-1")
+    starter = threading.Timer(1.0, one_copy.up, [1, one_copy.plan.settings])
+    starter.start()
+    try:
+        result = dfsio(program, tmp_path, f"-read {size}", place)
+    finally:
+        starter.join()
+    assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
 
 
 def test_a_name_node_that_is_not_there_is_named(program: Path, tmp_path: Path) -> None:

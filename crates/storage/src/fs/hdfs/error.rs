@@ -1,0 +1,102 @@
+//! The errors of the crate `hdfs-native`, as ours.
+
+use std::sync::{Mutex, Once, PoisonError};
+
+use hdfs_native::HdfsError;
+use log::{LevelFilter, Log, Metadata, Record};
+
+use crate::fs::error::{ErrorKind, FsError};
+
+/// The target of the crate's log records begins with this.
+const CRATE: &str = "hdfs_native";
+/// The crate's records name a data node by its whole description, some 600 characters.
+const WARNING_CHARS: usize = 300;
+
+/// Keeps the crate's last warning: `All DataNodes failed` does not say why, only the log does.
+struct LastWarning(Mutex<String>);
+
+static LAST_WARNING: LastWarning = LastWarning(Mutex::new(String::new()));
+
+impl Log for LastWarning {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.level() <= LevelFilter::Warn && metadata.target().starts_with(CRATE)
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            let text = without_description(&record.args().to_string());
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// Keeps the crate's warnings from now on.
+pub(super) fn keep_warnings() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if log::set_logger(&LAST_WARNING).is_ok() {
+            log::set_max_level(LevelFilter::Warn);
+        }
+    });
+}
+
+/// A text of the crate with its descriptions of data nodes left out, and not longer than a line should be.
+fn without_description(text: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("DatanodeIdProto {") {
+        kept.push_str(&rest[..start]);
+        kept.push_str("data node");
+        rest = rest[start..].find('}').map_or("", |end| &rest[start + end + 1..]);
+    }
+    kept.push_str(rest);
+    kept.lines().next().unwrap_or_default().chars().take(WARNING_CHARS).collect()
+}
+
+/// An error of the crate, with the action that failed.
+pub(super) fn failed(action: &'static str, path: &str, error: &HdfsError) -> FsError {
+    let kind = match error {
+        HdfsError::IOError(error) => return FsError::io(action, path, error),
+        HdfsError::FileNotFound(_) => ErrorKind::NotFound,
+        HdfsError::AlreadyExists(_) => ErrorKind::AlreadyExists,
+        HdfsError::ChecksumError => ErrorKind::Corrupt,
+        HdfsError::InvalidPath(_)
+        | HdfsError::InvalidArgument(_)
+        | HdfsError::UrlParseError(_)
+        | HdfsError::IsADirectoryError(_) => ErrorKind::Invalid,
+        HdfsError::DataTransferError(_) | HdfsError::BlocksNotFound(_) => ErrorKind::Unavailable,
+        HdfsError::UnsupportedFeature(_) | HdfsError::UnsupportedErasureCodingPolicy(_) => ErrorKind::Unsupported,
+        HdfsError::RPCError(class, message) | HdfsError::FatalRPCError(class, message) => of_class(class, message),
+        _ => ErrorKind::Other,
+    };
+    let text = error.to_string();
+    // "All DataNodes failed: [DatanodeInfoProto { … }]": some 600 characters for each node.
+    let mut message =
+        text.lines().next().and_then(|line| line.split(": [DatanodeInfoProto").next()).unwrap_or_default().to_owned();
+    if matches!(error, HdfsError::DataTransferError(_)) {
+        let last = LAST_WARNING.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !last.is_empty() {
+            message = format!("{message}; the client's last warning: {last}");
+        }
+    }
+    FsError::new(kind, action, path, message)
+}
+
+/// The kind of an exception of the name node.
+fn of_class(class: &str, message: &str) -> ErrorKind {
+    match class.rsplit('.').next().unwrap_or(class) {
+        "FileNotFoundException" => ErrorKind::NotFound,
+        "FileAlreadyExistsException" | "AlreadyBeingCreatedException" => ErrorKind::AlreadyExists,
+        "AccessControlException" => ErrorKind::Forbidden,
+        "DSQuotaExceededException" | "NSQuotaExceededException" => ErrorKind::NoSpace,
+        "SafeModeException" | "StandbyException" | "RetriableException" => ErrorKind::Unavailable,
+        "InvalidPathException" | "IllegalArgumentException" | "HadoopIllegalArgumentException" => ErrorKind::Invalid,
+        // BlockManager.chooseTarget4NewBlock: too few data nodes, or none with free space.
+        _ if message.contains("could only be written to") => ErrorKind::NoSpace,
+        // FSNamesystem: a block size below dfs.namenode.fs-limits.min-block-size, a replication beyond the limits.
+        _ if message.contains("fs-limits") || message.contains("eplication") => ErrorKind::Invalid,
+        _ => ErrorKind::Other,
+    }
+}

@@ -1,0 +1,139 @@
+//! HDFS, through the crate `hdfs-native`: no JVM. Replication and block size per file.
+//!
+//! It lacks hflush (its flush is an hsync, which guarantees more) and truncate.
+
+#![expect(clippy::large_futures, reason = "the client's futures; they stay within the executor's")]
+
+mod error;
+mod reader;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use hdfs_native::client::FileStatus;
+use hdfs_native::{Client, ClientBuilder, WriteOptions};
+
+use self::error::failed;
+pub use self::reader::HdfsReader;
+pub use self::writer::HdfsWriter;
+use super::error::{ErrorKind, FsError};
+use super::{CreateOptions, FileKind, FileStat, FileSystem, OpenOptions};
+
+/// How long a name node may take to accept a connection.
+const REACH: Duration = Duration::from_secs(5);
+const BEST_EFFORT: &str = "dfs.client.block.write.replace-datanode-on-failure.best-effort";
+/// The mode of directories that we create.
+const DIRECTORY_MODE: u32 = 0o755;
+
+/// A name node.
+#[derive(Clone, Debug)]
+pub struct Hdfs {
+    client: Client,
+}
+
+impl Hdfs {
+    /// The file system of a name node (`host:port`), with Hadoop's settings. Must be created within the tokio runtime that
+    /// drives it; nothing is sent before the first call.
+    pub fn new(authority: &str, settings: &BTreeMap<String, String>) -> Result<Self, FsError> {
+        error::keep_warnings();
+        let url = format!("hdfs://{authority}");
+        let mut settings = settings.clone();
+        // For a block of 3 copies, Hadoop's own client replaces a lost node only after an append or a flush; this one does so
+        // for any block with bytes, and gives up without a fourth node.
+        settings.entry(BEST_EFFORT.to_owned()).or_insert_with(|| "true".to_owned());
+        let built = ClientBuilder::new()
+            .with_url(&url)
+            .with_config(settings)
+            .with_io_runtime(tokio::runtime::Handle::current())
+            .build();
+        built.map(|client| Self { client }).map_err(|error| failed("open", &url, &error))
+    }
+}
+
+/// Checks that a name node accepts connections: the client itself retries for minutes. An address without a port may be a
+/// name service, whose hosts are only in the client's settings.
+pub fn reach(authority: &str) -> Result<(), FsError> {
+    let url = format!("hdfs://{authority}");
+    if !authority.contains(':') {
+        return Ok(());
+    }
+    let failed = |error: &io::Error| FsError::new(ErrorKind::Unavailable, "reach", &url, error.to_string());
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    for address in authority.to_socket_addrs().map_err(|error| failed(&error))? {
+        match TcpStream::connect_timeout(&address, REACH) {
+            Ok(_) => return Ok(()),
+            Err(error) => last = error,
+        }
+    }
+    Err(failed(&last))
+}
+
+impl FileSystem for Hdfs {
+    type Reader = HdfsReader;
+    type Writer = HdfsWriter;
+
+    async fn create(&self, path: &str, options: &CreateOptions) -> Result<HdfsWriter, FsError> {
+        let how = WriteOptions {
+            block_size: options.block_bytes,
+            replication: options.replication,
+            overwrite: options.overwrite,
+            create_parent: options.parents,
+            ..WriteOptions::default()
+        };
+        let file = self.client.create(path, how).await.map_err(|error| failed("create", path, &error))?;
+        Ok(HdfsWriter::new(&self.client, file, path, 0, options.buffer_bytes))
+    }
+
+    async fn append(&self, path: &str, options: &CreateOptions) -> Result<HdfsWriter, FsError> {
+        let at = self.stat(path).await?.bytes;
+        let file = self.client.append(path).await.map_err(|error| failed("append to", path, &error))?;
+        Ok(HdfsWriter::new(&self.client, file, path, at, options.buffer_bytes))
+    }
+
+    async fn open(&self, path: &str, options: OpenOptions) -> Result<HdfsReader, FsError> {
+        HdfsReader::open(&self.client, path, options).await
+    }
+
+    async fn stat(&self, path: &str) -> Result<FileStat, FsError> {
+        let status = self.client.get_file_info(path).await.map_err(|error| failed("stat", path, &error))?;
+        Ok(stat(status))
+    }
+
+    async fn list(&self, path: &str) -> Result<Vec<FileStat>, FsError> {
+        let listed = self.client.list_status(path, false).await.map_err(|error| failed("list", path, &error))?;
+        let mut entries: Vec<_> = listed.into_iter().map(stat).collect();
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(entries)
+    }
+
+    async fn rename(&self, from: &str, to: &str) -> Result<(), FsError> {
+        self.client.rename(from, to, false).await.map_err(|error| failed("rename", from, &error))
+    }
+
+    async fn delete(&self, path: &str) -> Result<bool, FsError> {
+        self.client.delete(path, true).await.map_err(|error| failed("delete", path, &error))
+    }
+
+    async fn mkdirs(&self, path: &str) -> Result<(), FsError> {
+        let made = self.client.mkdirs(path, DIRECTORY_MODE, true).await;
+        made.map_err(|error| failed("create the directory", path, &error))
+    }
+
+    async fn truncate(&self, path: &str, _bytes: u64) -> Result<(), FsError> {
+        Err(FsError::new(ErrorKind::Unsupported, "truncate", path, "the native HDFS client has no truncate")
+            .hint("use `hdfs dfs -truncate`, or Hadoop's TestDFSIO -truncate"))
+    }
+}
+
+fn stat(status: FileStatus) -> FileStat {
+    FileStat {
+        kind: if status.isdir { FileKind::Directory } else { FileKind::File },
+        bytes: status.length as u64,
+        replication: status.replication.filter(|_| !status.isdir),
+        block_bytes: status.blocksize.filter(|_| !status.isdir),
+        path: status.path,
+    }
+}

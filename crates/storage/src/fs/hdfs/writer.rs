@@ -1,0 +1,187 @@
+//! Writes of a file of HDFS.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use hdfs_native::file::FileWriter;
+use hdfs_native::{Client, HdfsError};
+
+use super::error::failed;
+use crate::fs::Writer;
+use crate::fs::error::{ErrorKind, FsError};
+
+/// For how long a write is retried when a block cannot be begun: if a name node has a dead data node recover a block, it tries
+/// another one after 30 heartbeats (`BlockManager.getBlockRecoveryTimeout`), 90 s by default …
+const RESUME: Duration = Duration::from_secs(150);
+/// … and how long it waits between retries.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Bytes of sent buffers kept to reuse their memory: more than the client has in flight.
+const SENT_BYTES: usize = 16 << 20;
+
+/// Whether a file can be continued after this error: a data node was lost, or has not yet reported an earlier block. The client
+/// retries neither at the beginning of a block; Hadoop's own waits for the report.
+fn resumable(error: &HdfsError) -> bool {
+    match error {
+        HdfsError::IOError(_) | HdfsError::DataTransferError(_) => true,
+        HdfsError::RPCError(class, _) => class.ends_with(".NotReplicatedYetException"),
+        _ => false,
+    }
+}
+
+/// Writes a file of HDFS.
+pub struct HdfsWriter {
+    client: Client,
+    /// `None` after a failure that could not be recovered from.
+    file: Option<FileWriter>,
+    path: String,
+    at: u64,
+    buffer: BytesMut,
+    /// Buffers that were passed to the client.
+    sent: VecDeque<Bytes>,
+}
+
+impl std::fmt::Debug for HdfsWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HdfsWriter").field("path", &self.path).field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+impl HdfsWriter {
+    pub(super) fn new(client: &Client, file: FileWriter, path: &str, at: u64, buffer_bytes: usize) -> Self {
+        let (buffer, sent) = (BytesMut::zeroed(buffer_bytes), VecDeque::new());
+        Self { client: client.clone(), file: Some(file), path: path.to_owned(), at, buffer, sent }
+    }
+
+    fn failed(&self, action: &'static str, error: &HdfsError) -> FsError {
+        failed(action, &self.path, error).at(self.at)
+    }
+
+    /// The open file. Of one that was given up nothing is certain, so nothing may succeed.
+    fn opened(&mut self, action: &'static str) -> Result<&mut FileWriter, FsError> {
+        self.file.as_mut().ok_or_else(|| {
+            FsError::new(ErrorKind::Unavailable, action, &self.path, "an earlier write failed").at(self.at)
+        })
+    }
+
+    async fn write_bytes(&mut self, bytes: Bytes) -> Result<(), HdfsError> {
+        match &mut self.file {
+            Some(file) => file.write_bytes(bytes).await.map(|_| ()),
+            None => Err(HdfsError::DataTransferError("an earlier write failed".to_owned())),
+        }
+    }
+
+    /// Continues a file after a block that could not be begun: one of its data nodes is gone, or an earlier block has not been
+    /// reported.
+    ///
+    /// The client replaces a node that is lost within a block; at the beginning of one it gives up. So the file is closed at
+    /// its current length and opened for append, until the name node assigns nodes to the next block.
+    async fn resume(&mut self, buffer: &Bytes, first: HdfsError) -> Result<(), FsError> {
+        let begun = Instant::now();
+        let mut last = self.failed("write", &first);
+        while begun.elapsed() < RESUME {
+            match self.reopen(buffer, begun).await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind == ErrorKind::Rewound => return Err(error),
+                Err(error) => last = error,
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+        Err(last.hint(
+            "lower dfs.namenode.heartbeat.recheck-interval, or use fewer copies: the name node still assigns a dead data node",
+        ))
+    }
+
+    /// Reopens the file, and writes the missing part of a buffer.
+    async fn reopen(&mut self, buffer: &Bytes, begun: Instant) -> Result<(), FsError> {
+        // Dropped before the next writer is created: this ends the lease of the file.
+        self.file = None;
+        while !self.client.recover_lease(&self.path).await.map_err(|error| self.failed("recover", &error))? {
+            if begun.elapsed() > RESUME {
+                return Err(
+                    FsError::new(ErrorKind::Timeout, "recover", &self.path, "its lease was not released").at(self.at)
+                );
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+        let status = self.client.get_file_info(&self.path).await.map_err(|error| self.failed("stat", &error))?;
+        let file = self.client.append(&self.path).await.map_err(|error| self.failed("append to", &error))?;
+        self.file = Some(file);
+        let written = (status.length as u64).checked_sub(self.at).filter(|&bytes| bytes <= buffer.len() as u64);
+        let Some(written) = written else {
+            let message = format!("{} of {} bytes are left after recovery", status.length, self.at);
+            let rewound = FsError::new(ErrorKind::Rewound, "write", &self.path, message).at(self.at);
+            self.at = status.length as u64;
+            return Err(rewound);
+        };
+        self.write_bytes(buffer.slice(written as usize..)).await.map_err(|error| self.failed("write", &error))
+    }
+}
+
+impl Writer for HdfsWriter {
+    async fn buffer(&mut self, bytes: usize) -> Result<&mut [u8], FsError> {
+        if self.buffer.capacity() < bytes {
+            // Reuses an acknowledged buffer, if any: fresh memory costs as much as sending it.
+            let free = self.sent.iter().position(Bytes::is_unique).and_then(|first| self.sent.swap_remove_back(first));
+            self.buffer = free.and_then(|old| old.try_into_mut().ok()).unwrap_or_default();
+        }
+        self.buffer.resize(bytes, 0);
+        Ok(&mut self.buffer)
+    }
+
+    async fn submit(&mut self) -> Result<(), FsError> {
+        let bytes = self.buffer.len();
+        let buffer = std::mem::take(&mut self.buffer).freeze();
+        let written = match self.write_bytes(buffer.clone()).await {
+            Err(error) if resumable(&error) => self.resume(&buffer, error).await,
+            other => other.map_err(|error| self.failed("write", &error)),
+        };
+        // The client keeps a reference until it is acknowledged.
+        self.sent.push_back(buffer);
+        if self.sent.len() > 1 + SENT_BYTES / bytes.max(1) {
+            self.sent.pop_front();
+        }
+        written?;
+        self.at += bytes as u64;
+        Ok(())
+    }
+
+    fn position(&self) -> u64 {
+        self.at
+    }
+
+    async fn seek(&mut self, offset: u64) -> Result<(), FsError> {
+        if offset == self.at {
+            return Ok(());
+        }
+        let message = "HDFS supports only sequential writes";
+        Err(FsError::new(ErrorKind::Unsupported, "write", &self.path, message).at(offset).hint("write sequentially"))
+    }
+
+    async fn flush(&mut self) -> Result<(), FsError> {
+        Err(FsError::new(ErrorKind::Unsupported, "flush", &self.path, "the native HDFS client has no hflush")
+            .hint("use hsync, which guarantees more, or no flush at all"))
+    }
+
+    async fn sync(&mut self) -> Result<(), FsError> {
+        let synced = self.opened("sync")?.hsync().await;
+        synced.map_err(|error| self.failed("sync", &error))
+    }
+
+    async fn complete(&mut self) -> Result<(), FsError> {
+        let closed = self.opened("close")?.close().await;
+        match closed {
+            Err(error) if resumable(&error) => {
+                self.resume(&Bytes::new(), error).await?;
+                Err(FsError::new(ErrorKind::Rewound, "close", &self.path, "it was recovered and is open again")
+                    .at(self.at))
+            }
+            other => other.map_err(|error| self.failed("close", &error)),
+        }
+    }
+
+    async fn close(mut self) -> Result<(), FsError> {
+        let closed = self.opened("close")?.close().await;
+        closed.map_err(|error| self.failed("close", &error))
+    }
+}
