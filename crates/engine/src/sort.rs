@@ -39,16 +39,21 @@ impl Places {
 
     /// The same for a job of which `owner` starts an engine for each stage.
     pub fn owned(job: &Job, owner: Owner) -> Result<Self, SortError> {
-        let nowhere = String::new();
-        let at = |place: &str| locate(place, job);
-        let output = job.output.as_deref().map_or_else(|| at(".").map(|(files, _)| (files, nowhere)), at)?;
-        let input = at(job.input.as_deref().unwrap_or("."))?;
+        let at = |place: &str, direct| locate(place, job, direct);
+        // What a sort writes must be on the disk before it ends, so the page cache saves nothing and costs fresh memory. The
+        // input of a sort, and what `teragen` leaves for one, may be in memory.
+        let direct = job.direct || (job.input.is_some() && job.output.is_some());
+        let output = match &job.output {
+            Some(output) => at(output, direct)?,
+            None => (at(".", direct)?.0, String::new()),
+        };
+        let input = at(job.input.as_deref().unwrap_or("."), job.direct)?;
         Ok(Self { input, output, owner })
     }
 
     /// The speed of the disk that the scratch directory is on, past the page cache.
     pub fn disk(job: &Job, name: &str) -> Result<Speed, SortError> {
-        let (files, path) = locate(job.output.as_deref().unwrap_or("."), &Job { direct: true, ..job.clone() })?;
+        let (files, path) = locate(job.output.as_deref().unwrap_or("."), job, true)?;
         disk::measure(&*files, &Scratch::of(&path)?.path, name)
     }
 

@@ -46,7 +46,7 @@ impl Command {
              --memory BYTES  memory to use (512MiB, 2GB …; default: half of what is free)\n  \
              --parts N       files to write (default: one for each processor)\n  \
              --threads N     threads that compute (default: one for each processor)\n  \
-             --direct        bypass the page cache for local files (O_DIRECT)\n  \
+             --direct        bypass the page cache for local files (O_DIRECT); what terasort writes always does\n  \
              --disk          also measure the speed of the disk itself\n  \
              -D NAME=VALUE   a Hadoop property: mapreduce.job.maps, mapreduce.job.reduces, dfs.replication,\n                  \
              mapreduce.terasort.output.replication; dfs.* and fs.* go to the HDFS client\n  \

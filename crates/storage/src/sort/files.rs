@@ -97,11 +97,11 @@ pub fn join(directory: &str, name: &str) -> String {
     format!("{}/{name}", directory.trim_end_matches('/'))
 }
 
-/// The file system of a path or URI, and the path on it.
-pub fn locate(text: &str, job: &Job) -> Result<(Box<dyn Files>, String), SortError> {
+/// The file system of a path or URI, and the path on it; local files past the page cache if `direct`.
+pub fn locate(text: &str, job: &Job, direct: bool) -> Result<(Box<dyn Files>, String), SortError> {
     let location = Location::parse(text)?;
     let files: Box<dyn Files> = match location.scheme {
-        Scheme::File => Box::new(local(if job.direct { Direct::IfPossible } else { Direct::Off })),
+        Scheme::File => Box::new(local(if direct { Direct::IfPossible } else { Direct::Off })),
         Scheme::Hdfs => {
             let runtime = runtime()?;
             let _within = runtime.enter();

@@ -86,7 +86,7 @@ pub struct Job {
     /// Settings of the HDFS client, by Hadoop's names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub properties: BTreeMap<String, String>,
-    /// Whether local files bypass the page cache (`O_DIRECT`).
+    /// Whether all local files bypass the page cache (`O_DIRECT`). What a sort writes does so where it is possible.
     #[serde(default)]
     pub direct: bool,
 }
