@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special, stats
 
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
@@ -62,12 +62,14 @@ def t_interval(samples: ArrayLike, level: float = LEVEL) -> tuple[Interval, Any]
     x = np.asarray(samples, dtype=float)
     mean = x.mean(axis=-1)
     constant = np.ptp(x, axis=-1) <= ROUNDING * np.abs(x).max(axis=-1)
-    # An arbitrary sample with variance replaces the constant ones, so that SciPy does not warn.
-    safe = np.where(constant[..., None], np.arange(x.shape[-1], dtype=float), x)
-    test = stats.ttest_1samp(safe, 0.0, axis=-1)
-    ends = test.confidence_interval(level)
-    low, high = np.where(constant, mean, ends.low), np.where(constant, mean, ends.high)
-    p = np.where(constant, np.where(mean == 0, 1.0, np.nan), test.pvalue)
+    n = x.shape[-1]
+    # An arbitrary sample replaces the constant ones, whose squares can overflow.
+    safe = np.where(constant[..., None], np.arange(n, dtype=float), x)
+    # SciPy's own test takes ten times as long, and the judge needs thousands.
+    error = safe.std(axis=-1, ddof=1) / np.sqrt(n)
+    half = np.where(constant, 0.0, special.stdtrit(n - 1, (1 + level) / 2) * error)
+    low, high = mean - half, mean + half
+    p = np.where(constant, np.where(mean == 0, 1.0, np.nan), 2 * special.stdtr(n - 1, -np.abs(mean / error)))
     return Interval(mean, low, high), p
 
 
