@@ -63,8 +63,8 @@ def fio(directory: Path, rw: str, block: int, size: int) -> Moved:
     if rw == "write":
         # As ours: a new file, and not one that has its blocks already. Both preallocate.
         (directory / "fio").unlink(missing_ok=True)
-    told = run(["fio", *words.split(), *how.split(), f"--filename={directory / 'fio'}"])
-    job = json.loads(told.stdout[told.stdout.index("{") :])["jobs"][0]
+    output = run(["fio", *words.split(), *how.split(), f"--filename={directory / 'fio'}"])
+    job = json.loads(output.stdout[output.stdout.index("{") :])["jobs"][0]
     side = job["write" if "write" in rw else "read"]
     seconds = side["runtime"] / 1e3
     cpu = (job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] / 1e3

@@ -97,10 +97,10 @@ def against_cassandra_stress(work: Path, few: int, many: int, rate: int) -> None
             stress = [*java, "-cp", jars, "org.apache.cassandra.stress.Stress", "write", f"n={n}", "cl=ONE"]
             limits = ["-rate", "threads=20", *([f"throttle={target}/s"] if target else []), "-node", "127.0.0.1"]
             used = run([*stress, *limits, "-port", f"native={port}"])
-            told = re.search(r"^Op rate\s*:\s*([0-9,]+) op/s", used.stdout, re.MULTILINE)
-            if told is None:
+            rate = re.search(r"^Op rate\s*:\s*([0-9,]+) op/s", used.stdout, re.MULTILINE)
+            if rate is None:
                 raise SystemExit(f"error: no rate in\n{used.stdout}")
-            return used.cpu_seconds, float(told[1].replace(",", ""))
+            return used.cpu_seconds, float(rate[1].replace(",", ""))
 
         ours(few, 0), theirs(few, 0)
         for target, named in ((rate, f"at {rate:,} op/s"), (0, "unthrottled")):
@@ -138,8 +138,8 @@ def against_redis_benchmark(repeats: int, operations: int) -> None:
             ours = [ENGINE, "ycsb", "run", "redis", *engine, *mix]
             pairs = []
             for _ in range(repeats):
-                told = run(theirs, environment=environment).stdout.splitlines()[-1]
-                pairs.append((throughput(run(ours)), float(told.split('","')[1])))
+                row = run(theirs, environment=environment).stdout.splitlines()[-1]
+                pairs.append((throughput(run(ours)), float(row.split('","')[1])))
             ratio = ratio_of(pairs)
             mine, other = (sorted(side)[repeats // 2] for side in zip(*pairs, strict=True))
             print(f"(f) Redis, {name}, {clients} connections: throughput ours ÷ redis-benchmark {ratio}")

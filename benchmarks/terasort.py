@@ -75,8 +75,8 @@ def against_hadoop(work: Path, rows: int, repeats: int) -> None:
 
 def against_bound(rows: int, repeats: int) -> None:
     """(s) In memory, against one sort of the entries and one copy of the rows."""
-    told = subprocess.run([BOUND, str(rows), str(repeats)], check=True, capture_output=True, text=True).stdout
-    lines = [json.loads(line) for line in told.splitlines()]
+    output = subprocess.run([BOUND, str(rows), str(repeats)], check=True, capture_output=True, text=True).stdout
+    lines = [json.loads(line) for line in output.splitlines()]
     ratio = ratio_of([(sum(line["bound"]), sum(line["ours"])) for line in lines])
     bound, ours = (sorted(sum(line[side]) for line in lines)[repeats // 2] for side in ("bound", "ours"))
     print(f"(s) {rows:,} rows in memory, the machine's bound ÷ ours {ratio}")
@@ -110,10 +110,10 @@ def against_disk(work: Path, rows: int, memory: str, repeats: int) -> None:
     pairs = []
     for _ in range(repeats):
         words = ["--memory", memory, "--direct", "--disk", str(source), str(work / "ours")]
-        told = Cost([ENGINE, "terasort", *words], work).out
-        speeds = re.findall(r"^disk \w+ +([\d.]+) MB/s written, ([\d.]+) MB/s read", told, re.MULTILINE)
+        output = Cost([ENGINE, "terasort", *words], work).out
+        speeds = re.findall(r"^disk \w+ +([\d.]+) MB/s written, ([\d.]+) MB/s read", output, re.MULTILINE)
         write, read = (sum(float(speed[side]) for speed in speeds) / len(speeds) for side in range(2))
-        stages = dict(re.findall(r"^(\w[\w ]*?) +([\d.]+) +\d+ +[\d.]+ +[\d.]+ +[\d.]+$", told, re.MULTILINE))
+        stages = dict(re.findall(r"^(\w[\w ]*?) +([\d.]+) +\d+ +[\d.]+ +[\d.]+ +[\d.]+$", output, re.MULTILINE))
         seconds = sum(float(stages[stage]) for stage in ("prepare", "sample", "sort", "merge", "commit"))
         megabytes = rows / 1e4
         pairs.append((seconds, 2 * megabytes / write + 2 * megabytes / read))

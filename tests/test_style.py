@@ -97,7 +97,7 @@ class Told: pass
 def test_an_identifier_of_the_old_dialect_is_not_written() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}: `{name}`: write {IDENTIFIERS[name.lstrip('_')]}"
-        for top in ("python", "tests")
+        for top in ("python", "tests", "benchmarks")
         for path in sorted((ROOT / top).rglob("*.py"))
         if not str(path.relative_to(ROOT)).startswith("tests/fixtures")
         for line, name in identifiers(path.read_text())

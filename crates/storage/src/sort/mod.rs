@@ -7,10 +7,12 @@
 pub mod checksum;
 pub mod chunk;
 pub mod disk;
+pub mod exchange;
 pub mod files;
 pub mod input;
 pub mod job;
 pub mod merge;
+pub mod parallel;
 pub mod progress;
 pub mod read_ahead;
 pub mod rows;

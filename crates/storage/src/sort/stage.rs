@@ -1,23 +1,21 @@
 //! The stages of a job.
 
-use std::sync::Mutex;
 use std::sync::mpsc::sync_channel;
-
-use serde::{Deserialize, Serialize};
 
 use crate::fs::AlignedBuffer;
 use crate::sort::SortError;
 use crate::sort::checksum::Checksum;
 use crate::sort::chunk::Chunk;
-use crate::sort::files::{Files, join, read_all, write_all};
+use crate::sort::exchange::Side;
+use crate::sort::files::{Files, join, write_all};
 use crate::sort::input::{ALIGNED_ROWS, Input, Piece, PieceReader};
 use crate::sort::job::{Job, Sizes, Stage};
 use crate::sort::merge::{self, Memory};
+use crate::sort::parallel::in_parallel;
 use crate::sort::progress::Progress;
 use crate::sort::rows::{KEY_BYTES, ROW_BYTES, Rows};
 use crate::sort::runs::{self, Run};
 use crate::sort::scratch::{Owner, Scratch};
-use crate::sort::splitters::{Key, Splitters};
 use crate::sort::spool::{Buffers, Keep, Spool};
 use crate::sort::validate::{self, Span, Verdict};
 
@@ -65,29 +63,6 @@ pub struct Outcome {
     pub warning: Option<SortError>,
 }
 
-/// The number of rows and their checksum, kept for the last stage.
-#[derive(Serialize, Deserialize)]
-struct Sum {
-    rows: u64,
-    checksum: String,
-}
-
-/// Which rows a sum covers.
-#[derive(Clone, Copy)]
-enum Side {
-    Read,
-    Written,
-}
-
-impl Side {
-    fn prefix(self) -> &'static str {
-        match self {
-            Self::Read => "sum-read-",
-            Self::Written => "sum-written-",
-        }
-    }
-}
-
 impl Task<'_> {
     /// Runs the stage.
     pub fn run(&self, stage: Stage) -> Result<Outcome, SortError> {
@@ -120,7 +95,7 @@ impl Task<'_> {
         Ok(pieces.iter().map(Piece::room).sum::<usize>() <= self.sizes.whole)
     }
 
-    fn scratch(&self) -> Result<Scratch, SortError> {
+    pub(super) fn scratch(&self) -> Result<Scratch, SortError> {
         Scratch::of(self.output_path)
     }
 
@@ -211,55 +186,6 @@ impl Task<'_> {
         }
         write_all(self.output, &join(&self.scratch()?.path, &format!("sample-{k}")), &keys)?;
         Ok(Outcome::default())
-    }
-
-    /// Computed from the samples of all segments, so that all segments have the same splitters.
-    fn splitters(&self) -> Result<Splitters, SortError> {
-        let mut keys: Vec<Key> = Vec::new();
-        for (_, bytes) in self.left_by("sample-")? {
-            keys.extend_from_slice(bytes.as_chunks().0);
-        }
-        Ok(Splitters::of_sample(keys, self.job.parts as usize))
-    }
-
-    /// The files of earlier stages in the scratch directory whose names begin with `prefix`.
-    fn left_by(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, SortError> {
-        let scratch = self.scratch()?.path;
-        let Some(entries) = self.output.list(&scratch)? else {
-            return Err(SortError::new(format!("there is no scratch directory {scratch}"))
-                .hint("run the stage \"prepare\" first"));
-        };
-        let own = entries.iter().filter(|entry| entry.name().starts_with(prefix));
-        own.map(|entry| {
-            let path = join(&scratch, entry.name());
-            read_all(self.output, &path).map(|bytes| (path, bytes))
-        })
-        .collect()
-    }
-
-    /// Writes a file for later stages.
-    fn leave(&self, prefix: &str, what: &impl Serialize) -> Result<(), SortError> {
-        let text = serde_json::to_vec(what).map_err(|error| SortError::new(format!("internal error: {error}")))?;
-        write_all(self.output, &join(&self.scratch()?.path, &format!("{prefix}{}", self.segment.0)), &text)
-    }
-
-    fn leave_sum(&self, side: Side, rows: u64, checksum: Checksum) -> Result<Outcome, SortError> {
-        let checksum = checksum.to_string();
-        self.leave(side.prefix(), &Sum { rows, checksum: checksum.clone() })?;
-        Ok(Outcome { checksum: Some(checksum), ..Outcome::default() })
-    }
-
-    fn sums(&self, side: Side) -> Result<Option<(u64, Checksum)>, SortError> {
-        let mut all = None;
-        for (path, bytes) in self.left_by(side.prefix())? {
-            let wrong =
-                |error: &dyn std::fmt::Display| SortError::new(format!("cannot read the sum in {path}: {error}"));
-            let sum: Sum = serde_json::from_slice(&bytes).map_err(|error| wrong(&error))?;
-            let (rows, checksum) = all.get_or_insert((0, Checksum::default()));
-            *rows += sum.rows;
-            *checksum += sum.checksum.parse().map_err(|error| wrong(&error))?;
-        }
-        Ok(all)
     }
 
     fn sort(&self) -> Result<Outcome, SortError> {
@@ -415,36 +341,4 @@ fn report(verdict: &Verdict) -> String {
 
 fn piece_rows(block: usize) -> u64 {
     (block / ROW_BYTES) as u64
-}
-
-/// Processes each item, on as many threads as there are memories. Returns the sum of the checksums.
-fn in_parallel<M: Send>(
-    items: &[usize],
-    memories: Vec<M>,
-    work: impl Fn(usize, M) -> Result<(Checksum, M), SortError> + Sync,
-) -> Result<Checksum, SortError> {
-    let next = Mutex::new(items.iter());
-    let each = |mut memory: M| {
-        let mut all = Checksum::default();
-        loop {
-            let item = next.lock().map_or(None, |mut next| next.next().copied());
-            let Some(item) = item else { return Ok(all) };
-            let (sum, back) = work(item, memory)?;
-            all += sum;
-            memory = back;
-        }
-    };
-    let each = &each;
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = memories.into_iter().map(|memory| scope.spawn(move || each(memory))).collect();
-        let mut all = Ok(Checksum::default());
-        for thread in threads {
-            let own = thread.join().unwrap_or_else(|_| Err(SortError::new("internal error: a thread panicked")));
-            all = all.and_then(|mut all| {
-                all += own?;
-                Ok(all)
-            });
-        }
-        all
-    })
 }

@@ -1,0 +1,38 @@
+//! Work on many items by a few threads.
+
+use std::sync::Mutex;
+
+use crate::sort::SortError;
+use crate::sort::checksum::Checksum;
+
+/// Processes each item, on as many threads as there are memories. Returns the sum of the checksums.
+pub fn in_parallel<M: Send>(
+    items: &[usize],
+    memories: Vec<M>,
+    work: impl Fn(usize, M) -> Result<(Checksum, M), SortError> + Sync,
+) -> Result<Checksum, SortError> {
+    let next = Mutex::new(items.iter());
+    let each = |mut memory: M| {
+        let mut all = Checksum::default();
+        loop {
+            let item = next.lock().map_or(None, |mut next| next.next().copied());
+            let Some(item) = item else { return Ok(all) };
+            let (sum, back) = work(item, memory)?;
+            all += sum;
+            memory = back;
+        }
+    };
+    let each = &each;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = memories.into_iter().map(|memory| scope.spawn(move || each(memory))).collect();
+        let mut all = Ok(Checksum::default());
+        for thread in threads {
+            let own = thread.join().unwrap_or_else(|_| Err(SortError::new("internal error: a thread panicked")));
+            all = all.and_then(|mut all| {
+                all += own?;
+                Ok(all)
+            });
+        }
+        all
+    })
+}
