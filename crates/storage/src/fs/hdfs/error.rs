@@ -24,7 +24,7 @@ impl Log for LastWarning {
 
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
-            let text = without_description(&record.args().to_string());
+            let text = with_addresses(&record.args().to_string());
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
         }
     }
@@ -42,16 +42,20 @@ pub(super) fn keep_warnings() {
     });
 }
 
-/// A text of the crate with its descriptions of data nodes left out, and not longer than a line should be.
-fn without_description(text: &str) -> String {
+/// A text of the crate with addresses in place of its descriptions of data nodes, and not longer than a line should be.
+fn with_addresses(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;
-    while let Some(start) = rest.find("DatanodeIdProto {") {
-        kept.push_str(&rest[..start]);
-        kept.push_str("data node");
-        rest = rest[start..].find('}').map_or("", |end| &rest[start + end + 1..]);
+    while let Some((before, description)) = rest.split_once("DatanodeIdProto {") {
+        let (description, after) = description.split_once('}').unwrap_or((description, ""));
+        let value = |name: &str, end: char| {
+            let found = description.split_once(name).and_then(|(_, value)| value.split(end).next());
+            found.unwrap_or("?").to_owned()
+        };
+        kept += &format!("{before}{}:{}", value("ip_addr: \"", '"'), value("xfer_port: ", ','));
+        rest = after;
     }
-    kept.push_str(rest);
+    kept += rest;
     kept.lines().next().unwrap_or_default().chars().take(WARNING_CHARS).collect()
 }
 
@@ -98,5 +102,20 @@ fn of_class(class: &str, message: &str) -> ErrorKind {
         // FSNamesystem: a block size below dfs.namenode.fs-limits.min-block-size, a replication beyond the limits.
         _ if message.contains("fs-limits") || message.contains("eplication") => ErrorKind::Invalid,
         _ => ErrorKind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_addresses;
+
+    #[test]
+    fn a_warning_names_a_data_node_by_its_address() {
+        let warning = "Failed to connect to DataNode DatanodeIdProto { ip_addr: \"127.0.0.2\", host_name: \"b\", \
+                       datanode_uuid: \"9\", xfer_port: 9866, info_port: 9864, ipc_port: 9867, info_secure_port: None }: \
+                       IOError(refused)";
+        assert_eq!(with_addresses(warning), "Failed to connect to DataNode 127.0.0.2:9866: IOError(refused)");
+        assert_eq!(with_addresses("a DatanodeIdProto { cut"), "a ?:?");
+        assert_eq!(with_addresses("no node\nsecond line"), "no node");
     }
 }
