@@ -228,6 +228,26 @@ IMPORTED = [
         metric=P99,
     ),
     Case(
+        "capacities of 9,500 and 9,900 op/s at a target of 10,000: the queue grew for a minute",
+        lambda: two(
+            runs(9500, 1000, target=10_000, intended_p99_us=2_970_000.0),
+            runs(9900, 1000, target=10_000, intended_p99_us=594_000.0),
+            P99,
+        ),
+        (not_trusted(), fires("rate-not-held", "invalid")),
+        metric=P99,
+    ),
+    Case(
+        "both start 0.6 s late of a minute at their target: no operation waits for those that were never due",
+        lambda: two(
+            runs(9900, 1000, target=10_000, intended_p99_us=40_000.0),
+            runs(9900, 1000, target=10_000, intended_p99_us=20_000.0),
+            P99,
+        ),
+        (favours("lmdb"), silent("rate-not-held")),
+        metric=P99,
+    ),
+    Case(
         "YCSB's histogram of whole milliseconds: a p99 of 2 ms against 3 ms may be 2.99 against 3",
         lambda: in_milliseconds(3050, 2050),
         (no_claim(), silent("impossible")),

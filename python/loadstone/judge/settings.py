@@ -33,7 +33,7 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "littles-law": {"low": 0.85, "high": 1.05},
     "generator-limited": {"late": 0.001, "cpu": 0.9, "driver": 0.1},
     "client-limited": {"late": 0.001},
-    "rate-not-held": {"censored": 0.001, "missed": 0.05, "behind": 0.001, "rise": 0.5, "alpha": 0.0015},
+    "rate-not-held": {"censored": 0.001, "missed": 0.05, "queued": 0.005, "behind": 0.001, "rise": 0.5, "alpha": 0.0015},
     "carried-over": {"share": 0.1},
     "clock": {},
     "page-cache": {"share": 0.1, "claimed_share": 0.5},
