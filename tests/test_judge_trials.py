@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from judge_support import STEADY, both, course, ended, experiment, given, noting, sound
+from judge_support import STEADY, both, course, ended, experiment, facts, given, noting, sound
 from loadstone.errors import LoadstoneError
 from loadstone.judge.checks import littles_law
 from loadstone.judge.finding import Severity
+from loadstone.judge.findings import look
 from loadstone.judge.judge import judge, judge_trial
 from loadstone.judge.settings import DEFAULTS, Settings, unknown
 from loadstone.results.result_set import Question
@@ -108,3 +109,17 @@ def test_a_threshold_that_there_is_not_is_named(checks: dict[str, dict[str, floa
     with pytest.raises(LoadstoneError) as raised:
         judge(replace(experiment(), question=Question(checks=checks)))
     assert (raised.value.args[0], raised.value.hint) == (message, hint)
+
+
+def test_cached_values_do_not_pass_as_the_devices_where_its_reads_were_not_counted() -> None:
+    # 95 of 100 reads of 100 bytes are cached; each of the others is a block of 4,096 bytes.
+    cached = both(facts(engine="0.2.0"), given(returned=100 * 1e6, read__count=1_000_000, device__read=4096 * 5e4))
+    reason = "the reads that the device served were not counted"
+    found, lacking = look(cached(sound()), course(STEADY), Settings(claims="device"))
+    assert reason in {each.reason for each in lacking}
+    assert (Severity.SUSPECT, f"{reason}: page-cache could not look") in {
+        (each.severity, each.message) for each in found
+    }
+    assert reason not in {each.reason for each in look(cached(sound()), course(STEADY), Settings())[1]}
+    large = given(read__count=100_000, returned=1e10, device__read=9e9)(cached(sound()))
+    assert reason not in {each.reason for each in look(large, course(STEADY), Settings(claims="device"))[1]}

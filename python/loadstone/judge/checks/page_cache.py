@@ -44,13 +44,22 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
         message = "the results are claimed to be the device's, but its bytes were not measured"
         yield Finding(NAME, severity, message, "run where the host can be observed", here)
         return
-    share = missed(trial, read)
-    if share is None:
-        share = read / returned
+    counted = missed(trial, read)
+    share = read / returned if counted is None else counted
     if share < settings.threshold(NAME, "claimed_share" if claimed else "share"):
         message = f"reads returned {units.size(returned)}, of which the device gave {units.size(read)}"
         message += f"; at most {units.percent(max(share, LEAST))} of it was not cached"
         yield Finding(NAME, severity, message, HINT, here)
+    elif claimed and counted is None and small(trial, returned):
+        # Every observed device has its reads counted; scans and several jobs of fio have no `read.count`.
+        ours = "device.reads" not in trial.values
+        yield NotLooked(NAME, "the reads that the device served were not counted", ours=ours)
+
+
+def small(trial: TrialResult, returned: float) -> bool:
+    """Whether a read may have returned less than a part of a file; there are at most as many reads as operations."""
+    reads = trial.value("read.count") or trial.value("operations")
+    return not reads or returned < LARGE_BYTES * reads
 
 
 def missed(trial: TrialResult, read: float) -> float | None:
@@ -61,7 +70,7 @@ def missed(trial: TrialResult, read: float) -> float | None:
     device, or a part of one, and its bytes say more than their number.
     """
     every, seen, reads = trial.value("device.read"), trial.value("device.reads"), trial.value("read.count")
-    if seen is None or not reads or (trial.value("returned") or 0) >= LARGE_BYTES * reads:
+    if seen is None or not reads or not small(trial, trial.value("returned") or 0):
         return None
     # Counted with the warm-up, as its bytes are.
     return seen * (read / every if every else 1.0) / reads
