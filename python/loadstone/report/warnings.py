@@ -56,6 +56,7 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
     for finding in judgement.all_findings:
         by_check.setdefault((finding.check, finding.severity), []).append(finding)
     found = []
+    seen: set[str] = set()
     for (check, severity), same in by_check.items():
         messages = [named(each, whose.get(each, "")) for each in same] if whole else together(same, whose, judgement)
         messages = list(dict.fromkeys(messages))
@@ -65,7 +66,9 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
             hints.setdefault(NUMBER.sub("#", hint), []).append(hint)
         trials = {trial for finding in same for trial in finding.trials}
         more = len(messages) - len(shown)
-        advice = tuple(map(spanned, hints.values()))[: MESSAGES_MAX[severity]]
+        # Each hint once, with the worst that it is for.
+        advice = tuple(hint for hint in map(spanned, hints.values()) if hint not in seen)
+        seen.update(advice)
         found.append(Warnings(check, severity, tuple(shown), more, advice, len(trials)))
     return found
 
