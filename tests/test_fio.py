@@ -63,7 +63,7 @@ def test_variants_of_a_job_are_compared(tmp_path: Path) -> None:
 
 def test_the_command_shows_each_job_and_keeps_the_results(tmp_path: Path) -> None:
     (tmp_path / "two.fio").write_text(JOBS)
-    shown = loadstone(tmp_path, "fio", "two.fio", "--no-report").stdout
+    shown = loadstone(tmp_path, "fio", "two.fio").stdout
     rows = {line.split()[0] for line in shown.splitlines() if line.startswith((" seq", " mixed", "seq", "mixed"))}
     assert rows == {"seq_write.write", "mixed.read", "mixed.write"}
     assert "verdict: " in shown
@@ -75,6 +75,31 @@ def test_the_command_shows_each_job_and_keeps_the_results(tmp_path: Path) -> Non
     assert trial.clients is None
     # Its files were below a directory that is gone.
     assert {path.name for path in tmp_path.iterdir()} == {"two.fio", "results", "data"}
+    written, page = (next(tmp_path.glob(f"results/*/*/report.{kind}")).read_text() for kind in ("md", "html"))
+    for figure in ("seq write write bandwidth", "mixed read p99", "mixed write throughput"):
+        assert f"### {figure}" in written
+    assert "<h2>Other headline figures" in page
+
+
+def test_jobs_of_similar_names_keep_their_figures(tmp_path: Path) -> None:
+    names = {"a b": "a_b", "a-b": "a_b_2", "写": "job", "读": "job_2"}
+    (tmp_path / "names.fio").write_text("".join(f"[{name}]\nrw=write\nsize=64k\nbs=16k\n" for name in names))
+    shown = loadstone(tmp_path, "fio", "names.fio", "--no-report").stdout
+    results = only_folder(tmp_path).load()
+    (trial,) = results.trials
+    assert [trial.value(f"{name}.operations") for name in names.values()] == [4] * 4
+    assert all(f"{name}.write" in shown for name in names.values())
+    assert trial.value("operations") == 16
+    assert {f"{name}.write.p99" for name in names.values()} <= set(results.headline_metrics)
+
+
+@pytest.mark.parametrize("first", ["", "[global]\nstonewall\n"])
+def test_jobs_of_one_name_that_follow_each_other_are_apart(tmp_path: Path, first: str) -> None:
+    (tmp_path / "two.fio").write_text(f"{first}[a]\nrw=write\nsize=64k\n[a]\nstonewall\nrw=write\nsize=32k\n")
+    loadstone(tmp_path, "fio", "two.fio", "--no-report")
+    results = only_folder(tmp_path).load()
+    assert [results.trials[0].value(f"{name}.stored") for name in ("a", "a_2")] == [64 << 10, 32 << 10]
+    assert {"a.write.p99", "a_2.write.p99"} <= set(results.headline_metrics)
 
 
 def test_a_job_that_fails_is_a_failed_trial_with_the_output_of_fio(tmp_path: Path) -> None:
@@ -92,6 +117,8 @@ def test_a_job_that_fails_is_a_failed_trial_with_the_output_of_fio(tmp_path: Pat
     [
         ("[w]\nrw=wrong\n", (), "fio refuses the job"),
         ("[w]\nrw=write\nsize=1m\n", ("--output=x",), "--output=x cannot be used here"),
+        ("[w]\nrw=write\nsize=1m\n", ("--status-interval=1",), "--status-interval=1 cannot be used here"),
+        ("[w]\nrw=write\nsize=1m\n", ("-status=1",), "-status=1 cannot be used here"),
     ],
 )
 def test_a_job_that_cannot_run_is_refused_before_the_first_trial(

@@ -68,6 +68,15 @@ def test_jobs_of_one_name_are_added_up_from_their_bins() -> None:
     assert writer.result.value("write.p99") == 292_864
 
 
+def test_jobs_of_one_name_that_follow_each_other_are_apart(tmp_path: Path) -> None:
+    document = report("fio-two-jobs.json")
+    document["jobs"][-1]["groupid"] += 1
+    found = read(written(tmp_path, json.dumps(document)), {})
+    assert [each.result.config["variant"] for each in found] == ["writer", "reader", "reader-2"]
+    expected = [job["read"]["bw_bytes"] for job in document["jobs"][1:]]
+    assert [each.result.value("read.bandwidth") for each in found[1:]] == expected
+
+
 def test_percentiles_of_several_jobs_without_bins_are_left_out(tmp_path: Path) -> None:
     document = report("fio-two-jobs.json")
     for job in document["jobs"]:

@@ -55,6 +55,13 @@ def test_the_figures_of_each_job_are_compared_by_default(tmp_path: Path) -> None
         "write.write.p99",
         "a_b.read.bandwidth",
     )
+    one = loaded(tmp_path, FIO.replace("[4k, 64k]", "[4k]")).experiment
+    assert one.compare.metrics == ("write.bandwidth", "write.throughput", "write.p99")
+
+
+def test_options_for_the_output_of_fio_are_refused(tmp_path: Path) -> None:
+    (mistake,) = mistakes(tmp_path, FIO.replace("{fio: {", "{fio: {options: [--thread, --status-interval=1], "))
+    assert mistake == "--status-interval=1 cannot be used here"
 
 
 SEVERAL = """

@@ -29,8 +29,6 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import statistic
 from loadstone.workloads import fio
 
-# Options that the lab sets, or that change fio's output.
-RESERVED = ("--output", "--output-format", "--append-terse", "--minimal", "--client", "--server", "--daemonize")
 COLUMNS = ("bandwidth", "throughput", "mean", "p50", "p99", "p99.9", "max")
 WRITTEN = {"B/s": units.bandwidth, "op/s": units.rate, "ns": units.duration}
 
@@ -50,7 +48,7 @@ def main(arguments: list[str]) -> int:
     parser.results_option()
     options, others = parser.parse_known_args(arguments)
     for word in others:
-        if word.partition("=")[0] in RESERVED or not word.startswith("-"):
+        if fio.is_reserved(word) or not word.startswith("-"):
             hint = "write fio's options with =, as in --runtime=10; those for its output are set by the lab"
             raise UsageError(f"{word} cannot be used here", hint)
     workloads.register()

@@ -1,7 +1,7 @@
 """fio's JSON (`--output-format=json` or `json+`), with or without its normal output around it.
 
-Jobs of one name are one run: their rates are added, and their latencies combined where possible: means by count, and
-percentiles from the bins of `json+`. Latency is the one with percentiles: completion latency (clat), or
+Jobs of one name and group are one run: their rates are added, and their latencies combined where possible: means by
+count, and percentiles from the bins of `json+`. Latency is the one with percentiles: completion latency (clat), or
 total latency with `lat_percentiles=1`.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, count
 from typing import Any
 
 from loadstone.importers.run import OPERATIONS, Run, bucketed, latencies
@@ -48,13 +49,17 @@ def runs(source: Source) -> list[Run]:
 
 def of_report(document: Mapping[str, Any]) -> list[Run]:
     """The runs of one report, by the names of its jobs."""
-    jobs: dict[str, list[dict[str, Any]]] = {}
+    # A group ends where a job waits for those before it (stonewall).
+    jobs: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for job in document["jobs"]:
-        jobs.setdefault(str(job["jobname"]), []).append(job)
+        jobs.setdefault((str(job["jobname"]), int(job.get("groupid", 0))), []).append(job)
     if not jobs:
         raise KeyError("jobs")
     options = dict(document.get("global options", {}))
-    found = [run(name if len(jobs) > 1 else None, each, options) for name, each in jobs.items()]
+    names = distinct((name for name, _ in jobs), "-")
+    found = [
+        run(name if len(jobs) > 1 else None, each, options) for name, each in zip(names, jobs.values(), strict=True)
+    ]
     for each in found:
         each.facts["version"] = str(document[SIGN.strip('"')])
         # The devices' utilisation is that of all jobs together.
@@ -63,8 +68,17 @@ def of_report(document: Mapping[str, Any]) -> list[Run]:
     return found
 
 
+def distinct(names: Iterable[str], separator: str) -> list[str]:
+    """The names in their order; one that is taken has a number after it."""
+    taken: list[str] = []
+    for name in names:
+        numbered = (f"{name}{separator}{number}" for number in count(2))
+        taken.append(next(each for each in chain([name], numbered) if each not in taken))
+    return taken
+
+
 def run(name: str | None, jobs: Sequence[dict[str, Any]], options: Mapping[str, Any]) -> Run:
-    """The figures of jobs of one name."""
+    """The figures of jobs of one name and group."""
     options = {**options, **jobs[0].get("job options", {})}
     found = Run(variant=name, facts={"tool": NAME, "jobs": len(jobs)})
     for fact, option in (("io_engine", "ioengine"), ("block_size", "bs"), ("direct", "direct"), ("mode", "rw")):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import configparser
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +34,10 @@ STORE = "fio"
 HINT = "install the package fio"
 # Options added to the user's. `json+` includes histograms, which are needed to combine jobs.
 OPTIONS = ("--output-format=json+",)
+# Options that the lab sets, or that change fio's output.
+RESERVED = ("output", "output-format", "append-terse", "minimal", "status-interval", "client", "server", "daemonize")
+# Options of a job that begin a group of results.
+NEW_GROUP = ("stonewall", "wait_for_previous", "new_group")
 DIRECTIONS = {"read": ("read",), "write": ("write",), "trim": ("trim",), "rw": ("read", "write")}
 # The figures of each job that are compared by default.
 COMPARED = ("bandwidth", "throughput", "p99")
@@ -60,8 +63,18 @@ def is_text(job: str) -> bool:
     return "\n" in job or job.lstrip().startswith("[")
 
 
+def is_reserved(option: str) -> bool:
+    """Whether a command-line option, which fio lets the user abbreviate, is one of the lab's."""
+    name = option.partition("=")[0].lstrip("-")
+    return any(reserved.startswith(name) for reserved in RESERVED)
+
+
 def check(context: Context, path: Keys, keys: Any) -> None:
-    """Finds the job file, and makes its path absolute."""
+    """Refuses options that the lab sets; finds the job file, and makes its path absolute."""
+    for i, option in enumerate(keys.options if context.knows(*path, "options") else ()):
+        if is_reserved(option):
+            hint = "remove it: the lab sets the options for fio's output"
+            context.wrong((*path, "options", i), f"{option} cannot be used here", hint)
     if not context.knows(*path, "job") or is_text(keys.job) or template.names(keys.job):
         return
     name = template.render(keys.job, {})
@@ -87,18 +100,32 @@ def files(work: Fio) -> Sequence[Path]:
 
 
 def jobs(work: Fio) -> dict[str, dict[str, str]]:
-    """The options of each job by its name, including those of [global]; empty if the file cannot be parsed.
+    """The options of each job, including those of [global], by its name in the results; empty without the file.
 
     Only for the forecast and the default metrics: fio parses the file itself.
     """
-    parser = configparser.RawConfigParser(
-        strict=False, allow_no_value=True, default_section="global", comment_prefixes=("#", ";"), delimiters=("=",)
-    )
     try:
-        parser.read_string(work.job if is_text(work.job) else Path(work.job).read_text())
-    except (configparser.Error, OSError, UnicodeDecodeError):
+        text = work.job if is_text(work.job) else Path(work.job).read_text()
+    except (OSError, UnicodeDecodeError):
         return {}
-    return {name: {key: text or "" for key, text in parser.items(name)} for name in parser.sections()}
+    shared: dict[str, str] = {}
+    options = shared
+    sections: list[tuple[str, dict[str, str]]] = []
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            name = line[1:].partition("]")[0]
+            options = shared if name == "global" else dict(shared)
+            if name != "global":
+                sections.append((name, options))
+        elif line and line[0] not in "#;":
+            key, _, value = line.partition("=")
+            options[key.strip()] = value.strip()
+    found: dict[tuple[str, int], dict[str, str]] = {}
+    group = 0
+    for name, options in sections:
+        group += any(options.get(key, "0") != "0" for key in NEW_GROUP)
+        found.setdefault((name, group), {}).update(options)
+    return dict(zip(importer.distinct((name for name, _ in found), "-"), found.values(), strict=True))
 
 
 def data(work: Fio) -> Data:
@@ -117,17 +144,17 @@ def metrics(work: Fio) -> Sequence[str]:
     """Bandwidth, throughput and p99 of each job."""
     figures = []
     every = {} if template.names(work.job) and not is_text(work.job) else jobs(work)
-    for name, options in every.items():
-        prefix = "" if len(every) == 1 else f"{slug(name)}."
+    for name, options in zip(slugs(every), every.values(), strict=True):
+        prefix = "" if len(every) == 1 else f"{name}."
         kind = options.get("rw", options.get("readwrite", "read")).partition(":")[0].removeprefix("rand")
         for direction in DIRECTIONS.get(kind, DIRECTIONS["rw"]):
             figures += [f"{prefix}{direction}.{figure}" for figure in COMPARED]
     return figures
 
 
-def slug(name: str) -> str:
-    """A job's name as part of a figure's name."""
-    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "job"
+def slugs(names: Iterable[str]) -> list[str]:
+    """Jobs' names as parts of figures' names."""
+    return importer.distinct((re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "job" for name in names), "_")
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
@@ -190,8 +217,7 @@ def combined(runs: Sequence[Run]) -> Run:
     for metric in ("returned", "stored"):
         if each := [value for run in runs for value in run.values if value.metric == metric]:
             whole.add(metric, sum(value.value for value in each), "B", sum(value.n for value in each))
-    for run in runs:
-        name = slug(str(run.variant))
+    for name, run in zip(slugs(str(run.variant) for run in runs), runs, strict=True):
         whole.values += [value.below(name) for value in run.values if value.metric != "throughput"]
         whole.facts |= {f"{name}.{fact}": value for fact, value in run.facts.items() if fact not in whole.facts}
         whole.histograms |= {f"{name}-{tag}": histogram for tag, histogram in run.histograms.items()}

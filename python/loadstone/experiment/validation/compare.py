@@ -52,6 +52,14 @@ def check(context: Context) -> None:
         return
     elif by not in varied:
         context.warn(("compare", "by"), f"{by} has one value, so there is nothing to compare", "vary it")
+    defaults = [
+        metric
+        for workload in context.experiment.each_workload.values()
+        for kind in workload.kinds[:1]
+        for metric in KINDS[kind].metrics(workload.keys(kind))
+    ]
+    compare = compare.model_copy(update={"metrics": compare.metrics or tuple(dict.fromkeys(defaults))})
+    context.complete(compare=compare)
     if by is None:
         if baseline is not None:
             context.wrong(
@@ -68,16 +76,8 @@ def check(context: Context) -> None:
             context.wrong(("compare", "baseline"), f"{by} is never {shown(baseline)}", hint)
             return
         baseline = same[0]
-    defaults = [
-        metric
-        for workload in context.experiment.each_workload.values()
-        for kind in workload.kinds[:1]
-        for metric in KINDS[kind].metrics(workload.keys(kind))
-    ]
-    metrics = compare.metrics or tuple(dict.fromkeys(defaults))
-    update = {"by": by, "baseline": baseline, "promises": differing(context, by), "metrics": metrics}
-    compare = compare.model_copy(update=update)
-    context.complete(compare=compare)
+    update = {"by": by, "baseline": baseline, "promises": differing(context, by)}
+    context.complete(compare=compare.model_copy(update=update))
     if by == "system":
         warn_of_guarantees(context)
 
