@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from judge_support import Case, asking, both, experiment, facts, rocksdb, sound
+from judge_support import Case, Spoil, asking, both, experiment, facts, rocksdb, sound
 from loadstone.judge.finding import Severity
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import TrialResult
@@ -28,6 +29,17 @@ def in_bytes(trial: TrialResult) -> TrialResult:
     return replace(
         trial, values={**trial.values, "throughput": replace(trial.values["throughput"], unit="B/s", value=5e6)}
     )
+
+
+def later(**known: Any) -> Spoil:
+    """Other facts from the fourth block on."""
+    return lambda trial: facts(**known)(trial) if trial.repeat >= 4 else trial
+
+
+def alone(spoil: Spoil) -> ResultSet:
+    """One variant."""
+    whole = experiment(spoil)
+    return replace(whole, trials=[trial for trial in whole.trials if trial.config["system"] == "rocksdb"])
 
 
 MIXES = both(facts(mix="95 % read, 5 % update"), rocksdb(facts(mix="100 % read")))
@@ -55,6 +67,62 @@ CASES = [
             rocksdb(lambda trial: replace(trial, facts={k: v for k, v in trial.facts.items() if k != "kernel"}))
         ),
     ),
+    Case(
+        "hosts-differ",
+        "another durability on both sides from a block on",
+        experiment(later(durability="device")),
+        SUSPECT,
+        "the durability changed between repeats: os and device; os and device",
+    ),
+    Case("hosts-differ", "a durability that was not known in some repeats", experiment(later(durability="unknown"))),
+    Case(
+        "hosts-differ",
+        "another file system on both sides from a block on",
+        experiment(later(file_system="xfs")),
+        NOTE,
+        "the file system changed between blocks (ext4 and xfs); within each block it is the same",
+    ),
+    Case(
+        "hosts-differ",
+        "another file system on one side from a block on",
+        experiment(rocksdb(later(file_system="xfs"))),
+        SUSPECT,
+        "the file system changed within blocks 4, 5, 6: ext4 and xfs; ext4",
+    ),
+    Case(
+        "hosts-differ",
+        "more hosts on both sides from a block on",
+        experiment(both(facts(hosts=1), later(hosts=2))),
+        NOTE,
+        "the number of hosts changed between blocks (1 and 2); within each block it is the same",
+    ),
+    Case(
+        "hosts-differ",
+        "half the memory on both sides from a block on",
+        experiment(later(memory_bytes=32_000_000_000)),
+        NOTE,
+        "the memory changed between blocks (64.0 GB and 32.0 GB); within each block it is the same",
+    ),
+    Case(
+        "hosts-differ",
+        "memory but for a little, and a device measured again",
+        experiment(later(memory_bytes=63_900_000_000, device_read_bps=990_000_000)),
+    ),
+    Case(
+        "hosts-differ",
+        "another JVM for a variant that is not compared",
+        alone(both(facts(jvm="17"), later(jvm="21"))),
+        SUSPECT,
+        "the JVM changed between repeats: 17 and 21",
+    ),
+    Case(
+        "hosts-differ",
+        "another kernel for a variant that is not compared",
+        alone(later(kernel="6.8.0")),
+        SUSPECT,
+        "the kernel changed between repeats: 6.1.0 and 6.8.0",
+    ),
+    Case("hosts-differ", "a variant that is not compared", alone(facts(jvm="17"))),
     Case("guarantees-differ", "alike", experiment()),
     Case(
         "guarantees-differ",

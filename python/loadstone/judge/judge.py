@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from loadstone.judge.answer import answer, searched
 from loadstone.judge.cells import Cells
-from loadstone.judge.checks import incomplete, not_steady
+from loadstone.judge.checks import hosts_differ, incomplete, not_steady
 from loadstone.judge.compare import compare, turning
 from loadstone.judge.curves import CURVES_MAX, curves
 from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, verdict
 from loadstone.judge.findings import judge_trial, judge_variant, look, missing_points, missing_trials
 from loadstone.judge.judgement import Judgement, VariantKey
-from loadstone.judge.pairing import Match, Variants, baseline, matches, unpaired
+from loadstone.judge.pairing import Match, Variants, baseline, matches, paired, unpaired
 from loadstone.judge.searches import rule, searches
 from loadstone.judge.settings import Own
 from loadstone.results.result_set import ResultSet, first_metric, variant, variant_name
@@ -63,17 +63,19 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     # As the run decides whether a variant has been repeated often enough: by a figure that the variant has.
     deciding = {key: cells.get((key, first_metric(each, wanted))) for key, each in variants.items()}
     jumps = {trial for trial, every in trials.items() if any(one.moves > 1 for one in every)}
+    found = matches(results, variants, settings)
+    there = paired(found)
     of_variants = {
         key: (
             *judge_variant(each, deciding[key] or cells.get((key, main)), missing.get(key, ()), own.of(each[0].trial)),
             *not_steady.together(each, courses, jumps, own.of(each[0].trial)),
+            *(() if key in there else hosts_differ.alone(each, own.of(each[0].trial))),
         )
         for key, each in variants.items()
     }
     if results.interleaved:
         for each in variants.values():
             trials |= by_chance(each, trials, unseen)
-    found = matches(results, variants, settings)
     lacking.update(each for match in found for each in match.not_looked)
     held = {key: (*of_variants[key], *against(each, trials)) for key, each in variants.items()}
     comparisons = compare(

@@ -82,7 +82,12 @@ def attached(found: Sequence[Match], between: bool, settings: Settings) -> list[
     ]
 
 
+def paired(found: Sequence[Match]) -> set[VariantKey]:
+    """The variants that are compared with another."""
+    return {key for match in found for key in (match.baseline, match.contender)}
+
+
 def unpaired(variants: Variants, found: Sequence[Match]) -> list[VariantKey]:
     """The variants without a counterpart, although others have one."""
-    there = {key for match in found for key in (match.baseline, match.contender)}
+    there = paired(found)
     return [key for key in variants if key not in there] if found else []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from loadstone.format import units
-from loadstone.judge.finding import Finding, NotLooked, Pair, Severity
+from loadstone.judge.checks.guarantees_differ import FACTS as GUARANTEES
+from loadstone.judge.checks.guarantees_differ import UNKNOWN
+from loadstone.judge.finding import Finding, NotLooked, Pair, Severity, known
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Scalar, TrialResult
 
@@ -19,11 +21,19 @@ FACTS = {
     "kernel": "kernel",
 }
 
-
-# What must not change during an experiment; the first ones are the same for both sides.
-COMMON = {"engine": "engine's version", "kernel": "kernel", "cpu_model": "processor", "cpus": "number of processors"}
+# What must not change during an experiment; the first ones are the same for both sides. Speeds that were measured, as
+# device_read_bps, are not among them: each measurement differs a little, and there is no established tolerance.
+COMMON = {
+    **FACTS,
+    "engine": "engine's version",
+    "hosts": "number of hosts",
+    "data_nodes": "number of data nodes",
+    "cpus": "number of processors",
+    "file_system": "file system",
+}
 WITHIN = {
     **COMMON,
+    **GUARANTEES,
     "version": "system's version",
     "system_version": "version of the servers",
     "server_version": "exact version of the servers",
@@ -49,31 +59,45 @@ def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
         yield Finding(NAME, Severity.SUSPECT, message, hint, pair.trials)
 
 
-def across(pair: Pair, _: Settings) -> Iterator[Finding]:
+def across(pair: Pair, settings: Settings) -> Iterator[Finding]:
     """Blocks that ran under different software or on different hosts, as after a resume."""
     sides = [{trial.repeat: trial for trial in trials} for trials in (pair.baselines, pair.contenders)]
     for fact, name in WITHIN.items():
-        changed = any(len({str(each) for each in values}) > 1 for values in pair.facts(fact))
+        every = [stated(trials, fact) for trials in (pair.baselines, pair.contenders)]
+        changed = any(varies(fact, values, settings) for values in every)
         apart = [
             repeat
             for repeat in sorted(sides[0].keys() & sides[1].keys())
-            if changed and fact in COMMON and differs([side[repeat] for side in sides], fact)
+            if changed and fact in COMMON and varies(fact, stated([side[repeat] for side in sides], fact), settings)
         ]
         own = changed and fact not in COMMON and not pair.asked(fact)
         if not apart and not own:
             if changed and not pair.asked(fact):
-                values = listed(fact, list(dict.fromkeys(value for side in pair.facts(fact) for value in side)))
+                values = listed(fact, list(dict.fromkeys(value for side in every for value in side)))
                 message = f"the {name} changed between blocks ({values}); within each block it is the same"
                 yield Finding(NAME, Severity.NOTE, message, RESUMED, pair.trials)
             continue
-        values = "; ".join(listed(fact, each) for each in pair.facts(fact) if len(each) > 1 or apart)
+        values = "; ".join(listed(fact, each) for each in every if len(each) > 1 or apart)
         where = f"within blocks {units.listed([str(each) for each in apart])}" if apart else "between repeats"
         yield Finding(NAME, Severity.SUSPECT, f"the {name} changed {where}: {values}", RESUMED, pair.trials)
 
 
-def differs(trials: list[TrialResult], fact: str) -> bool:
-    """Whether two trials of a block have different values."""
-    return len({str(trial.facts[fact]) for trial in trials if fact in trial.facts}) > 1
+def alone(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
+    """Repeats of a variant that is in no pair: no block has a second trial that shared the change."""
+    for fact, name in WITHIN.items():
+        if varies(fact, values := stated(trials, fact), settings):
+            message = f"the {name} changed between repeats: {listed(fact, values)}"
+            yield Finding(NAME, Severity.SUSPECT, message, RESUMED, tuple(trial.trial for trial in trials))
+
+
+def stated(trials: Sequence[TrialResult], fact: str) -> list[Scalar]:
+    """Each value of a fact once, without those that mean unknown."""
+    return [value for value in known(trials, fact) if value != UNKNOWN]
+
+
+def varies(fact: str, values: list[Scalar], settings: Settings) -> bool:
+    """Whether the values of what must not change differ."""
+    return len(values) > 1 and differ(fact, values[:1], values[1:], settings)
 
 
 def listed(fact: str, values: list[Scalar]) -> str:
@@ -91,10 +115,11 @@ def written(fact: str, value: Scalar) -> str:
 
 def differ(fact: str, baseline: list[Scalar], contender: list[Scalar], settings: Settings) -> bool:
     """Whether the sides differ; small differences in memory do not count, as the kernel's share varies."""
-    if fact == "memory_bytes":
+    unlike = set(map(str, baseline)) != set(map(str, contender))
+    if unlike and fact == "memory_bytes":
         try:
             sizes = [float(value) for value in (*baseline, *contender)]
         except (ValueError, OverflowError):
-            return set(map(str, baseline)) != set(map(str, contender))
+            return True
         return max(sizes) - min(sizes) > settings.threshold(NAME, "memory") * max(sizes)
-    return set(map(str, baseline)) != set(map(str, contender))
+    return unlike
