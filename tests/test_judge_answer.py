@@ -77,8 +77,9 @@ def test_no_evidence_is_said_with_what_the_interval_allows() -> None:
 
     text = answer(experiment(spoil))
     assert text.startswith(
-        "no evidence of a difference in throughput between lmdb and rocksdb (ratio 0.996, 95 % interval "
+        "no evidence of a difference in throughput between lmdb and rocksdb (ratio 0.996, 95 % interval 0."
     )
+    assert "%" not in text.partition(" interval ")[2]
     assert text.endswith("n=6, valid); about 78 repeats would decide")
 
 
@@ -100,6 +101,8 @@ def test_a_few_contexts_are_listed_one_by_one() -> None:
 
 def test_many_contexts_are_counted() -> None:
     assert answer(in_contexts(5)) == "throughput of lmdb against rocksdb in 5 contexts: better in 5 (1.33×)"
+    turned = replace(in_contexts(5), question=asking(baseline="lmdb"))
+    assert answer(turned) == "throughput of rocksdb against lmdb in 5 contexts: worse in 5 (25 % lower)"
 
 
 def beside(spoil: Spoil, *systems: str) -> ResultSet:
@@ -127,6 +130,15 @@ def test_of_several_contenders_each_refusal_has_its_own_reason() -> None:
     assert answer(beside(wrong_where(each), "a", "b", "c", "d")).startswith(
         f"b not ranked with a: segments lost: 1 of 4 (lost-segment), c and d not ranked with a: {values} ("
     )
+
+
+def test_of_several_contenders_an_overloaded_one_is_at_its_capacity() -> None:
+    def overloaded(trial: TrialResult) -> TrialResult:
+        return replace(given(due=100_000, censored=1_000)(trial), loop="open")
+
+    found = answer(beside(wrong_where({"c": overloaded}), "a", "b", "c"))
+    assert "c 1.207×" in found
+    assert "; the rate is above the capacity of c (" in found
 
 
 def sweep(saturation: float, spoil: Spoil | None = None, repeats: int = 4, collapse: float = 1e9) -> ResultSet:

@@ -113,7 +113,7 @@ def test_a_refused_comparison_gives_the_reason_and_no_ratio() -> None:
 
 def test_no_evidence_is_a_tilde() -> None:
     lines = rows(report_support.usual(), "### throughput")
-    assert sum("\\~ (0.974×, no evidence of a difference)" in line for line in lines) == 1
+    assert sum("\\~ (2.6 % lower, no evidence of a difference)" in line for line in lines) == 1
 
 
 def without_program(whole: str) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
+
 from judge_support import REPEATS, Spoil, asking, given, sound
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge
 from loadstone.report.comparison import table
 from loadstone.report.table import Entry
+from loadstone.report.terminal.tables import change
 from loadstone.report.view import View
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
@@ -65,6 +68,21 @@ def test_nothing_is_compared_with_a_baseline_whose_figure_is_withheld() -> None:
     assert words(found["workload A", "a"]) == "baseline"
     assert words(found["workload B", "b"]) == "– baseline withheld"
     assert "baseline" not in words(found["workload A", "b"])
+
+
+@pytest.mark.parametrize(("factor", "shown"), [(1.0, "= 1.00× n=6"), (1 / 1.005, "≈ 0.5 % lower n=6")])
+def test_a_ratio_that_does_not_matter_has_few_digits(factor: float, shown: str) -> None:
+    def close(trial: TrialResult) -> TrialResult:
+        # No two repeats are alike to the last digit.
+        speed = (factor if trial.config["system"] == "b" else 1) * (
+            1 + 1e-6 * (((3 if trial.config["system"] == "b" else 5) * trial.repeat) % 7)
+        )
+        return given(throughput=1000 * speed, all__mean=9.8e6 / speed, read__mean=9.8e6 / speed)(trial)
+
+    view = measured([("a", "A"), ("b", "A")], asking(metrics=("throughput",)), close)
+    (comparison,) = view.judgement.comparisons
+    assert change(comparison).plain == shown
+    assert shown.removesuffix(" n=6").partition(" ")[2] in against(view, "throughput")["", "b"].note
 
 
 def test_a_row_that_is_refused_is_not_valid_at_once() -> None:

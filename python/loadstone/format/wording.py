@@ -96,6 +96,12 @@ def change(estimate: Interval, *, bound: bool = False) -> str:
     return f"{least}{units.short_percent(1 - estimate.value)} lower"
 
 
+def short_change(ratio: float) -> str:
+    """A ratio without an interval as a change, with three digits: 1.46×, or below 1 `61 % lower`."""
+    # Beyond this, it is 1.00×.
+    return f"{units.short_percent(1 - ratio)} lower" if 0 < ratio < 0.9995 else units.times(ratio)
+
+
 def change_interval(estimate: Interval, dash: str = DASH) -> str:
     """The interval of `change`: 1.27–1.67, or 58–64 % below 1; empty without one, or where it is open."""
     low, high = estimate.low, estimate.high

@@ -81,10 +81,10 @@ def clause(comparison: Comparison, matters: float) -> str:
         return f"{verb} {left} and {right}: {reason(comparison)}"
     if comparison.claim in UNDECIDED:
         shown = f"ratio {wording.ratio(ratio).removesuffix('×')}, " if math.isfinite(ratio.value) else ""
-        trust = f"{shown}{interval(ratio)}n={ratio.n}, {verdict}"
+        trust = f"{shown}{interval(ratio, wording.ratio_interval(ratio))}n={ratio.n}, {verdict}"
         what = undecided(comparison.claim, matters)
         why = f"; {comparison.why}" if comparison.why else ""
-        return f"{what} in {metric} between {left} and {right} ({trust}){why}"
+        return f"{what} in {metric} between {left} and {right} ({trust}){capacities([comparison])}{why}"
     if math.isfinite(ratio.value):
         relation = related(left, right, metric, ratio, comparison.bound)
     else:
@@ -92,15 +92,13 @@ def clause(comparison: Comparison, matters: float) -> str:
         relation = f"{metric} of {left} and {right} is {figures}"
     if tentative:
         return f"{relation} ({comparison.why or impossible(ratio.n)}, {verdict})"
-    return f"{relation} ({interval(ratio)}n={ratio.n}, {verdict}){capacities(comparison)}"
+    return f"{relation} ({interval(ratio)}n={ratio.n}, {verdict}){capacities([comparison])}"
 
 
-def capacities(comparison: Comparison) -> str:
+def capacities(comparisons: Sequence[Comparison]) -> str:
     """A clause where a side's throughput is its capacity, not the rate that was set."""
-    names = comparison.capacity
-    if not names:
-        return ""
-    return f"; the rate is above the capacity of {joined(names)}"
+    names = dict.fromkeys(name for each in comparisons if each.claim != "refused" for name in each.capacity)
+    return f"; the rate is above the capacity of {joined([*names])}" if names else ""
 
 
 def related(left: str, right: str, metric: str, ratio: Estimate, bound: bool) -> str:
@@ -176,7 +174,7 @@ def side_by_side(comparisons: Sequence[Comparison], matters: float) -> str:
             sentences.append(f"{undecided(claim, matters)} between {joined([*names, baseline])}")
         else:
             sentences.append(f"{joined(names)} and {baseline} have no ratio")
-    return ", ".join(sentences)
+    return ", ".join(sentences) + capacities(comparisons)
 
 
 def joined(names: Sequence[str]) -> str:
@@ -204,10 +202,11 @@ def impossible(n: int) -> str:
     return text if "claim" in text else f"{text}, no claim possible"
 
 
-def interval(estimate: Estimate) -> str:
-    """`95 % interval 2.1–2.5, `, or nothing."""
-    ends = wording.change_interval(estimate)
-    return f"{estimate.level * 100:.3g} % interval {ends}, " if ends and estimate.level is not None else ""
+def interval(estimate: Estimate, ends: str = "") -> str:
+    """`95 % interval 2.1–2.5, `, or nothing; `ends`: how it is written, if not as a change."""
+    change = wording.change_interval(estimate)
+    shown = change and (ends or change)
+    return f"{estimate.level * 100:.3g} % interval {shown}, " if shown and estimate.level is not None else ""
 
 
 def inverse(ratio: Estimate) -> Estimate:
@@ -229,7 +228,7 @@ def counted(comparisons: Sequence[Comparison]) -> Iterator[str]:
         for claim, name in CLAIMS.items():
             found = [each.ratio.value for each in every if each.claim == claim]
             if found:
-                ends = dict.fromkeys(f"{units.times(end)}" for end in (min(found), max(found)))
+                ends = dict.fromkeys(wording.short_change(end) for end in (min(found), max(found)))
                 between = f" ({' to '.join(ends)})" if claim in ("better", "worse") else ""
                 parts.append(f"{name} in {len(found)}{between}")
         contexts = "1 context" if len(every) == 1 else f"{len(every)} contexts"

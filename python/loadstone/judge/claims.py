@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from loadstone.format import units
+from loadstone.format import units, wording
 from loadstone.judge.bounds import Weighed, inside
 from loadstone.judge.checks import generator_limited, retried
 from loadstone.judge.doubts import SINGLE, discarded
@@ -61,14 +61,15 @@ def decide(tested: Tested, matters: float, tests: int, interleaved: bool) -> Com
 def turned(comparison: Comparison, tested: Tested, measured: Estimate, excused: Sequence[Finding]) -> Comparison:
     """A comparison that would claim something if its figures, or that the `excused` are chance, were beyond doubt."""
     ratio = comparison.ratio
-    low, high = (units.times(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
+    low, high = (wording.short_change(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
     possible = (
         "the repeats that are left do not show it"
         if ratio.low is None
         else f"anything from {low} to {high} is possible"
     )
+    than = "than " if measured.value < 1 else ""
     message = (
-        f"{comparison.metric} of {tested.pair.contender} is {units.times(measured.value)} that of"
+        f"{comparison.metric} of {tested.pair.contender} is {wording.short_change(measured.value)} {than}that of"
         f" {tested.pair.baseline} as measured, but {possible}"
     )
     if excused:
@@ -77,11 +78,11 @@ def turned(comparison: Comparison, tested: Tested, measured: Estimate, excused: 
         hint = "repeat more often, or remove the cause of the notes"
         finding = Finding(check, Severity.SUSPECT, f"{message}; {why}", hint, tested.pair.trials, comparison.metric)
         return replace(comparison, claim="none", why=why, findings=(*comparison.findings, finding))
-    names = [
-        finding.check for finding in comparison.findings if finding.understates > 1 or finding.check in SINGLE
-    ] or [generator_limited.NAME]
-    hint = generator_limited.BOUNDS_HINT if names[0] == generator_limited.NAME else "see the trials' own findings"
-    finding = Finding(names[0], Severity.INVALID, message, hint, tested.pair.trials, comparison.metric)
+    causes = (each for each in comparison.findings if each.understates > 1 or each.check in SINGLE)
+    cause = next(causes, None)
+    # Lateness that no finding is about still bounds latencies.
+    check, hint = (cause.check, cause.hint) if cause else (generator_limited.NAME, generator_limited.BOUNDS_HINT)
+    finding = Finding(check, Severity.INVALID, message, hint, tested.pair.trials, comparison.metric)
     return replace(comparison, claim="refused", findings=(*comparison.findings, finding))
 
 

@@ -104,11 +104,11 @@ def against(comparison: Comparison) -> Iterator[Entry]:
             yield Entry(f"{number}{comma} {comparison.claim}", between, tone=comparison.claim)
         case "none":
             why = f"; {comparison.why}" if comparison.why else ""
-            yield Entry("~", f"{wording.ratio(ratio)}, no evidence of a difference{why}", tone="muted")
+            yield Entry("~", f"{wording.short_change(ratio.value)}, no evidence of a difference{why}", tone="muted")
         case "same":
-            yield Entry("=", f"{wording.ratio(ratio)}, no difference that matters", tone="muted")
+            yield Entry("=", f"{wording.short_change(ratio.value)}, no difference that matters", tone="muted")
         case "slight":
-            yield Entry("≈", f"{wording.ratio(ratio)}, differs by less than matters", tone="muted")
+            yield Entry("≈", f"{wording.short_change(ratio.value)}, differs by less than matters", tone="muted")
         case "impossible":
             least = min(comparison.baseline.estimate.n, comparison.contender.estimate.n)
             yield Entry(number, comparison.why or f"n={least}: no claim possible", tone="muted")

@@ -213,7 +213,7 @@ def change(comparison: Comparison) -> Text:
     """How a contender compares with the baseline, with p and n; `~` without evidence."""
     n = f"n={comparison.ratio.n}"
     p = wording.chance(comparison.p, comparison.p_adjusted) or "p=?"
-    ratio = wording.ratio(comparison.ratio)
+    ratio = wording.short_change(comparison.ratio.value)
     match comparison.claim:
         case "impossible":
             return Text(f"{ratio} (n={comparison.ratio.n})", style="dim")
