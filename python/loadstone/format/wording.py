@@ -64,6 +64,11 @@ def joined(left: str, right: str, dash: str) -> str:
     return f"{left.removesuffix('×')}{dash}{right}"
 
 
+def ranged(least: str, most: str) -> str:
+    """A figure that is known only within a range: 55.0 – 60.0 ms."""
+    return most if least == most else joined(least, most, f" {DASH} ")
+
+
 def interval(estimate: Interval, unit: str) -> str:
     """An estimate's interval, or why it has none."""
     if estimate.low is None or estimate.high is None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from loadstone.judge.figures import is_latency, lower_name
 from loadstone.judge.finding import Finding, NotLooked, Verdict, verdict
 from loadstone.judge.settings import DEFAULTS
 from loadstone.results.result_set import ResultSet
@@ -171,6 +172,14 @@ class Judgement:
         """The verdict, and how many of the checks could look: `valid (11 of 16 checks could look)`."""
         lacking, every = len({each.check for each in self.not_looked}), len(DEFAULTS)
         return f"{self.verdict} ({every - lacking} of {every} checks could look)" if lacking else str(self.verdict)
+
+    def lower(self, cell: Cell) -> Cell:
+        """The lower bounds of a latency that the engine's lateness made longer; the cell itself where none differ."""
+        found = self.cells.get((cell.variant, lower_name(cell.metric))) if is_latency(cell.metric) else None
+        if found is None or found.bound or found.withheld or cell.bound:
+            return cell
+        wider = (1 + cell.resolution) * (1 + found.resolution)
+        return found if found.estimate.value * wider < cell.estimate.value else cell
 
     def trial_verdict(self, trial: str) -> Verdict:
         """Of one trial."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from loadstone.format import units, wording
 from loadstone.judge.finding import Finding, Severity, Verdict, verdict
@@ -67,19 +68,22 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[E
     if compared:
         comparison = view.comparisons.get((metric, key))
         middle = list(against(comparison) if comparison else alone(view, key, metric))
-    estimate = cell.estimate
+    lower = view.judgement.lower(cell)
+    estimate = replace(cell.estimate, low=lower.estimate.low)
     between = (
         Entry(wording.interval(estimate, cell.unit), wording.half_width(estimate.larger_side))
         if estimate.low is not None
         else Entry("none", f"n={estimate.n}", tone="muted")
     )
-    return (name, figure(cell), between, *middle, *end)
+    return (name, figure(cell, lower), between, *middle, *end)
 
 
-def figure(cell: Cell) -> Entry:
-    """The median, and how many repeats make it only a bound."""
+def figure(cell: Cell, lower: Cell) -> Entry:
+    """The median, from the least that it may be, and how many repeats make it only a bound."""
     of = f"{cell.bounded} of {units.many(len(cell.samples), 'repeat')}" if cell.bound else ""
-    return Entry(wording.figure(cell.estimate, cell.unit, cell.bound), of)
+    least = units.figure(lower.estimate.value, cell.unit, wording.last_digit(cell.estimate))
+    most = units.figure(cell.estimate.value, cell.unit, wording.last_digit(cell.estimate))
+    return Entry(units.bounded(wording.ranged(least, most), cell.bound), of)
 
 
 def alone(view: View, key: VariantKey, metric: str) -> Iterator[Entry]:

@@ -183,10 +183,13 @@ class Grid:
 def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str]:
     """Medians in one unit, so that they compare at a glance, with how far their intervals go."""
     shown = [cell for cell in cells if not cell.withheld]
-    digits = [wording.last_digit(cell.estimate) for cell in shown]
-    texts = [units.figure(cell.estimate.value, cell.unit, digit) for cell, digit in zip(shown, digits, strict=True)]
+    digits = [wording.last_digit(cell.estimate) for cell in shown] * 2
+    # Each figure, and then the least that each may be.
+    both = [*shown, *map(judgement.lower, shown)]
+    texts = [units.figure(cell.estimate.value, cell.unit, digit) for cell, digit in zip(both, digits, strict=True)]
     if len({cell.unit for cell in shown}) == 1:
-        texts = units.in_one_unit([cell.estimate.value for cell in shown], shown[0].unit, digits)
+        texts = units.in_one_unit([cell.estimate.value for cell in both], shown[0].unit, digits)
+    texts = [wording.ranged(texts[len(shown) + at], texts[at]) for at in range(len(shown))]
     trials = judgement.results.variants
     runs = {
         cell.variant: judgement.within.get(trials[cell.variant][0].trial)
