@@ -250,6 +250,7 @@ def test_a_dimension_that_sets_a_guarantee_becomes_a_promise(
     text = f'systems: {{a: {{store: "null", start: {started}}}}}\nvary: {{fsync: [always, "no"]}}\n'
     found = loaded(tmp_path, text + 'hooks: {before: ["true {fsync}"]}\n' + TAIL.replace("\n\n", "\n"))
     assert (found.experiment.compare.by, found.experiment.compare.promises) == ("fsync", promises)
+    assert found.question().guarantees == ({"fsync": promises} if promises else {})
 
 
 def test_systems_with_different_guarantees_are_a_warning(tmp_path: Path) -> None:

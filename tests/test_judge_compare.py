@@ -107,6 +107,17 @@ def test_unlike_promises_are_not_ranked() -> None:
     assert only(experiment(rocksdb(facts(durability="device")))).claim == "refused"
 
 
+@pytest.mark.parametrize(("by", "claim"), [("cl", "better"), ("system,cl", "better"), ("system", "refused")])
+def test_a_question_that_was_changed_excuses_what_its_dimension_sets(by: str, claim: Claim) -> None:
+    def spoil(trial: TrialResult) -> TrialResult:
+        level, copies = ("ONE", 1) if trial.config["system"] == "lmdb" else ("QUORUM", 2)
+        kept = facts(consistency=f"read {level}", replication_acknowledged=copies)(trial)
+        return replace(kept, config={by: level})
+
+    question = asking(by=by, metrics=("throughput",), guarantees={"cl": ("consistency",)})
+    assert only(experiment(spoil, question=question)).claim == claim
+
+
 def test_a_withheld_figure_is_not_compared() -> None:
     results = experiment(given(n=9_999, read__p99__9=5e7), question=asking(metrics=("throughput", "read.p99.9")))
     judgement = judge(results)

@@ -122,7 +122,7 @@ def created(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
     return Folder.create(
         new_path(root, name),
         name,
-        loaded.experiment.question_for_judge(),
+        loaded.question(),
         # The order of loads in a search is not random.
         interleaved=loaded.experiment.find is None,
         experiment=loaded.resolved,

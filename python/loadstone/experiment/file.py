@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from loadstone.experiment.reading.resolved import changed_keys
 from loadstone.experiment.reading.shape import shape
 from loadstone.experiment.reading.short_forms import expand
 from loadstone.experiment.reading.tree import Scalar, Table, locations, read, read_value
+from loadstone.experiment.validation import compare
 from loadstone.experiment.validation.examination import examine
 from loadstone.format.suggestion import suggestion
 from loadstone.results.result_set import Question
@@ -35,6 +36,12 @@ class Loaded:
     warnings: tuple[Mistake, ...]
     # The document as YAML with every default written out and passwords hidden; `load` reads it as an equal experiment.
     resolved: str
+    # The guarantees that each dimension sets.
+    guarantees: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def question(self) -> Question:
+        """What the judge and the report need of it."""
+        return replace(self.experiment.question_for_judge(), guarantees=self.guarantees)
 
 
 def load(path: Path | str, scale: str | None = None, settings: Sequence[str] = ()) -> Loaded:
@@ -67,7 +74,8 @@ def load(path: Path | str, scale: str | None = None, settings: Sequence[str] = (
     if mistakes:
         raise ExperimentError(mistakes)
     warnings = tuple(sorted(examined.warnings, key=lambda warning: warning.location))
-    return Loaded(examined.experiment, warnings, resolved.text(examined.experiment))
+    written = resolved.text(examined.experiment)
+    return Loaded(examined.experiment, warnings, written, compare.guarantees(examined))
 
 
 def change_question(question: Question, settings: Sequence[str]) -> Question:

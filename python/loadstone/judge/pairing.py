@@ -47,7 +47,9 @@ def matches(results: ResultSet, variants: Variants, settings: Settings) -> list[
     base = baseline(results, by)
     # Trials are in the order in which they were run, which is random.
     contexts = {context: contexts[context] for context in sorted(contexts, key=natural)}
-    differs = results.question.promises
+    # Several dimensions may be compared as one: `system,cl`.
+    of_dimensions = [each for name in by.split(",") for each in results.question.guarantees.get(name, ())]
+    differs = (*results.question.promises, *of_dimensions)
     found = [
         Match(context, keys[base], key, Pair(by, base, value, variants[keys[base]], variants[key], differs))
         for context, keys in contexts.items()

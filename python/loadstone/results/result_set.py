@@ -55,6 +55,8 @@ class Question:
     find: Mapping[str, Scalar | None] | None = None
     # Guarantees in which the compared values differ on purpose: `durability`, `consistency` …
     promises: tuple[str, ...] = ()
+    # The guarantees that each dimension sets, for a question that compares by another one: {"cl": ("consistency",)}.
+    guarantees: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Whether each repeat is to be shown, beside averages.
     repeats: bool = False
     # The least difference that matters, as a share of the baseline's figure (0.01: 1 %).

@@ -84,12 +84,17 @@ def check(context: Context) -> None:
 
 def differing(context: Context, by: str) -> tuple[str, ...]:
     """The guarantees that may differ between compared values: those named, and those that the dimension sets."""
-    by_dimension = [
-        GUARANTEES[key]
-        for each in context.templates()
-        if (key := str(each.path[-1])) in GUARANTEES and by in template.names(each.text)
-    ]
-    return tuple(dict.fromkeys((*context.experiment.compare.promises, *by_dimension)))
+    return tuple(dict.fromkeys((*context.experiment.compare.promises, *guarantees(context).get(by, ()))))
+
+
+def guarantees(context: Context) -> dict[str, tuple[str, ...]]:
+    """The guarantees that each dimension sets, of those that set any."""
+    found: dict[str, dict[str, None]] = {}
+    for each in context.templates():
+        if (key := str(each.path[-1])) in GUARANTEES:
+            for name in template.names(each.text):
+                found.setdefault(name, {})[GUARANTEES[key]] = None
+    return {name: tuple(found[name]) for name in context.dimensions if name in found}
 
 
 def warn_of_guarantees(context: Context) -> None:
