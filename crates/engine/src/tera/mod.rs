@@ -97,12 +97,16 @@ fn run(
     controls: &Receiver<Control>,
     report: &mut Report,
 ) -> Result<Option<End>, EngineError> {
+    let mut disk = None;
     for &stage in stages {
         // The scratch directory is there from the first stage on, and is gone with the last.
         if args.disk && stage == Stage::Commit {
             report.disk(Places::disk(&args.job, "disk-after")?);
         }
-        let mut terminal = Terminal::new(stage);
+        // Of input that cannot be listed, the stage itself reports the error.
+        let total =
+            places.task(&args.job, Segment::default(), &Progress::default()).bytes_of(stage).unwrap_or_default();
+        let mut terminal = Terminal::new(stage, total, disk);
         let (ended, early) = sort::run((places, &args.job), stage, Segment::default(), EVERY, |done| {
             terminal.show(done);
             controls.try_iter().find_map(sort::end_of)
@@ -125,7 +129,9 @@ fn run(
             err(&format!("warning: {warning}\nhint: {}\n", warning.hint.as_deref().unwrap_or_default()));
         }
         if args.disk && stage == Stage::Prepare {
-            report.disk(Places::disk(&args.job, "disk-before")?);
+            let speed = Places::disk(&args.job, "disk-before")?;
+            report.disk(speed);
+            disk = Some(speed);
         }
     }
     Ok(None)

@@ -13,17 +13,23 @@ use crate::sort::Ended;
 use crate::tera::args::Args;
 use crate::usage;
 
+/// Characters of the progress bar.
+const BAR: usize = 20;
+
 /// Progress of a stage on stderr, if that is a terminal.
 pub struct Terminal {
     stage: Stage,
+    /// Bytes that the stage reads and writes; 0 if not known.
+    total: u64,
+    disk: Option<Speed>,
     start: Instant,
     shown: bool,
 }
 
 impl Terminal {
-    /// For a stage that begins.
-    pub fn new(stage: Stage) -> Self {
-        Self { stage, start: Instant::now(), shown: false }
+    /// For a stage that begins, and the disk's own speed if it was measured.
+    pub fn new(stage: Stage, total: u64, disk: Option<Speed>) -> Self {
+        Self { stage, total, disk, start: Instant::now(), shown: false }
     }
 
     /// Shows how far it is.
@@ -32,8 +38,26 @@ impl Terminal {
             return;
         }
         self.shown = true;
-        let speed = megabytes_per_second(done, self.start.elapsed());
-        err(&format!("\r\x1b[K{}: {} rows, {speed:.0} MB/s", self.stage.name(), done.rows));
+        err(&format!("\r\x1b[K{}", self.line(done, self.start.elapsed())));
+    }
+
+    fn line(&self, done: Done, took: Duration) -> String {
+        let (bytes, speed) = (done.read + done.written, megabytes_per_second(done, took));
+        let mut line = format!("{}:", self.stage.name());
+        if self.total > 0 {
+            let share = (bytes as f64 / self.total as f64).min(1.0);
+            let full = "#".repeat((share * BAR as f64) as usize);
+            let left = self.total.saturating_sub(bytes) as f64 / 1e6 / speed.max(1e-9);
+            line += &format!(" [{full:<BAR$}] {:.0} %,", 100.0 * share);
+            if bytes > 0 {
+                line += &format!(" {left:.0} s left,");
+            }
+        }
+        line += &format!(" {speed:.0} MB/s");
+        if let Some(disk) = self.disk {
+            line += &format!("; the disk: {:.0} MB/s written, {:.0} MB/s read", disk.write / 1e6, disk.read / 1e6);
+        }
+        line
     }
 
     /// Clears the line.
@@ -143,4 +167,27 @@ fn line(name: &str, done: Done, took: Duration) -> String {
         megabytes(done.written),
         megabytes_per_second(done, took)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(total: u64, disk: Option<Speed>, done: Done) -> String {
+        Terminal::new(Stage::Sort, total, disk).line(done, Duration::from_secs(2))
+    }
+
+    #[test]
+    fn progress_is_a_bar_with_the_speed_beside_the_disks() {
+        let done = Done { rows: 5, read: 300_000_000, written: 200_000_000 };
+        let disk = Some(Speed { write: 400e6, read: 500e6 });
+        assert_eq!(
+            line(2_000_000_000, disk, done),
+            "sort: [#####               ] 25 %, 6 s left, 250 MB/s; the disk: 400 MB/s written, 500 MB/s read"
+        );
+        assert_eq!(line(0, None, done), "sort: 250 MB/s");
+        // Direct I/O reads whole blocks, a little more than the rows.
+        assert!(line(499_000_000, None, done).starts_with("sort: [####################] 100 %, 0 s left"));
+        assert_eq!(line(1_000, None, Done::default()), "sort: [                    ] 0 %, 0 MB/s");
+    }
 }

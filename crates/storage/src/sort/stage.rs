@@ -95,6 +95,17 @@ impl Task<'_> {
         Ok(pieces.iter().map(Piece::room).sum::<usize>() <= self.sizes.whole)
     }
 
+    /// Bytes that all segments of a stage read and write; 0 where they are few.
+    pub fn bytes_of(&self, stage: Stage) -> Result<u64, SortError> {
+        let (passes, rows) = match stage {
+            Stage::Prepare | Stage::Sample | Stage::Commit | Stage::Abandon => return Ok(0),
+            Stage::Generate => (1, self.job.rows),
+            Stage::Validate => (1, self.listed()?.rows()),
+            Stage::Sort | Stage::SortInMemory | Stage::Merge => (2, self.listed()?.rows()),
+        };
+        Ok(passes * rows * ROW_BYTES as u64)
+    }
+
     pub(super) fn scratch(&self) -> Result<Scratch, SortError> {
         Scratch::of(self.output_path)
     }
