@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from loadstone.format import units
+from loadstone.judge.answer import apart
 from loadstone.judge.finding import Severity, Verdict
 from loadstone.report import comparison, facts, probes, reproduce, servers, trials
 from loadstone.report.charts import course, device, intervals, percentiles, scaling
@@ -15,9 +16,12 @@ from loadstone.report.reproduce import Recipe
 from loadstone.report.table import Table
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings, not_looked, warnings
+from loadstone.results.result_set import variant
 from loadstone.results.value import THROUGHPUT
 from loadstone.search.sentence import asked
 
+# The warm-up is this many times the time until a group of the pilot block was steady (runner/pilot.py).
+PILOT_MARGIN = 1.5
 # This many panels fit side by side above the fold.
 OPENING_PANELS = 2
 
@@ -219,11 +223,23 @@ def gist(view: View) -> list[str]:
     if len(view.variants) > 1:
         clauses.append("interleaved in random order" if results.interleaved else "not in random order")
     if isinstance(seconds := results.pilot.get("warmup_seconds"), int | float):
-        capped = " and cut at the configured maximum" if results.pilot.get("capped") else ""
-        clauses.append(f"{seconds:g} s of warm-up, found by a pilot block{capped}")
+        clauses.append(f"{seconds:g} s of warm-up, found by a pilot block{cut(view)}")
     if missing := len(set(results.planned) - {trial.trial for trial in results.trials}):
         clauses.append(f"{missing:,} planned but missing")
     return [*clauses, discovered(view)]
+
+
+def cut(view: View) -> str:
+    """Where the pilot's cap shortened the warm-up: `, and cut there, as system=lmdb needs 4.5 s`; else empty."""
+    pilot, configs = view.results.pilot, {each.trial: set(variant(each.config)) for each in view.results.pilots}
+    groups = pilot.get("groups", ()) if pilot.get("capped") else ()
+    keys = [set.intersection(*(configs.get(trial, set()) for trial in group["trials"])) for group in groups]
+    needs = []
+    for group, name in zip(groups, apart([tuple(sorted(key)) for key in keys]), strict=True):
+        seconds = PILOT_MARGIN * max(group["throughput_seconds"], group["latency_seconds"] or 0.0)
+        if seconds > pilot["cap_seconds"]:
+            needs.append(f"{name if len(groups) > 1 else 'every variant'} needs {seconds:g} s")
+    return f", and cut there, as {units.listed(needs)}" if needs else ""
 
 
 def discovered(view: View) -> str:
