@@ -41,8 +41,8 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
 def queued(trial: TrialResult, missed: float) -> bool:
     """Whether response times are those of a queue that grew by the operations not done.
 
-    At the end such a queue takes the missed share of the run to answer; the p99 is nearly that. Operations missed because
-    the tool started late or ended early delay no others.
+    At the end such a queue takes the missed share of the run to answer; the p99 is nearly that. Operations missed
+    because the tool started late or ended early delay no others.
     """
     backlog_ns = missed * (trial.value("runtime") or 0.0)
     slowest_ns = max((value.value for metric, value in trial.values.items() if metric.endswith(".p99")), default=0.0)
