@@ -26,7 +26,7 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
     missed = 1 - done / target if target and done is not None else 0.0
     if trial.value("censored") is None and not any(CENSORED in counts for counts in trial.statuses.values()):
         yield NotLooked(NAME, "operations that never ended were not counted", ours=True)
-        fell_behind = missed > settings.threshold(NAME, "queued") and queued(trial, missed)
+        fell_behind = missed > settings.threshold(NAME, "queue") and queued(trial, missed)
     else:
         fell_behind = False
     if target and done is not None and (fell_behind or missed > settings.threshold(NAME, "missed")):
