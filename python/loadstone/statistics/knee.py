@@ -148,8 +148,8 @@ def standard_error(logs: Floats, medians: Floats, *, blocks: bool) -> float:
 
 def unimodal(medians: Floats) -> Floats:
     """Each row's monotone fit: isotonic up to its maximum, antitonic beyond it."""
-    most, rising = medians.max(axis=1, keepdims=True), np.arange(medians.shape[1])
-    rising = rising <= medians.argmax(axis=1)[:, None]
+    most = medians.max(axis=1, keepdims=True)
+    rising = np.arange(medians.shape[1]) <= medians.argmax(axis=1)[:, None]
     # With the maximum in place of what is not fitted, each half keeps its fit.
     ascent, descent = np.where(rising, medians, most), np.where(rising, most, medians)
     both = isotonic(np.concatenate([ascent, descent[:, ::-1]]))

@@ -24,12 +24,11 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
         return
     target, done = trial.fact("target"), trial.value("throughput")
     missed = 1 - done / target if target and done is not None else 0.0
-    if trial.value("censored") is None and not any(CENSORED in counts for counts in trial.statuses.values()):
+    uncounted = trial.value("censored") is None and not any(CENSORED in counts for counts in trial.statuses.values())
+    if uncounted:
         yield NotLooked(NAME, "operations that never ended were not counted", ours=True)
-        fell_behind = missed > settings.threshold(NAME, "queue") and queued(trial, missed)
-    else:
-        fell_behind = False
-    if target and done is not None and (fell_behind or missed > settings.threshold(NAME, "missed")):
+    grew = uncounted and missed > settings.threshold(NAME, "queue") and queued(trial, missed)
+    if target and done is not None and (grew or missed > settings.threshold(NAME, "missed")):
         yield found(trial, f"{units.rate(done)} was done of the {units.rate(target)} asked for")
         return
     count, every = censored(trial), due(trial)
