@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import yaml
 
 from experiment_support import ROOT, experiment, loaded, mistakes, warnings
 from loadstone.experiment.file import ExperimentError, changed_keys, load
+from loadstone.experiment.plan.description import describe
+from loadstone.experiment.plan.plan import plan
 from loadstone.results.result_set import Question
 
 MINIMAL = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workloada\n"
@@ -36,6 +39,28 @@ def test_at_most_defaults_to_three_times_at_least_with_until(tmp_path: Path) -> 
     found = loaded(tmp_path, MINIMAL, "repeats.until=5%").experiment.repeats
     assert (found.at_least, found.at_most, found.until) == (6, 18, 0.05)
     assert loaded(tmp_path, MINIMAL, "repeats=8").experiment.repeats.at_most == 8
+
+
+def test_until_may_name_figures(tmp_path: Path) -> None:
+    found = loaded(tmp_path, MINIMAL, "repeats.until={throughput: 5%, read.p99: 0.1}")
+    assert found.experiment.repeats.until == {"throughput": 0.05, "read.p99": 0.1}
+    again = loaded(tmp_path, found.resolved).experiment
+    assert again.repeats.until == found.experiment.repeats.until
+    assert Question.from_json(asdict(again.question_for_judge())).until == again.repeats.until
+    shown = describe(plan(again))
+    assert "until the interval of throughput is 5%, that of read.p99 is 10% of the figure wide" in shown
+
+
+@pytest.mark.parametrize(
+    ("until", "mistake"),
+    [
+        ("{}", "repeats.until names no figure"),
+        ("{read.p98: 5%}", "the percentile p98 is not recorded"),
+        ("{throughput: 5}", "repeats.until must be above 0 and below 100%, got 5"),
+    ],
+)
+def test_a_wrong_until_is_one_mistake(tmp_path: Path, until: str, mistake: str) -> None:
+    assert mistakes(tmp_path, MINIMAL + f"repeats: {{until: {until}}}\n") == [mistake]
 
 
 @pytest.mark.parametrize(
@@ -141,6 +166,7 @@ def test_a_property_keeps_its_text_as_written(tmp_path: Path) -> None:
     ("more", "warning"),
     [
         ("vary: {copy: [1, 2]}", "nothing uses the dimension copy"),
+        ("vary: {include: [{system: lmdb, copy: 1}, {system: lmdb, copy: 2}]}", "nothing uses the dimension copy"),
         ("vary: {clients: [1, 2]}\nclients: 3", "`clients` has no effect with vary.clients"),
         (
             "vary: {operations: [1, 2]}\nmeasure: {operations: 3}",

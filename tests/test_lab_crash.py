@@ -18,7 +18,7 @@ import pytest
 
 from lab_support import command, engines, environment, experiment, kill, loadstone, only_folder, outline, rows, start
 from loadstone.judge.judge import judge
-from loadstone.results.folder import Folder, find
+from loadstone.results.folder import BEGUN, PILOT_TRIALS, VALUES, Folder, find
 from loadstone.results.trial_result import Scalar
 from loadstone.systems.base.running import Running
 from systems_support import free_port, systems, temporary_root
@@ -44,6 +44,7 @@ workload:
 measure: {warmup: 0, duration: 200ms, settle: false}
 repeats: 3
 """
+PILOTED = TINY.replace("warmup: 0, ", "")
 # The longest time of an undisturbed run of TINY after Python has started; random instants are within it.
 STARTED_SECONDS, RUN_SECONDS = 0.7, 1.6
 # Fewer would not fit folder.json, more would fit all results.
@@ -75,10 +76,11 @@ def resume(home: Path, undisturbed: Outline) -> None:
 def complete(folder: Folder, names: set[str]) -> None:
     """Every trial has one result, every attempt a line and files, and `retried` names trials with failed attempts."""
     lines = rows(folder)
+    pilots = [each.to_json() for each in folder.attempts(PILOT_TRIALS)[0]]
     done = [line["trial"] for line in lines if line["end"] == "done"]
     assert sorted(done) == sorted(names), "a trial has no result, or two"
     assert folder.load().warnings == ()
-    attempts = [line["trial"] + (f".{line['attempt']}" if line["attempt"] > 1 else "") for line in lines]
+    attempts = [line["trial"] + (f".{line['attempt']}" if line["attempt"] > 1 else "") for line in lines + pilots]
     assert len(attempts) == len(set(attempts)), "an attempt has two lines"
     assert {each.name for each in (folder.path / "trials").iterdir()} == set(attempts)
     failed = {line["trial"] for line in lines if line["end"] in ("failed", "lost")}
@@ -101,13 +103,18 @@ def gone(home: Path) -> bool:
 
 
 @pytest.mark.parametrize("round_", ROUNDS)
-def test_the_lab_is_killed(tmp_path: Path, undisturbed: Outline, round_: int) -> None:
-    process = start(tmp_path, "run", experiment(tmp_path, TINY), "--no-report")
+@pytest.mark.parametrize("text", [TINY, PILOTED], ids=["no pilot", "pilot"])
+def test_the_lab_is_killed(tmp_path: Path, undisturbed: Outline, text: str, round_: int) -> None:
+    process = start(tmp_path, "run", experiment(tmp_path, text), "--no-report")
     time.sleep(instant(round_))
     process.kill()
     process.communicate()
     assert gone(tmp_path), "an engine outlived its lab"
+    begun = len([*tmp_path.glob(f"results/*/*/trials/*/{BEGUN}")])
     resume(tmp_path, undisturbed)
+    folder = only_folder(tmp_path)
+    ends = [each.end for table in (VALUES, PILOT_TRIALS) for each in folder.attempts(table)[0]]
+    assert (ends.count("interrupted"), set(ends) - {"interrupted"}) == (begun, {"done"})
 
 
 @pytest.mark.parametrize("round_", ROUNDS)
@@ -227,4 +234,5 @@ def test_the_disk_is_full(tmp_path: Path, undisturbed: Outline, round_: int) -> 
     (tmp_path / "kept").rename(tmp_path / "results")
     folder = only_folder(tmp_path)
     assert outline(folder) == undisturbed
-    assert len(rows(folder)) == len(undisturbed)
+    assert {line["end"] for line in rows(folder)} <= {"done", "interrupted"}
+    complete(folder, {name for name, *_ in undisturbed})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,31 @@ def test_a_pilot_of_failing_variants_ends_after_five(tmp_path: Path) -> None:
     result = loadstone(tmp_path, "run", experiment(tmp_path, text + hook), code=1)
     assert "no variant can run; last error: " in result.stderr
     assert len(only_folder(tmp_path).pilots()) == 5
+
+
+def test_failing_variants_of_a_pilot_do_not_stop_every_resume(tmp_path: Path) -> None:
+    """Eleven of twelve fail. The pilot gives up after five; a resumed one begins with those not yet tried."""
+    text = PILOTED.replace("clients: 2", "vary: {system: [first], part: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}")
+    file = experiment(tmp_path, text.replace("repeats: 3", "repeats: 1") + 'hooks: {before: ["test {part} = 7"]}\n')
+    loadstone(tmp_path, "run", file, "--no-report", code=1)
+    for _ in range(8):
+        loadstone(tmp_path, "run", file, "--no-report", "--resume", code=1)
+    folder = only_folder(tmp_path)
+    assert [each.config["part"] for each in trials(folder) if each.end == "done"] == [7]
+    attempts = Counter(each.trial for each in folder.attempts(PILOT_TRIALS)[0])
+    assert set(attempts.values()) <= {1, 2, 3}
+
+
+def test_a_pilot_whose_variants_are_all_set_aside_says_so(tmp_path: Path) -> None:
+    file = experiment(tmp_path, PILOTED + 'hooks: {before: ["test -e ready"]}\n')
+    loadstone(tmp_path, "run", file, code=1)
+    loadstone(tmp_path, "run", file, "--resume", code=1)
+    loadstone(tmp_path, "run", file, "--resume", code=1)
+    result = loadstone(tmp_path, "run", file, "--resume", code=1)
+    assert "no variant can run: all are set aside" in result.stderr
+    (tmp_path / "ready").touch()
+    loadstone(tmp_path, "run", file, "--resume", "--retry-failed", "--no-report")
+    assert len(trials(only_folder(tmp_path))) == 6
 
 
 def test_a_truncated_pilot_trial_is_not_used(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -84,6 +84,27 @@ def test_variants_without_a_figure_are_counted(
 ) -> None:
     found = run(tmp_path, {}, *settings)
     measured(found, systems, found.experiment.repeats.at_least)
+    assert found.enough() == reason
+
+
+@pytest.mark.parametrize(
+    ("until", "reason"),
+    [
+        # The interval of throughput is 0.3 % wide, that of the p99 60 %.
+        ("2%", "every interval is as narrow as `repeats.until` asks"),
+        ("{throughput: 2%, read.p99: 70%}", "every interval is as narrow as `repeats.until` asks"),
+        ("{throughput: 2%, read.p99: 10%}", None),
+        ("{throughput: 0.1%, read.p99: 70%}", None),
+        ("{throughput: 2%, scan.p99: 1%}", "every interval is as narrow as `repeats.until` asks"),
+    ],
+)
+def test_all_figures_that_until_names_decide(tmp_path: Path, until: str, reason: str | None) -> None:
+    found = run(tmp_path, {}, f"repeats={{at_least: 6, at_most: 9, until: {until}}}")
+    measured(found, ALL, 6)
+    for name, each in found.done.items():
+        figures = dict(each.values)
+        figures["read.p99"] = replace(figures["read.p99"], value=1e6 * (1 + each.repeat / 10))
+        found.done[name] = replace(each, values=figures)
     assert found.enough() == reason
 
 

@@ -85,6 +85,25 @@ def test_a_variant_has_medians_of_all_its_servers_and_its_regions() -> None:
     assert row[0] == "system=lmdb"
 
 
+def test_what_servers_do_periodically_stands_beside_the_window() -> None:
+    def periodic(trial: TrialResult) -> TrialResult:
+        trial = served(trial)
+        if trial.config["system"] != "lmdb":
+            return trial
+        names = {
+            "server.postgres.checkpoint_period_seconds": 30.0,
+            "server.before.postgres.checkpoint_period_seconds": 9.0,
+        }
+        more = {name: Value(name, number, "s", 1) for name, number in names.items()}
+        return replace(trial, values={**trial.values, "runtime": Value("runtime", 1e10, "ns", 1), **more})
+
+    heads, row = texts(by_variant(View(judge(experiment(periodic)))))
+    assert list(zip(heads[-2:], row[-2:], strict=True)) == [
+        ("window", "10.0 s"),
+        ("postgres checkpoint every", "30 s"),
+    ]
+
+
 def test_each_server_has_its_own_row() -> None:
     heads, first, second = texts(by_server(View(judged())))
     assert heads[0] == "server"

@@ -37,3 +37,13 @@ def test_the_judge_looks_at_a_figure_that_each_variant_has() -> None:
     found = judge(replace(experiment(spoil), question=Question(until=0.2)))
     noisy = [each for findings in found.variants.values() for each in findings if each.check == "noisy"]
     assert [each.metric for each in noisy] == ["update.p99"]
+
+
+def test_each_figure_that_until_names_must_be_narrow() -> None:
+    def spread(trial: TrialResult) -> TrialResult:
+        return given(throughput=1e4 * (1 + trial.repeat / 100), read__p99=1e6 * (1 + trial.repeat / 10))(trial)
+
+    limits = {"throughput": 0.2, "read.p99": 0.2, "scan.p99": 0.01}
+    found = judge(replace(experiment(spread), question=Question(until=limits)))
+    noisy = {each.metric for findings in found.variants.values() for each in findings if each.check == "noisy"}
+    assert noisy == {"read.p99"}

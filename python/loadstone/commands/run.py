@@ -8,7 +8,7 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -183,6 +183,8 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, console: Console, ret
                 run = kind(loaded.experiment, planned, folder, progress, seconds, retry_failed)
                 reason = run.go()
         except BaseException as error:
+            with suppress(LoadstoneError, OSError):
+                folder.repair()
             if isinstance(error, KeyboardInterrupt | SystemExit | LoadstoneError):
                 hint = "continue with `loadstone run --resume` and the same arguments"
                 console.print(f"finished trials are kept; {hint}", soft_wrap=True)

@@ -163,27 +163,27 @@ def results_of(trial: TrialResult, series: Series | None, settings: Settings) ->
 
 
 def judge_variant(
-    trials: Sequence[TrialResult], headline: Cell | None, missing: Sequence[str], settings: Settings
+    trials: Sequence[TrialResult], limits: Sequence[tuple[Cell, float]], missing: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:
-    """Findings on a variant, given the cell that the question's interval is about and the planned trials missing."""
+    """Findings on a variant, given the cells whose intervals must be narrow, and the planned trials missing."""
     # A trial that failed is not a repeat.
     ended = [trial for trial in trials if trial.values]
     found = [*too_few_samples.check(ended, settings), *impossible.mean(trials, settings), *impossible.twice(ended)]
     found += generator_limited.driver(trials, settings)
-    if headline is not None:
-        found += noisy.check(ended, headline.estimate, headline.metric, settings)
-    if missing and not (headline and ended_by_rule(headline, settings)):
+    for cell, until in limits:
+        found += noisy.check(ended, cell.estimate, cell.metric, until, settings)
+    if missing and not (limits and ended_by_rule(limits, settings)):
         found += incomplete.repeats(trials, missing)
-    elif headline is not None and settings.until is not None and not ended_by_rule(headline, settings):
-        found += incomplete.stopped_early(ended, len(headline.samples), settings)
+    elif limits and not ended_by_rule(limits, settings):
+        found += incomplete.stopped_early(ended, min(len(cell.samples) for cell, _ in limits), settings)
     return tuple(found)
 
 
-def ended_by_rule(headline: Cell, settings: Settings) -> bool:
+def ended_by_rule(limits: Sequence[tuple[Cell, float]], settings: Settings) -> bool:
     """Whether no more repeats were needed: then an unfinished block is not missing."""
-    figures = [value for _, value in headline.samples]
+    figures = [[value for _, value in cell.samples] for cell, _ in limits]
     most = settings.at_most or settings.at_least
-    return settings.until is not None and enough([figures], settings.at_least, most, settings.until) is not None
+    return enough(figures, settings.at_least, most, [until for _, until in limits]) is not None
 
 
 def missing_trials(results: ResultSet) -> dict[VariantKey, list[str]]:

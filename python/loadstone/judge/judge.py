@@ -17,7 +17,7 @@ from loadstone.judge.judgement import Judgement, VariantKey
 from loadstone.judge.pairing import Match, Variants, baseline, matches, paired, unpaired
 from loadstone.judge.searches import rule, searches
 from loadstone.judge.settings import Own
-from loadstone.results.result_set import ResultSet, first_metric, variant, variant_name
+from loadstone.results.result_set import ResultSet, deciding, first_metric, variant, variant_name
 from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.autocorrelation import run_mean
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
@@ -60,14 +60,21 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     main = first_metric(results.trials, wanted)
     if main not in results.metrics and metrics:
         main = metrics[0]
-    # As the run decides whether a variant has been repeated often enough: by a figure that the variant has.
-    deciding = {key: cells.get((key, first_metric(each, wanted))) for key, each in variants.items()}
+    # As the run decides whether a variant has been repeated often enough: by figures that the variant has.
+    limits = {
+        key: [
+            (cell, share)
+            for metric, share in deciding(each, wanted, own.of(each[0].trial).until).items()
+            if (cell := cells.get((key, metric)) or cells.get((key, main))) is not None
+        ]
+        for key, each in variants.items()
+    }
     jumps = {trial for trial, every in trials.items() if any(one.moves > 1 for one in every)}
     found = matches(results, variants, settings)
     there = paired(found)
     of_variants = {
         key: (
-            *judge_variant(each, deciding[key] or cells.get((key, main)), missing.get(key, ()), own.of(each[0].trial)),
+            *judge_variant(each, limits[key], missing.get(key, ()), own.of(each[0].trial)),
             *not_steady.together(each, courses, jumps, own.of(each[0].trial)),
             *(() if key in there else hosts_differ.alone(each, own.of(each[0].trial))),
         )

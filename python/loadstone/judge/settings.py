@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 
 from loadstone.errors import LoadstoneError
 from loadstone.format.suggestion import did_you_mean
-from loadstone.results.result_set import AT_LEAST, MATTERS, Question, ResultSet
+from loadstone.results.result_set import AT_LEAST, MATTERS, Question, ResultSet, Until
 
 # By check and threshold. Shares are numbers from 0 to 1; docs/checks/<check>.md explains each.
 DEFAULTS: dict[str, dict[str, float]] = {
@@ -67,7 +67,7 @@ class Settings:
     verify: bool = False
     at_least: int = AT_LEAST
     at_most: int | None = None
-    until: float | None = None
+    until: Until = None
     # The figures that the question names; empty: unknown.
     metrics: tuple[str, ...] = ()
     # The least difference between two figures that matters, as a share.

@@ -26,6 +26,8 @@ USED = {
 NAME = re.compile(r"server\.(.+)\.memory_max")
 # What a system counts over all its servers: regions of the table, the ring.
 COUNTED = re.compile(r"server\.(regions|ring\..+)")
+# The time between two starts of what a system does periodically, such as checkpoints.
+PERIODIC = re.compile(r"server\.((?!before\.).+)_period_seconds")
 COUNTED_MAX = 4
 # With more variants than this, their servers are only in values.jsonl.
 VARIANTS_MAX = 12
@@ -42,16 +44,21 @@ def by_variant(view: View) -> Table:
     used = present(view, "server.", keys)
     counted = [name for metric in view.metrics if (match := COUNTED.fullmatch(metric)) for name in match.groups()]
     counted = counted[:COUNTED_MAX]
+    periodic = {match[1]: metric for metric in view.metrics if (match := PERIODIC.fullmatch(metric))}
+    # A period longer than the window makes it a matter of chance what the window contains.
+    window = {"window": "runtime", **periodic} if periodic else {}
     rows = tuple(
         (
             Entry(view.varying(key)),
             entry(view, key, THROUGHPUT),
             *(entry(view, key, f"server.{name}") for name in used),
             *(entry(view, key, f"server.{name}") for name in counted),
+            *(entry(view, key, metric) for metric in window.values()),
         )
         for key in keys
     )
     heads = ["variant", "throughput", *(USED[name] for name in used), *map(wording.metric, counted)]
+    heads += [f"{wording.metric(name)} every" if name in periodic else name for name in window]
     return Table("", columns(heads), (Rows("", rows),), ("medians over the trials; all servers of a system together",))
 
 

@@ -11,7 +11,8 @@
         report.html, report.md
 
 A line of values.jsonl is a whole trial, so a damaged line costs only one trial. A trial that had to be
-repeated has a line for each attempt, of which the last counts, and its files in `trials/<trial>.<attempt>/`.
+repeated has a line for each attempt, and its files in `trials/<trial>.<attempt>/`. The last that was not interrupted
+counts.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ ROOT = Path("results")
 IMPORTED = "imported"
 UNDER_WAY = ".part"
 # What the pilot block found, and its trials.
+VALUES = "values.jsonl"
 PILOT, PILOT_TRIALS = "pilot.json", "pilot.jsonl"
+# In the files of an attempt until its line is written: the line it gets if the lab ends before that.
+BEGUN = "begun.json"
 
 
 class Folder:
@@ -137,14 +141,32 @@ class Folder:
             yield
 
     def repair(self) -> list[str]:
-        """Prepares the folder to continue: removes damaged lines and unfinished trials; returns what it did."""
+        """Records interrupted attempts and removes damaged lines, so that the run can continue; returns what it did."""
         repairs = []
-        for name in ("plan.jsonl", "values.jsonl", PILOT_TRIALS):
+        for name in ("plan.jsonl", VALUES, PILOT_TRIALS):
             if damaged := lines.mend(self.path / name):
                 repairs.append(f"{name}: took out damaged lines ({', '.join(map(str, damaged))}) to {name}.damaged")
+        for begun in sorted((self.path / "trials").glob(f"*/{BEGUN}")):
+            self._interrupted(begun)
         for left in (self.path / "trials").glob(f"*{UNDER_WAY}"):
             shutil.rmtree(left, ignore_errors=True)
         return repairs
+
+    def _interrupted(self, begun: Path) -> None:
+        """Records the attempt whose files these are as interrupted, unless it has a line."""
+        try:
+            document = json.loads(begun.read_bytes())
+            result = TrialResult.from_json(document["line"])
+        except (KeyError, TypeError, ValueError):
+            return
+        known = {(each.trial, each.attempt) for each in self.attempts(document["table"])[0]}
+        files = self.files(result.trial, result.attempt)
+        if begun.parent != files:
+            shutil.rmtree(files, ignore_errors=True)
+            lines.rename(begun.parent, files)
+        if (result.trial, result.attempt) not in known:
+            self.append(result, document["table"])
+        (files / BEGUN).unlink(missing_ok=True)
 
     def plan(self, block: int, trials: Mapping[str, Mapping[str, Scalar]]) -> None:
         """Records a block's trials in their order, before the first of them runs."""
@@ -170,13 +192,20 @@ class Folder:
         return self.path / "trials" / (trial if attempt == 1 else f"{trial}.{attempt}")
 
     @contextlib.contextmanager
-    def trial(self, trial: str, attempt: int = 1) -> Iterator[Path]:
-        """A directory for the files of an attempt, which is moved into `trials/` when the attempt is over."""
+    def trial(
+        self, trial: str, attempt: int = 1, *, begun: TrialResult | None = None, table: str = VALUES
+    ) -> Iterator[Path]:
+        """A directory for the files of an attempt, which is moved into `trials/` when the attempt is over.
+
+        `repair` adds `begun` to the table if the lab ends before the attempt has a line.
+        """
         final = self.files(trial, attempt)
         part = final.with_name(final.name + UNDER_WAY)
         shutil.rmtree(part, ignore_errors=True)
         try:
             part.mkdir(parents=True)
+            if begun is not None:
+                lines.replace(part / BEGUN, pretty({"table": table, "line": begun.to_json()}))
             yield part
             lines.sync_files(part)
             shutil.rmtree(final, ignore_errors=True)
@@ -187,9 +216,11 @@ class Folder:
                 "what was measured before is kept: make room, then continue with `loadstone run --resume`",
             ) from error
 
-    def append(self, result: TrialResult) -> None:
+    def append(self, result: TrialResult, table: str = VALUES) -> None:
         """Adds a trial; it is on the device when this returns. Raises LoadstoneError when there is no room."""
-        lines.append(self.path / "values.jsonl", result.to_json())
+        counts = {"counts": False} if table == PILOT_TRIALS else {}
+        lines.append(self.path / table, {**result.to_json(), **counts})
+        (self.files(result.trial, result.attempt) / BEGUN).unlink(missing_ok=True)
 
     def series(self, trial: str, attempt: int = 1) -> Series | None:
         """A trial's course over time; None if it was not written or is damaged."""
@@ -198,7 +229,7 @@ class Folder:
         except (OSError, TypeError, ValueError):
             return None
 
-    def attempts(self, name: str = "values.jsonl") -> tuple[list[TrialResult], list[str]]:
+    def attempts(self, name: str = VALUES) -> tuple[list[TrialResult], list[str]]:
         """Every attempt at every trial, in the order in which they ended, and warnings on what had to be left out."""
         found_lines = lines.read(self.path / name)
         warnings = [f"{name}:{number} is damaged and left out" for number in found_lines.damaged]
@@ -211,9 +242,9 @@ class Folder:
         return found, warnings
 
     def pilots(self) -> list[TrialResult]:
-        """The trials of the pilot block, which never count; the last attempt at each."""
+        """The trials of the pilot block, which never count; the last attempt at each that was not interrupted."""
         found, _ = self.attempts(PILOT_TRIALS)
-        return list({result.trial: result for result in found}.values())
+        return list({result.trial: result for result in found if not result.interrupted}.values())
 
     def load(self) -> ResultSet:
         """Reads everything except series and histograms. Raises LoadstoneError when it cannot be read."""
@@ -221,8 +252,8 @@ class Folder:
         trials: dict[str, TrialResult] = {}
         for result in attempts:
             before = trials.get(result.trial)
-            if before is not None and result.attempt < before.attempt:
-                # A line that was copied back, as by an editor: its attempt is already known.
+            # A line that was copied back, as by an editor, is of an attempt that is already known.
+            if result.interrupted or (before is not None and result.attempt < before.attempt):
                 continue
             failures = () if before is None else (*before.failures, *([before.reason] if before.failed else []))
             trials[result.trial] = replace(result, failures=failures)

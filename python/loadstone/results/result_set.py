@@ -17,6 +17,8 @@ from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, statis
 
 # What a comparison covers beside throughput, unless the experiment sets other metrics.
 DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99")
+# How narrow an interval must be, as a share of the figure: of the first compared metric, or of each of these.
+Until = float | Mapping[str, float] | None
 # The dimension compared where the question names none: the first of these that varies.
 USUAL = ("system", "variant", "run", "store")
 AT_LEAST = 6
@@ -41,10 +43,10 @@ class Question:
     baseline: Scalar | None = None
     # The compared metrics; empty: those of DEFAULT_METRICS that were measured.
     metrics: tuple[str, ...] = ()
-    # Repeats: how many at least and at most, and how narrow the interval of the first metric must be (0.05: ±2.5 %).
+    # Repeats: how many at least and at most, and how narrow the intervals must be (0.05: ±2.5 %).
     at_least: int = AT_LEAST
     at_most: int | None = None
-    until: float | None = None
+    until: Until = None
     # `device`: the results are claimed to be the device's, not the page cache's.
     claims: str | None = None
     # Whether the trials were asked to verify what they read.
@@ -156,6 +158,17 @@ def first_metric(trials: Iterable[TrialResult], wanted: Sequence[str]) -> str:
     open_loop = bool(known) and all(trial.loop == "open" for trial in known)
     usual = DEFAULT_METRICS[1:] if open_loop else DEFAULT_METRICS
     return next((metric for metric in wanted or usual if metric in measured), THROUGHPUT)
+
+
+def deciding(trials: Iterable[TrialResult], wanted: Sequence[str], until: Until) -> dict[str, float]:
+    """The figures whose intervals must be narrow, with the width asked for as a share of the figure."""
+    if until is None:
+        return {}
+    known = list(trials)
+    if not isinstance(until, Mapping):
+        return {first_metric(known, wanted): until}
+    measured = {metric for trial in known for metric in trial.values}
+    return {metric: share for metric, share in until.items() if metric in measured}
 
 
 def variant(config: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:

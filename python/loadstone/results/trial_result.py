@@ -84,7 +84,7 @@ class TrialResult:
     facts: Mapping[str, Scalar] = field(default_factory=dict)
     # How often each operation ended with each status: {"READ": {"OK": 10, "ERROR": 1}}.
     statuses: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    # `done`, or why not: `stopped`, `lease`, `failed`, `lost` (the engine vanished).
+    # `done`, or why not: `stopped`, `lease`, `failed`, `lost` (the engine vanished), `interrupted` (the lab ended).
     end: str = "done"
     # The engine's notes on its own faults, and on what went wrong.
     notes: tuple[Note, ...] = ()
@@ -99,6 +99,11 @@ class TrialResult:
     def failed(self) -> bool:
         """Whether the system, or something around it, failed. A trial that the lab itself ended did not."""
         return self.end in ("failed", "lost")
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the lab ended during this attempt: it says nothing about the system, and never counts."""
+        return self.end == "interrupted"
 
     @property
     def reason(self) -> str:

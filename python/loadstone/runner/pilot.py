@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
@@ -24,9 +24,10 @@ from loadstone.judge.findings import judge_trial
 from loadstone.judge.settings import Settings
 from loadstone.results import lines
 from loadstone.results.folder import PILOT, PILOT_TRIALS, Folder, pretty
-from loadstone.results.result_set import first_metric
+from loadstone.results.result_set import first_metric, variant
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.results.value import statistic
+from loadstone.runner.attempts import Attempts, given_up, untried_first
 from loadstone.runner.progress import Display, RunProgress
 from loadstone.runner.trial import Conductor
 from loadstone.statistics.steady import pooled_warm_up_end
@@ -39,8 +40,6 @@ MARGIN = 1.5
 WINDOWS = 2.0
 # A warm-up is a multiple of this.
 STEP_SECONDS = 0.5
-# After so many consecutive failures of different variants, the cause is what they share.
-FAILING_VARIANTS_MAX = 5
 COLUMNS = {"p50": "p50_ns", "p99": "p99_ns"}
 
 
@@ -81,39 +80,38 @@ class Pilot:
     # How long each trial took besides its window.
     overhead_seconds: list[float] = field(default_factory=list)
 
-    def find(self, conductor: Conductor) -> Mapping[str, Any]:
+    def find(self, conductor: Conductor, retry_failed: bool) -> Mapping[str, Any]:
         """The fields of `PilotResult`, from pilot.json; if there is none, runs the rest of the block first.
 
         Raises LoadstoneError if no variant can run.
         """
         fields = self.folder.load().pilot
         if not isinstance(fields.get("warmup_seconds"), int | float):
-            fields = asdict(self.run(conductor))
+            fields = asdict(self.run(conductor, retry_failed))
             lines.replace(self.folder.path / PILOT, pretty(fields))
         return fields
 
-    def run(self, conductor: Conductor) -> PilotResult:
+    def run(self, conductor: Conductor, retry_failed: bool) -> PilotResult:
         """Runs the trials that are missing or failed. Raises LoadstoneError if no variant can run."""
-        done = {trial.trial: trial for trial in self.folder.pilots() if trial.end == "done"}
+        attempts = Attempts(self.folder, self.display, PILOT_TRIALS)
+        attempts.restore(retry_failed)
         conductor.experiment = self.long()
-        block = units.many(len(self.plan.variants), "trial")
+        variants = len(self.plan.variants)
+        block = units.many(variants, "trial")
         self.display.say(f"running a pilot block of {block} to find the warm-up; its results do not count")
-        progress = RunProgress(f"{self.folder.name}, pilot", len(self.plan.variants), len(done), self.seconds_each)
+        progress = RunProgress(f"{self.folder.name}, pilot", variants, len(attempts.done), self.seconds_each)
         self.display.plan(progress)
-        failed: list[TrialResult] = []
-        for each in self.block():
-            if each.trial not in done:
-                result = self.trial(conductor, each)
-                progress.finish()
-                failed = [] if result.end == "done" else [*failed, result]
-                if len(failed) == min(FAILING_VARIANTS_MAX, len(self.plan.variants)):
-                    hint = failed[-1].notes[-1].hint if failed[-1].notes else "see its events"
-                    some_ran = any(trial.end == "done" for trial in self.folder.pilots())
-                    what = f"{len(failed)} consecutive trials failed" if some_ran else "no variant can run"
-                    raise LoadstoneError(
-                        f"{what}; last error: {failed[-1].reason}",
-                        f"{hint}; then continue with `loadstone run --resume`",
-                    )
+        for each in untried_first(list(self.block()), attempts.numbers):
+            if each.trial in attempts.done or attempts.set_aside(variant(each.variant.config)):
+                continue
+            result = self.trial(conductor, each, attempts)
+            progress.finish()
+            # Repeated failures of single variants do not cost the others their run.
+            if attempts.all_fail(variants) and (result.attempt == 1 or not attempts.done):
+                failures = f"{len(attempts.failing)} consecutive trials failed"
+                raise given_up(failures if attempts.done else "no variant can run", result)
+        if not attempts.done:
+            raise LoadstoneError("no variant can run: all are set aside", "mend them, then add --retry-failed")
         outcome = self.result(self.folder.pilots())
         capped = ", the longest possible" if outcome.capped else ""
         self.display.say(f"every trial warms up for {written(outcome.warmup_seconds)}{capped} ({PILOT})")
@@ -129,20 +127,18 @@ class Pilot:
     def block(self) -> Iterator[PlannedTrial]:
         """Every variant once, in random order."""
         for position, index in enumerate(order.permutation(self.plan.keys, self.experiment.seed, 0)):
-            variant = self.plan.variants[index]
-            yield PlannedTrial(f"pilot-{position:0{order.DIGITS_MIN}}-{variant.slug}", variant, 0, position)
+            one = self.plan.variants[index]
+            yield PlannedTrial(f"pilot-{position:0{order.DIGITS_MIN}}-{one.slug}", one, 0, position)
 
-    def trial(self, conductor: Conductor, planned: PlannedTrial) -> TrialResult:
+    def trial(self, conductor: Conductor, planned: PlannedTrial, attempts: Attempts) -> TrialResult:
         """Runs and records one of them, and reports what would make it invalid, before the run spends hours on it."""
         self.display.trial(planned.trial)
         begun = time.monotonic()
-        with self.folder.trial(planned.trial) as files:
-            result = replace(conductor.conduct(planned, files), order=None)
+        result = attempts.make(conductor, planned, order=None)
         if result.end == "done":
             self.overhead_seconds.append(time.monotonic() - begun - (conductor.experiment.measure.duration or 0.0))
-        lines.append(self.folder.path / PILOT_TRIALS, {**result.to_json(), "counts": False})
         settings = Settings.of(self.experiment.question_for_judge())
-        for finding in judge_trial(result, self.folder.series(planned.trial), settings):
+        for finding in judge_trial(result, self.folder.series(planned.trial, result.attempt), settings):
             # Without a warm-up no window is steady.
             if finding.severity == Severity.INVALID:
                 self.display.say(f"{result.trial}: {finding.check}: {finding.message}", bad=True)
@@ -152,7 +148,9 @@ class Pilot:
         """The warm-up, and what it is based on. Raises LoadstoneError if no trial has a time series."""
         # Failed trials are left out: the shortest series limits its whole group.
         done = [trial for trial in trials if trial.end == "done"]
-        known = [(trial, series) for trial in done if (series := self.folder.series(trial.trial)) is not None]
+        known = [
+            (trial, series) for trial in done if (series := self.folder.series(trial.trial, trial.attempt)) is not None
+        ]
         if not known:
             raise LoadstoneError("no trial of the pilot block has a time series", "set `measure.warmup`")
         duration = self.experiment.measure.duration or 0.0

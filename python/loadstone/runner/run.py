@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import kind_of
@@ -15,17 +14,16 @@ from loadstone.fleet.local import Local
 from loadstone.format import units
 from loadstone.judge.judgement import VariantKey
 from loadstone.results.folder import Folder
-from loadstone.results.result_set import first_metric, variant, variant_name
+from loadstone.results.result_set import deciding, variant
 from loadstone.results.trial_result import TrialResult
+from loadstone.runner.attempts import Attempts, given_up, set_aside_message
 from loadstone.runner.datasets import DataSpaces
-from loadstone.runner.pilot import FAILING_VARIANTS_MAX, Pilot
+from loadstone.runner.pilot import Pilot
 from loadstone.runner.progress import Display, RunProgress
 from loadstone.runner.servers import RunServers, with_expected_address
 from loadstone.runner.trial import Conductor
 from loadstone.statistics import stopping
 
-# A variant is set aside after so many consecutive failed attempts, so that the others need not wait for it.
-ATTEMPTS_MAX = 3
 # The run stops after so many consecutive failures, if they are of all variants or of FAILING_VARIANTS_MAX of them.
 FAILURES_MAX = 3
 # At most this many variants are checked with the engine before the first trial.
@@ -49,17 +47,19 @@ class Run:
     seconds_each: float
     # Whether variants that were set aside are tried again.
     retry_failed: bool = False
-    done: dict[str, TrialResult] = field(default_factory=dict)
-    # The number of attempts at each trial.
-    attempts: Counter[str] = field(default_factory=Counter)
-    # The number of consecutive failed attempts, by variant.
-    failed: Counter[VariantKey] = field(default_factory=Counter)
-    # The variants of the last consecutive failed trials.
-    failing: list[VariantKey] = field(default_factory=list)
+    attempts: Attempts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.attempts = Attempts(self.folder, self.display)
+
+    @property
+    def done(self) -> dict[str, TrialResult]:
+        """The trials that are done."""
+        return self.attempts.done
 
     def go(self) -> str:
         """Runs every missing trial; returns why it stopped. Raises LoadstoneError if it cannot continue."""
-        self.restore()
+        self.attempts.restore(self.retry_failed)
         repeats = self.experiment.repeats
         planned = set(self.folder.blocks)
         with self.conducting() as conductor:
@@ -75,7 +75,7 @@ class Run:
                     self.folder.plan(number, {each.trial: each.variant.config for each in block})
                 progress.trials = max(progress.trials, number * len(self.plan.variants))
                 for each in block:
-                    if each.trial not in self.done and not self.set_aside(variant(each.variant.config)):
+                    if each.trial not in self.done and not self.attempts.set_aside(variant(each.variant.config)):
                         self.trial(conductor, each)
                         progress.finish()
         return self.enough() or self.stopped("at-most")
@@ -84,34 +84,11 @@ class Run:
         """Finds the warm-up by the pilot block, if there is one."""
         if self.experiment.pilot:
             pilot = Pilot(self.experiment, self.plan, self.folder, self.display, self.seconds_each)
-            result = pilot.find(conductor)
+            result = pilot.find(conductor, self.retry_failed)
             self.seconds_each = result.get("trial_seconds") or self.seconds_each
             measure = self.experiment.measure.model_copy(update={"warmup": result["warmup_seconds"]})
             self.experiment = self.experiment.model_copy(update={"measure": measure})
             conductor.experiment = self.experiment
-
-    def restore(self) -> None:
-        """Restores the counts of earlier attempts from the folder."""
-        for each in self.folder.attempts()[0]:
-            self.count(each)
-        if self.retry_failed:
-            self.failed.clear()
-        for key in self.failed:
-            if self.set_aside(key):
-                self.display.say(set_aside_message(key), bad=True)
-
-    def count(self, result: TrialResult) -> None:
-        """Counts an attempt."""
-        self.attempts[result.trial] = max(self.attempts[result.trial], result.attempt)
-        if result.end == "done":
-            self.done[result.trial] = result
-            self.failed.pop(variant(result.config), None)
-        elif result.failed:
-            self.failed[variant(result.config)] += 1
-
-    def set_aside(self, key: VariantKey) -> bool:
-        """Whether a variant is no longer tried."""
-        return self.failed[key] >= ATTEMPTS_MAX
 
     @contextmanager
     def conducting(self) -> Iterator[Conductor]:
@@ -122,33 +99,24 @@ class Run:
     def trial(self, conductor: Conductor, planned: PlannedTrial) -> None:
         """Runs and records a trial. Raises LoadstoneError after too many consecutive failures."""
         self.display.trial(planned.trial)
-        attempt = self.attempts[planned.trial] + 1
-        with self.folder.trial(planned.trial, attempt) as files:
-            result = replace(conductor.conduct(planned, files), attempt=attempt)
-        self.folder.append(result)
+        result = self.attempts.make(conductor, planned, order=planned.order)
         self.display.say(line(result), bad=result.end != "done")
-        self.count(result)
         if result.end == "done":
-            self.failing.clear()
             return
+        failing = self.attempts.failing
+        if len(failing) >= FAILURES_MAX and len(set(failing)) > 1 and self.attempts.all_fail(len(self.plan.variants)):
+            raise given_up(f"{len(failing)} consecutive trials failed", result)
         key = variant(result.config)
-        self.failing.append(key)
-        failing = len(set(self.failing))
-        if len(self.failing) >= FAILURES_MAX and 1 < failing >= min(len(self.plan.variants), FAILING_VARIANTS_MAX):
-            hint = result.notes[-1].hint if result.notes else "see its events"
-            raise LoadstoneError(
-                f"{len(self.failing)} consecutive trials failed; last error: {result.reason}",
-                f"{hint}; then continue with `loadstone run --resume`",
-            )
-        if self.set_aside(key):
+        if self.attempts.set_aside(key):
             self.display.say(set_aside_message(key), bad=True)
 
     def enough(self) -> str | None:
         """Why no more repeats are needed; None if some are."""
         repeats = self.experiment.repeats
         # A variant that was set aside would never have enough.
-        samples = [each for key, each in self.samples.items() if not self.set_aside(key)]
-        reason = stopping.enough(samples, repeats.at_least, repeats.at_most, repeats.until)
+        samples = [each for each in self.samples() if not self.attempts.set_aside(each.variant)]
+        limits = None if repeats.until is None else [each.until for each in samples]
+        reason = stopping.enough([each.figures for each in samples], repeats.at_least, repeats.at_most, limits)
         return None if reason is None else self.stopped(reason)
 
     def stopped(self, reason: stopping.Reason) -> str:
@@ -158,30 +126,35 @@ class Run:
         have = "has" if lacking == 1 else "have"
         return STOPS[reason] + (f", but {lacking} of {every} variants {have} no figure" if lacking else "")
 
-    @property
-    def samples(self) -> dict[VariantKey, list[float]]:
-        """The first compared metric of each repeat that has it, by variant.
+    def samples(self) -> list[Sample]:
+        """The figures of each variant whose intervals must be narrow, and those of every repeat that has them.
 
         Lower bounds are left out: an interval of bounds would look narrow, but is unknown.
         """
         trials: dict[VariantKey, list[TrialResult]] = {}
         for trial in self.done.values():
             trials.setdefault(variant(trial.config), []).append(trial)
-        if self.experiment.repeats.until is None:
+        until = self.experiment.repeats.until
+        if until is None:
             # Only their number matters.
-            return {key: [0.0] * len(each) for key, each in trials.items()}
-        samples = {}
+            return [Sample(key, 0.0, [0.0] * len(each)) for key, each in trials.items()]
+        samples = []
         for key, each in trials.items():
-            metric = first_metric(each, self.experiment.compare.metrics)
-            known = (trial.values.get(metric) for trial in each)
-            samples[key] = [value.value for value in known if value is not None and value.bound is None]
+            for metric, share in deciding(each, self.experiment.compare.metrics, until).items():
+                known = (trial.values.get(metric) for trial in each)
+                figures = [value.value for value in known if value is not None and value.bound is None]
+                samples.append(Sample(key, share, figures))
         return samples
 
 
-def set_aside_message(key: VariantKey) -> str:
-    """The message that a variant is no longer tried."""
-    again = "`loadstone run --resume --retry-failed` tries it again"
-    return f"{variant_name(key)} is set aside: its last {ATTEMPTS_MAX} attempts failed; {again}"
+@dataclass(frozen=True)
+class Sample:
+    """A figure of a variant in each repeat."""
+
+    variant: VariantKey
+    # How narrow its interval must be, as a share of the figure.
+    until: float
+    figures: list[float]
 
 
 def line(result: TrialResult) -> str:

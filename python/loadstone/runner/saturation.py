@@ -46,8 +46,8 @@ class SearchRun(Run):
                 for each in block:
                     self.trial(conductor, each)
                     # A load at which every trial fails is a valid outcome; a search ends after two of them.
-                    self.failing.clear()
-                    self.failed.clear()
+                    self.attempts.failing.clear()
+                    self.attempts.failed.clear()
                     progress.finish()
                 results = self.folder.load()
                 progress.trials = max(self._expected(results), progress.done)

@@ -13,11 +13,15 @@ Reason = Literal["narrow", "at-most", "at-least"]
 
 
 def enough(
-    samples: Iterable[Sequence[float]], at_least: int, at_most: int | None = None, until: float | None = None
+    samples: Iterable[Sequence[float]],
+    at_least: int,
+    at_most: int | None = None,
+    until: float | Sequence[float] | None = None,
 ) -> Reason | None:
-    """Why to stop after these repeats, None to continue. One sequence for each variant, in the order of blocks.
+    """Why to stop after these repeats, None to continue. One sequence for each figure of a variant, in block order.
 
-    `until` limits the whole width of the interval that `summary` shows, as a share of the figure. To stop at the
+    `until` limits the whole width of the interval that `summary` shows, as a share of the figure; it is one share for
+    all sequences, or one for each. To stop at the
     first look that is narrow enough favours intervals that are narrow by chance, so it has to hold at two looks
     in a row, one block apart; only the first look, at `at_least`, is free of that choice and suffices alone.
     The figures are in docs/concepts/statistics.md.
@@ -28,7 +32,11 @@ def enough(
     if fewest >= at_least:
         if until is None:
             return "at-least"
-        if all(narrow(each, until) and (len(each) == at_least or narrow(each[:-1], until)) for each in variants):
+        shares = [until] * len(variants) if isinstance(until, int | float) else until
+        if all(
+            narrow(each, share) and (len(each) == at_least or narrow(each[:-1], share))
+            for each, share in zip(variants, shares, strict=True)
+        ):
             return "narrow"
     return "at-most" if at_most is not None and most >= at_most else None
 

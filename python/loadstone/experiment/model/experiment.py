@@ -31,6 +31,7 @@ from loadstone.experiment.model.values import (
     Scalar,
     SearchedLoad,
     Share,
+    Shares,
     Text,
     Value,
     schema,
@@ -148,9 +149,9 @@ class Repeats(Part):
     at_most: Count | None = Field(default=None, examples=[10])
     """Limit for `until`. Default: `at_least`, or three times that with `until`."""
 
-    until: Share | None = Field(default=None, examples=["5%"])
-    """Stop when the interval of the first compared metric is this narrow, as a fraction of the figure. At a rate that
-    metric is a latency, unless `compare.metrics` begins with throughput."""
+    until: Shares | None = Field(default=None, examples=["5%", {"throughput": "5%", "read.p99": "10%"}])
+    """Stop when the interval of the first compared metric is this narrow, as a fraction of the figure, or those of all
+    figures named here are. At a rate the first is a latency, unless `compare.metrics` begins with throughput."""
 
 
 class Compare(Part):

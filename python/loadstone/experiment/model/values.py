@@ -162,6 +162,15 @@ def share(value: Any) -> float:
     return fraction
 
 
+def shares(value: Any) -> float | dict[str, float]:
+    """A fraction, or one for each figure."""
+    if not isinstance(value, dict):
+        return share(value)
+    if not value:
+        refuse("names no figure", "write 5%, or {throughput: 5%, read.p99: 10%}")
+    return {text(metric): share(each) for metric, each in value.items()}
+
+
 def size(value: Any) -> int:
     """A number of bytes."""
     try:
@@ -221,6 +230,8 @@ SHARE_SCHEMA: dict[str, Any] = {
     ]
 }
 Share = Annotated[float, PlainValidator(share), WithJsonSchema(SHARE_SCHEMA)]
+SHARES_SCHEMA = {"anyOf": [*SHARE_SCHEMA["anyOf"], {"type": "object", "additionalProperties": SHARE_SCHEMA}]}
+Shares = Annotated[float | dict[str, float], PlainValidator(shares), WithJsonSchema(SHARES_SCHEMA)]
 Boolean = StrictBool
 Durability = Literal["none", "os", "device"]
 Arrival = Literal["uniform", "poisson"]

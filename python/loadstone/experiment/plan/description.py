@@ -55,7 +55,9 @@ def trials(plan: Plan) -> str:
     count = units.many(len(plan.variants), "variant")
     if repeats.until is None or plan.trials_most == plan.trials_least:
         return f"{count} × {repeats.at_least} repeats = {units.count(plan.trials_least)} trials"
-    until = f"until the interval of {deciding(plan)} is {quantity.share_written(repeats.until)} of the figure wide"
+    limits = repeats.until if isinstance(repeats.until, dict) else {deciding(plan): repeats.until}
+    widths = [f"that of {metric} is {quantity.share_written(share)}" for metric, share in limits.items()]
+    until = f"until the interval {units.listed(widths, len(widths)).removeprefix('that ')} of the figure wide"
     most = f"{units.count(plan.trials_least)} to {units.count(plan.trials_most)} trials"
     return f"{count} × {repeats.at_least} to {repeats.at_most} repeats, {until} = {most}"
 

@@ -16,7 +16,11 @@ STATISTICS = ("mean", "min", "max", "count")
 
 
 def check(context: Context) -> None:
-    """The names of compared figures are valid."""
+    """The names of compared figures, and of those that decide when there are enough repeats, are valid."""
+    until = context.experiment.repeats.until
+    for metric in until if isinstance(until, dict) else ():
+        if context.knows("repeats", "until", metric):
+            check_metric(context, ("repeats", "until", metric), metric)
     for i, metric in enumerate(context.experiment.compare.metrics):
         if context.knows("compare", "metrics", i):
             check_metric(context, ("compare", "metrics", i), metric)

@@ -175,18 +175,20 @@ def check_names(
 
 def check_use(context: Context, used: set[str]) -> None:
     """Warns of a dimension that nothing uses: its variants are equal, which may be intended."""
-    for kind in ("matrix", "zip"):
-        for dimension, values in getattr(context.experiment.vary, kind).items():
-            if dimension in (*ACTING, *named(context)) or dimension in used or len(values) < 2:
-                continue
-            hint = f"write {{{dimension}}} where its value belongs; leave it unused only to compare equal variants"
-            if guess := guessed(dimension, ACTING):
-                hint = guess
-            elif dimension in KEYS and KEYS[dimension] in ACTING:
-                hint = f"vary `{KEYS[dimension]}` instead, which needs no template"
-            elif dimension in description().properties or "." in dimension:
-                hint = f'to set the property, write `properties: {{{dimension}: "{{{dimension}}}"}}`'
-            context.warn(("vary", kind, dimension), f"nothing uses the dimension {dimension}", hint)
+    vary = context.experiment.vary
+    for dimension, values in context.dimensions.items():
+        if dimension in (*ACTING, *named(context)) or dimension in used or len(values) < 2:
+            continue
+        hint = f"write {{{dimension}}} where its value belongs; leave it unused only to compare equal variants"
+        if guess := guessed(dimension, ACTING):
+            hint = guess
+        elif dimension in KEYS and KEYS[dimension] in ACTING:
+            hint = f"vary `{KEYS[dimension]}` instead, which needs no template"
+        elif dimension in description().properties or "." in dimension:
+            hint = f'to set the property, write `properties: {{{dimension}: "{{{dimension}}}"}}`'
+        kinds = [kind for kind in ("matrix", "zip") if dimension in getattr(vary, kind)]
+        path: Path = ("vary", kinds[0], dimension) if kinds else ("vary", "include")
+        context.warn(path, f"nothing uses the dimension {dimension}", hint)
     for path in (("clients",), ("rate",), ("measure", "operations"), ("durability",), ("arrival",)):
         key = path[-1]
         if key in context.dimensions and context.given(*path):

@@ -13,16 +13,18 @@ from loadstone.statistics.estimate import Estimate
 NAME = "noisy"
 
 
-def check(trials: Sequence[TrialResult], estimate: Estimate, metric: str, settings: Settings) -> Iterator[Finding]:
-    """The interval of a variant's headline against what the question asks, once no repeat is left."""
+def check(
+    trials: Sequence[TrialResult], estimate: Estimate, metric: str, until: float, settings: Settings
+) -> Iterator[Finding]:
+    """The interval of a variant's figure against the width that the question asks for, once no repeat is left."""
     width, last = estimate.relative_width, settings.at_most or settings.at_least
-    if settings.until is None or width is None or len(trials) < last or width <= settings.until:
+    if width is None or len(trials) < last or width <= until:
         return
     yield Finding(
         NAME,
         Severity.SUSPECT,
         f"the interval of {metric} is {units.percent(width)} wide after {units.many(estimate.n, 'repeat')}, "
-        f"{units.percent(settings.until)} was asked for",
+        f"{units.percent(until)} was asked for",
         "allow more repeats, measure longer, or find what disturbs the trials: see their own findings",
         tuple(trial.trial for trial in trials),
         metric,

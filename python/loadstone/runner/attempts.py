@@ -1,0 +1,97 @@
+"""Attempts at trials: their numbers, which trials are done, and which variants are set aside after failures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from loadstone.errors import LoadstoneError
+from loadstone.experiment.plan.plan import PlannedTrial
+from loadstone.judge.judgement import VariantKey
+from loadstone.results.folder import VALUES, Folder
+from loadstone.results.result_set import variant, variant_name
+from loadstone.results.trial_result import TrialResult
+from loadstone.runner.progress import Display
+from loadstone.runner.trial import Conductor
+
+# A variant is set aside after so many consecutive failed attempts, so that the others need not wait for it.
+ATTEMPTS_MAX = 3
+# After so many consecutive failures of different variants, the cause is what they share.
+FAILING_VARIANTS_MAX = 5
+
+
+@dataclass
+class Attempts:
+    """The attempts at the trials of one table of a folder, in this run and before it was resumed."""
+
+    folder: Folder
+    display: Display
+    table: str = VALUES
+    done: dict[str, TrialResult] = field(default_factory=dict)
+    # The number of attempts at each trial.
+    numbers: Counter[str] = field(default_factory=Counter)
+    # The number of consecutive failed attempts, by variant.
+    failed: Counter[VariantKey] = field(default_factory=Counter)
+    # The variants of the last consecutive failed trials of this run.
+    failing: list[VariantKey] = field(default_factory=list)
+
+    def restore(self, retry_failed: bool) -> None:
+        """Counts the attempts in the folder. With `retry_failed` no variant stays set aside."""
+        for each in self.folder.attempts(self.table)[0]:
+            self._count(each)
+        if retry_failed:
+            self.failed.clear()
+        for key in self.failed:
+            if self.set_aside(key):
+                self.display.say(set_aside_message(key), bad=True)
+
+    def make(self, conductor: Conductor, planned: PlannedTrial, *, order: int | None) -> TrialResult:
+        """Runs a trial and records it with its place in the order."""
+        number = self.numbers[planned.trial] + 1
+        begun = TrialResult(
+            planned.trial, planned.variant.config, planned.repeat, {}, end="interrupted", order=order, attempt=number
+        )
+        with self.folder.trial(planned.trial, number, begun=begun, table=self.table) as files:
+            result = replace(conductor.conduct(planned, files), order=order, attempt=number)
+        self.folder.append(result, self.table)
+        self._count(result)
+        key = variant(result.config)
+        if result.end == "done":
+            self.failing.clear()
+        else:
+            self.failing.append(key)
+        return result
+
+    def _count(self, result: TrialResult) -> None:
+        self.numbers[result.trial] = max(self.numbers[result.trial], result.attempt)
+        if result.end == "done":
+            self.done[result.trial] = result
+            self.failed.pop(variant(result.config), None)
+        elif result.failed:
+            self.failed[variant(result.config)] += 1
+
+    def set_aside(self, key: VariantKey) -> bool:
+        """Whether a variant is no longer tried."""
+        return self.failed[key] >= ATTEMPTS_MAX
+
+    def all_fail(self, variants: int) -> bool:
+        """Whether the last failures are of all of so many variants, or of enough of them."""
+        return len(set(self.failing)) >= min(variants, FAILING_VARIANTS_MAX)
+
+
+def set_aside_message(key: VariantKey) -> str:
+    """The message that a variant is no longer tried."""
+    again = "`loadstone run --resume --retry-failed` tries it again"
+    return f"{variant_name(key)} is set aside: its last {ATTEMPTS_MAX} attempts failed; {again}"
+
+
+def given_up(what: str, last: TrialResult) -> LoadstoneError:
+    """The error that ends a run after failures, with the hint of the last."""
+    hint = last.notes[-1].hint if last.notes else "see its events"
+    return LoadstoneError(f"{what}; last error: {last.reason}", f"{hint}; then continue with `loadstone run --resume`")
+
+
+def untried_first(trials: Sequence[PlannedTrial], numbers: Counter[str]) -> list[PlannedTrial]:
+    """The trials without an attempt before those that have failed, so that a resumed run reaches them."""
+    return sorted(trials, key=lambda each: numbers[each.trial] > 0)
