@@ -105,6 +105,18 @@ def test_many_contexts_are_counted() -> None:
     assert answer(turned) == "throughput of rocksdb against lmdb in 5 contexts: worse in 5 (25 % lower)"
 
 
+def test_counted_contexts_say_where_the_rate_is_above_the_capacity() -> None:
+    def overloaded(trial: TrialResult) -> TrialResult:
+        if (trial.config["system"], trial.config["workload"]) not in (("lmdb", "a"), ("lmdb", "b"), ("rocksdb", "b")):
+            return trial
+        return replace(given(due=100_000, censored=1_000)(trial), loop="open")
+
+    found = in_contexts(5)
+    text = answer(replace(found, trials=[overloaded(each) for each in found.trials]))
+    assert "the rate is above the capacity of lmdb in 2" in text
+    assert "the rate is above the capacity of rocksdb in 1" in text
+
+
 def beside(spoil: Spoil, *systems: str) -> ResultSet:
     """Systems that took turns six times, each a little faster than the one before, each trial spoilt."""
     trials = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conftest import FIXTURES
+from loadstone.commands.reading import document
 from loadstone.importers.read import read
 from loadstone.judge.finding import Severity
 from loadstone.judge.judge import judge
@@ -107,6 +108,9 @@ def test_the_cassandra_report_gives_an_estimate_for_each_curve_and_none_of_its_p
     assert list(knees["1 dedicated", "write", 1, "LOCAL_ONE"]) == [800, "few-repeats"]
     assert {str(reason) for _, reason in knees.values()} == {"few-repeats"}
     assert "that takes 3 repeats of each load" in judgement.answer
+    assert "95 % of it first reached between 400 and 800 clients, as an estimate" in judgement.answer
+    curve = document(judgement)["curves"][0]
+    assert (curve["reached"], curve["lower"], curve["unclaimed"]) == (800, None, "few-repeats")
     ends = (".p50", ".p95", ".p99")
     withheld = [cell.withheld for (_, metric), cell in judgement.cells.items() if metric.endswith(ends)]
     assert set(withheld) == {"computed from the percentiles of the cassandra-stress processes"}

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from judge_support import FACTS, asking, course, value
+from loadstone.experiment.model.experiment import PILOT_CAP, PILOT_WINDOWS
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Claim
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import TrialResult
-from loadstone.runner.pilot import CAP_WINDOWS, WINDOWS, group, warm_up
+from loadstone.runner.pilot import group, warm_up
 from loadstone.statistics.stopping import enough
 
 EXPERIMENTS = 2_000
@@ -40,11 +41,11 @@ def warming(seconds: int, warm_up: float, random: np.random.Generator) -> list[f
 
 def piloted(warm_ups: tuple[float, float], random: np.random.Generator) -> int:
     """The warm-up that a pilot block finds for two systems, s."""
-    long = round((CAP_WINDOWS + WINDOWS) * WINDOW)
+    long = round((PILOT_CAP + PILOT_WINDOWS) * WINDOW)
     pools = [
         [(system, course(tuple(warming(long, each, random))))] for system, each in zip("ab", warm_ups, strict=True)
     ]
-    found, _ = warm_up([group(pool, None) for pool in pools], CAP_WINDOWS * WINDOW)
+    found, _ = warm_up([group(pool, None) for pool in pools], PILOT_CAP * WINDOW)
     # Courses have a figure a second.
     return math.ceil(found)
 

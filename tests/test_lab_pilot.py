@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -154,15 +156,38 @@ def test_a_pilot_of_failing_variants_ends_after_five(tmp_path: Path) -> None:
     assert len(only_folder(tmp_path).pilots()) == 5
 
 
+def test_a_pilot_reports_what_would_make_comparisons_invalid(tmp_path: Path) -> None:
+    folder = Folder.create(tmp_path / "run", "run", Question(by="system"), interleaved=True)
+    pilot = pilot_of(tmp_path, folder)
+    for each, durability in zip(pilot.block(), ("device", "none"), strict=True):
+        facts = {"durability": durability}
+        folder.append(TrialResult(each.trial, each.variant.config, 0, {}, facts=facts), PILOT_TRIALS)
+    shown = io.StringIO()
+    replace(pilot, display=PlainLines(Console(file=shown, width=300))).report_pairs()
+    (line,) = shown.getvalue().splitlines()
+    assert line.startswith("guarantees-differ: ")
+    assert "durability" in line
+
+
+def test_a_pilot_reports_that_the_engine_limits_a_fast_store(tmp_path: Path) -> None:
+    text = PILOTED.replace("store: lmdb", 'store: "null"').replace("repeats: 3", "repeats: 2")
+    result = loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report")
+    before, _, _ = result.stderr.partition("every trial warms up for")
+    assert "generator-limited: " in before
+    assert "of each operation's time is the engine's" in before
+
+
 def test_failing_variants_of_a_pilot_do_not_stop_every_resume(tmp_path: Path) -> None:
     """Eleven of twelve fail. The pilot gives up after five; a resumed one begins with those not yet tried."""
     text = PILOTED.replace("clients: 2", "vary: {system: [first], part: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}")
-    file = experiment(tmp_path, text.replace("repeats: 3", "repeats: 1") + 'hooks: {before: ["test {part} = 7"]}\n')
+    file = experiment(tmp_path, text.replace("repeats: 3", "repeats: 2") + 'hooks: {before: ["test {part} = 5"]}\n')
     loadstone(tmp_path, "run", file, "--no-report", code=1)
+    # None of the first five can run.
+    assert [each.end for each in only_folder(tmp_path).pilots()] == ["failed"] * 5
     for _ in range(8):
         loadstone(tmp_path, "run", file, "--no-report", "--resume", code=1)
     folder = only_folder(tmp_path)
-    assert [each.config["part"] for each in trials(folder) if each.end == "done"] == [7]
+    assert [each.config["part"] for each in trials(folder) if each.end == "done"] == [5, 5]
     attempts = Counter(each.trial for each in folder.attempts(PILOT_TRIALS)[0])
     assert set(attempts.values()) <= {1, 2, 3}
 

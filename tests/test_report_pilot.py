@@ -8,7 +8,7 @@ import pytest
 
 import report_support
 from loadstone.judge.judgement import Judgement
-from loadstone.report.sections import PILOT_MARGIN, gist
+from loadstone.report.sections import gist
 from loadstone.report.view import View
 from loadstone.results.trial_result import TrialResult
 from loadstone.runner import pilot
@@ -22,7 +22,8 @@ def piloted(judgement: Judgement, steady_seconds: dict[str, float]) -> str:
         for clients in (1, 2)
     ]
     groups = tuple(
-        pilot.Group((f"{system}-1", f"{system}-2"), seconds, None) for system, seconds in steady_seconds.items()
+        pilot.Group((f"{system}-1", f"{system}-2"), seconds, None, 1.5 * seconds)
+        for system, seconds in steady_seconds.items()
     )
     found = pilot.PilotResult(*pilot.warm_up(groups, 3.0)[:1], 3.0, pilot.warm_up(groups, 3.0)[1], None, groups)
     results = replace(judgement.results, pilot=asdict(found), pilots=trials)
@@ -41,7 +42,3 @@ def test_a_warm_up_that_was_cut_names_the_systems_that_need_more(steady_seconds:
     found = piloted(report_support.alone(), steady_seconds)
     assert text in found
     assert ("cut" in found) == ("cut" in text)
-
-
-def test_the_margin_is_the_pilots() -> None:
-    assert PILOT_MARGIN == pilot.MARGIN

@@ -139,8 +139,8 @@ def test_two_trials_of_each_load_are_too_few_for_a_knee() -> None:
     found, _ = searched(Rule(most=64, at_least=1, at_most=2), saturating(8))
     assert (found.low, found.high) == (None, None)
     assert sentence(found).startswith(
-        "no knee is named: that takes 3 repeats of each load (highest throughput 8,000 op/s; 95 % of it from 8 clients"
-        " on, as an estimate); "
+        "no knee is named: that takes 3 repeats of each load (highest throughput 8,000 op/s; 95 % of it first reached"
+        " between 7 and 8 clients, as an estimate); "
     )
 
 

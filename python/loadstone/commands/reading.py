@@ -84,6 +84,14 @@ def document(judgement: Judgement) -> dict[str, Any]:
             }
             for each in judgement.comparisons
         ],
+        "curves": [
+            {
+                "variant": dict(curve.context),
+                **parts(curve.knee, "loads", "medians", "fit", "plateau", "reached", "lower", "upper", "collapse"),
+                **parts(curve.knee, "unclaimed", "departing"),
+            }
+            for curve in judgement.curves
+        ],
         "searches": [
             {
                 "variant": dict(each.context),

@@ -232,6 +232,9 @@ def counted(comparisons: Sequence[Comparison]) -> Iterator[str]:
                 between = f" ({' to '.join(ends)})" if claim in ("better", "worse") else ""
                 parts.append(f"{name} in {len(found)}{between}")
         contexts = "1 context" if len(every) == 1 else f"{len(every)} contexts"
+        for name in dict.fromkeys(name for each in every for name in each.capacity):
+            over = sum(name in each.capacity for each in every)
+            parts.append(f"the rate is above the capacity of {name} in {over}")
         yield f"{comparisons[0].metric} of {contender} against {baseline} in {contexts}: {', '.join(parts)}"
     yield from more(len(contenders) - CLAUSES_MAX)
 

@@ -20,8 +20,6 @@ from loadstone.results.result_set import variant
 from loadstone.results.value import THROUGHPUT
 from loadstone.search.sentence import asked
 
-# The warm-up is this many times the time until a group of the pilot block was steady (runner/pilot.py).
-PILOT_MARGIN = 1.5
 # This many panels fit side by side above the fold.
 OPENING_PANELS = 2
 
@@ -236,7 +234,7 @@ def cut(view: View) -> str:
     keys = [set.intersection(*(configs.get(trial, set()) for trial in group["trials"])) for group in groups]
     needs = []
     for group, name in zip(groups, apart([tuple(sorted(key)) for key in keys]), strict=True):
-        seconds = PILOT_MARGIN * max(group["throughput_seconds"], group["latency_seconds"] or 0.0)
+        seconds = group.get("warmup_seconds", 0.0)
         if seconds > pilot["cap_seconds"]:
             needs.append(f"{name if len(groups) > 1 else 'every variant'} needs {seconds:g} s")
     return f", and cut there, as {units.listed(needs)}" if needs else ""

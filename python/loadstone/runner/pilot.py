@@ -14,17 +14,19 @@ from statistics import median
 from typing import Any
 
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.model.experiment import PILOT_CAP, PILOT_WINDOWS, Experiment
 from loadstone.experiment.plan import order
 from loadstone.experiment.plan.plan import Plan, PlannedTrial
 from loadstone.format import units
 from loadstone.format.quantity import written
+from loadstone.judge.checks import generator_limited
 from loadstone.judge.finding import Severity
 from loadstone.judge.findings import judge_trial
+from loadstone.judge.pairing import matches
 from loadstone.judge.settings import Settings
 from loadstone.results import lines
 from loadstone.results.folder import PILOT, PILOT_TRIALS, Folder, pretty
-from loadstone.results.result_set import first_metric, variant
+from loadstone.results.result_set import ResultSet, first_metric, variant
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.results.value import statistic
 from loadstone.runner.attempts import Attempts, given_up, untried_first
@@ -32,12 +34,9 @@ from loadstone.runner.progress import Display, RunProgress
 from loadstone.runner.trial import Conductor
 from loadstone.statistics.steady import pooled_warm_up_end
 
-# The longest warm-up, in windows of the experiment.
-CAP_WINDOWS = 1.5
 # MSER leaves a bias as large as the noise of one series, which is too much for a comparison of many repeats. In
 # simulations (tests/test_judge_simulations.py) a warm-up longer by half leaves a third of that bias.
 MARGIN = 1.5
-WINDOWS = 2.0
 # A warm-up is a multiple of this.
 STEP_SECONDS = 0.5
 COLUMNS = {"p50": "p50_ns", "p99": "p99_ns"}
@@ -51,6 +50,8 @@ class Group:
     throughput_seconds: float
     # Of the first compared metric; None if that is not a p50 or a p99.
     latency_seconds: float | None
+    # The warm-up that this group needs.
+    warmup_seconds: float
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,7 @@ class Pilot:
             if attempts.all_fail(variants) and (result.attempt == 1 or not attempts.done):
                 failures = f"{len(attempts.failing)} consecutive trials failed"
                 raise given_up(failures if attempts.done else "no variant can run", result)
+        self.report_pairs()
         if not attempts.done:
             raise LoadstoneError("no variant can run: all are set aside", "mend them, then add --retry-failed")
         outcome = self.result(self.folder.pilots())
@@ -121,7 +123,7 @@ class Pilot:
         """The experiment with the window of the pilot."""
         duration = self.experiment.measure.duration
         assert duration is not None, "an experiment with a pilot has a window"
-        measure = {"warmup": 0.0, "duration": (CAP_WINDOWS + WINDOWS) * duration}
+        measure = {"warmup": 0.0, "duration": (PILOT_CAP + PILOT_WINDOWS) * duration}
         return self.experiment.model_copy(update={"measure": self.experiment.measure.model_copy(update=measure)})
 
     def block(self) -> Iterator[PlannedTrial]:
@@ -137,12 +139,23 @@ class Pilot:
         result = attempts.make(conductor, planned, order=None)
         if result.end == "done":
             self.overhead_seconds.append(time.monotonic() - begun - (conductor.experiment.measure.duration or 0.0))
-        settings = Settings.of(self.experiment.question_for_judge())
+        settings = Settings.of(self.folder.question)
         for finding in judge_trial(result, self.folder.series(planned.trial, result.attempt), settings):
             # Without a warm-up no window is steady.
             if finding.severity == Severity.INVALID:
                 self.display.say(f"{result.trial}: {finding.check}: {finding.message}", bad=True)
         return result
+
+    def report_pairs(self) -> None:
+        """Reports what would make comparisons invalid, before the run spends hours on them."""
+        question = self.folder.question
+        settings = Settings.of(question)
+        pilots = ResultSet(self.folder.name, self.folder.pilots(), question, interleaved=True)
+        found = [each for match in matches(pilots, pilots.variants, settings) for each in match.findings]
+        found += [each for trials in pilots.variants.values() for each in generator_limited.driver(trials, settings)]
+        for each in dict.fromkeys(found):
+            if each.severity == Severity.INVALID:
+                self.display.say(f"{each.check}: {each.message} ({each.hint})", bad=True)
 
     def result(self, trials: Sequence[TrialResult]) -> PilotResult:
         """The warm-up, and what it is based on. Raises LoadstoneError if no trial has a time series."""
@@ -154,7 +167,7 @@ class Pilot:
         if not known:
             raise LoadstoneError("no trial of the pilot block has a time series", "set `measure.warmup`")
         duration = self.experiment.measure.duration or 0.0
-        cap = CAP_WINDOWS * duration
+        cap = PILOT_CAP * duration
         pools: dict[str, list[tuple[str, Series]]] = {}
         # Variants with the same data on the same system are pooled, so that one noisy trial does not decide for all.
         keys = {order.key(variant.config): variant.load_key for variant in self.plan.variants}
@@ -170,7 +183,7 @@ class Pilot:
 
 def warm_up(groups: Sequence[Group], cap: float) -> tuple[float, bool]:
     """The warm-up of all trials, s, at most `cap`; and whether the cap shortened it."""
-    needed = MARGIN * max(max(each.throughput_seconds, each.latency_seconds or 0.0) for each in groups)
+    needed = max(each.warmup_seconds for each in groups)
     rounded = math.ceil(needed / STEP_SECONDS) * STEP_SECONDS
     return min(max(rounded, STEP_SECONDS), cap), needed > cap
 
@@ -187,4 +200,5 @@ def group(pool: Sequence[tuple[str, Series]], column: str | None) -> Group:
     if column is not None:
         latencies = [getattr(each, column)[: len(each.whole_rates)] for each in series]
         latency = seconds([each for each in latencies if None not in each])
-    return Group(tuple(name for name, _ in pool), seconds([each.whole_rates for each in series]), latency)
+    throughput = seconds([each.whole_rates for each in series])
+    return Group(tuple(name for name, _ in pool), throughput, latency, MARGIN * max(throughput, latency or 0.0))

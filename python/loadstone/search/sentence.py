@@ -46,7 +46,7 @@ def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
                 why = f"the repeats differ too much to tell whether throughput still rises at {last}"
             case _:
                 why = f"that takes {REPEATS_MIN} repeats of each load"
-        estimate = "" if knee.reached is None else f"; {share} of it from {units.load_over(knee.reached, over)} on"
+        estimate = "" if knee.reached is None else f"; {share} of it {between(knee, knee.reached, over)}"
         named = f"no knee{of} is named"
         if knee.lower is not None:
             named = f"{share} of the highest throughput{of} takes more than {units.load_over(knee.lower, over)}"
@@ -70,6 +70,15 @@ def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     return (
         f"{text}; throughput falls below that again between {units.load(high)} and {units.load_over(low, over)},"
         f" to {end} at {units.load(knee.loads[-1])}"
+    )
+
+
+def between(knee: Knee, reached: float, over: Over) -> str:
+    """The tried loads between which the fit reaches a share of the plateau: `first reached between 4 and 8 clients`."""
+    at = knee.loads.index(reached)
+    where = units.load_over(reached, over)
+    return (
+        f"first reached between {units.load(knee.loads[at - 1])} and {where}" if at else f"reached at {where} already"
     )
 
 

@@ -45,6 +45,8 @@ AT_LEAST_HINT = "use at least 2 repeats to see the spread, and 6 for a claim"
 DURATION_SECONDS = 10.0
 WARMUP_SECONDS = 2.0
 AT_MOST_FACTOR = 3
+# Of the pilot block, in windows of the experiment: the longest warm-up that it finds, and what it measures after that.
+PILOT_CAP, PILOT_WINDOWS = 1.5, 2.0
 
 
 class Workload(Part):
@@ -149,7 +151,7 @@ class Repeats(Part):
     at_most: Count | None = Field(default=None, examples=[10])
     """Limit for `until`. Default: `at_least`, or three times that with `until`."""
 
-    until: Shares | None = Field(default=None, examples=["5%", {"throughput": "5%", "read.p99": "10%"}])
+    until: Shares | None = Field(default=None, examples=[{"throughput": "5%", "read.p99": "10%"}, "5%"])
     """Stop when the interval of the first compared metric is this narrow, as a fraction of the figure, or those of all
     figures named here are. At a rate the first is a latency, unless `compare.metrics` begins with throughput."""
 

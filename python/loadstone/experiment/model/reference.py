@@ -122,8 +122,8 @@ def kind(schema: dict[str, Any], *, many: bool = False) -> str:
         kinds = [kind(other) for other in others]
         if kinds == ["integer", "string"]:
             return SIZE
-        if kinds == ["number", "string"]:
-            return SHARE if "%" in schema["anyOf"][1]["pattern"] else LENGTH
+        if kinds[:2] == ["number", "string"]:
+            kinds[:2] = [(SHARE if "%" in schema["anyOf"][1]["pattern"] else LENGTH) + ending]
         return " or ".join(kinds)
     if schema["type"] == "array":
         return f"list{ending} of {kind(schema['items'], many=True)}"

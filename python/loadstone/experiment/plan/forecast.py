@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from loadstone.engine.describe import description
+from loadstone.experiment.model.experiment import PILOT_CAP, PILOT_WINDOWS
 from loadstone.experiment.plan.servers import Started, StartRequest
 from loadstone.format import units, wording
 from loadstone.search.rule import Rule
@@ -82,9 +83,10 @@ def seconds(plan: Plan, repeats: int, slow: int) -> float:
     measure = plan.experiment.measure
     total, loaded = 0.0, set()
     for variant in plan.variants:
-        # A pilot takes three windows, and finds a warm-up of at most one window.
-        pilot = 3 * (measure.duration or 0.0) + OVERHEAD_SECONDS[slow] if plan.experiment.pilot else 0.0
-        warmup = measure.warmup if measure.warmup is not None else slow * (measure.duration or 0.0)
+        window = measure.duration or 0.0
+        pilot = (PILOT_CAP + PILOT_WINDOWS) * window + OVERHEAD_SECONDS[slow] if plan.experiment.pilot else 0.0
+        # The pilot finds a warm-up of at most its cap.
+        warmup = measure.warmup if measure.warmup is not None else slow * PILOT_CAP * window
         each = warmup + OVERHEAD_SECONDS[slow]
         if measure.duration is not None:
             each += measure.duration
