@@ -139,11 +139,18 @@ def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
         (("run", "gone.yaml"), 2, "error: cannot read the experiment: No such file"),
         (("export", REGULAR, "-o", "gone/values.csv"), 1, "error: cannot write gone/values.csv"),
         (("show", "."), 1, "error: . is not a result folder: it has no folder.json\n"),
+        (
+            ("run", "thousands.yaml", "--dry-run"),
+            2,
+            "error: rate must be a number of operations per second above 0, got",
+        ),
+        (("check", "thousands.yaml"), 1, "error: thousands.yaml is an experiment, not results\nhint: name a result"),
     ],
 )
 def test_bad_usage_is_one_error_and_one_hint(
     tmp_path: Path, words: tuple[str | Path, ...], code: int, message: str
 ) -> None:
+    (tmp_path / "thousands.yaml").write_text(f"systems: [lmdb]\nworkload: {ROOT}/workloads/workloada\nrate: 10k\n")
     done = loadstone(tmp_path, *words, code=code)
     assert done.stdout == ""
     assert done.stderr.startswith(message), done.stderr
@@ -154,6 +161,19 @@ def test_bad_usage_is_one_error_and_one_hint(
 @pytest.mark.parametrize("command", ["run", "list", "show", "compare", "check", "report", "import", "export"])
 def test_every_command_has_help(tmp_path: Path, command: str) -> None:
     assert loadstone(tmp_path, command, "--help").stdout.startswith(f"usage: loadstone {command}")
+
+
+def test_hints_of_an_experiment_name_what_to_write(tmp_path: Path) -> None:
+    (tmp_path / "thousands.yaml").write_text(f"systems: [lmdb]\nworkload: {ROOT}/workloads/workloada\nrate: 10k\n")
+    assert "hint: write 10000\n" in loadstone(tmp_path, "run", "thousands.yaml", code=2).stderr
+    checked = loadstone(tmp_path, "check", "thousands.yaml", code=1).stderr
+    assert "`loadstone run thousands.yaml --dry-run` shows the experiment's plan" in checked
+
+
+def test_the_help_of_ycsb_shows_what_it_adds(tmp_path: Path) -> None:
+    shown = loadstone(tmp_path, "ycsb", "--help").stdout
+    for option in ("--search LOAD", "--print-spec", "-strict", "-cp PATH"):
+        assert option in shown
 
 
 def test_the_question_of_results_can_be_changed(tmp_path: Path) -> None:

@@ -258,7 +258,12 @@ def drawn(seed: int) -> str:
             [{"duration": draw.random() + 1e-5}, {"operations": 10, "warmup": 0}, {"duration": "1h1ms", "verify": True}]
         ),
         "repeats": draw.choice(
-            [6, {"until": draw.random() * 0.9 + 0.01}, {"at_least": 6, "at_most": 8, "until": "7%"}]
+            [
+                6,
+                {"until": draw.random() * 0.9 + 0.01},
+                {"at_least": 6, "at_most": 8, "until": "7%"},
+                {"until": {"throughput": "5%", "read.p99": draw.random() * 0.9 + 0.01}},
+            ]
         ),
         "timeout": draw.choice([None, "1d", 12345.678]),
         "hooks": {"before": [draw.choice(words).replace("{{", "") + "{system}"]},

@@ -69,6 +69,17 @@ def test_nothing_overlaps_is_cut_off_or_faint_and_nothing_is_fetched(
     assert browser.complaints() == []
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_the_first_screen_has_the_question_the_answer_the_verdict_and_a_chart(
+    browser: Browser, pages: dict[str, Path], size: str
+) -> None:
+    width, height = SIZES[size]
+    browser.open(pages["judged"], width, height, touch=size == "phone")
+    for part in ("h1", ".answer", ".stand .badge", "figure svg"):
+        box = browser.value(f"document.querySelector('{part}').getBoundingClientRect().toJSON()")
+        assert 0 < box["top"] < box["bottom"] <= height, part
+
+
 def test_every_chart_is_drawn(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["usual"], 1280, 900)
     charts = browser.value("document.querySelectorAll('[data-chart]').length")
