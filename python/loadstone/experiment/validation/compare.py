@@ -76,15 +76,9 @@ def check(context: Context) -> None:
             context.wrong(("compare", "baseline"), f"{by} is never {shown(baseline)}", hint)
             return
         baseline = same[0]
-    update = {"by": by, "baseline": baseline, "promises": differing(context, by)}
-    context.complete(compare=compare.model_copy(update=update))
+    context.complete(compare=compare.model_copy(update={"by": by, "baseline": baseline}))
     if by == "system":
         warn_of_guarantees(context)
-
-
-def differing(context: Context, by: str) -> tuple[str, ...]:
-    """The guarantees that may differ between compared values: those named, and those that the dimension sets."""
-    return tuple(dict.fromkeys((*context.experiment.compare.promises, *guarantees(context).get(by, ()))))
 
 
 def guarantees(context: Context) -> dict[str, tuple[str, ...]]:
