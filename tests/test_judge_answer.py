@@ -83,6 +83,16 @@ def test_no_evidence_is_said_with_what_the_interval_allows() -> None:
     assert text.endswith("n=6, valid); about 78 repeats would decide")
 
 
+def test_a_refusal_over_single_trials_says_how_many_repeats_could_decide() -> None:
+    def failing(*repeats: int) -> Spoil:
+        return lambda trial: given(errors=200 * (trial.config["system"] == "lmdb" and trial.repeat in repeats))(trial)
+
+    assert answer(experiment(failing(3))).endswith("(errors); 1 more repeat could decide without lmdb-3")
+    assert answer(experiment(failing(2, 3))).endswith("(errors); 2 more repeats could decide without lmdb-2, lmdb-3")
+    # What concerns all trials of a side is not mended by repeats.
+    assert "could decide" not in answer(experiment(given(wrong=5)))
+
+
 def in_contexts(count: int) -> ResultSet:
     """rocksdb and lmdb on several workloads."""
     one = experiment()

@@ -78,7 +78,8 @@ def clause(comparison: Comparison, matters: float) -> str:
     metric, verdict = comparison.metric, comparison.verdict
     if comparison.claim in ("refused", "unranked"):
         verb = "refused to rank" if comparison.claim == "refused" else "cannot rank"
-        return f"{verb} {left} and {right}: {reason(comparison)}"
+        more = f"; {comparison.why}" if comparison.why and comparison.claim == "refused" else ""
+        return f"{verb} {left} and {right}: {reason(comparison)}{more}"
     if comparison.claim in UNDECIDED:
         shown = f"ratio {wording.ratio(ratio).removesuffix('×')}, " if math.isfinite(ratio.value) else ""
         trust = f"{shown}{interval(ratio, wording.ratio_interval(ratio))}n={ratio.n}, {verdict}"

@@ -10,9 +10,9 @@ from loadstone.format import units
 from loadstone.judge.bounds import Doubts, weigh
 from loadstone.judge.checks.not_steady import Levels
 from loadstone.judge.claims import Findings, Tested, confirmed, decide, resolved
-from loadstone.judge.doubts import concerns, factors, lower, overloaded, repeats_of, single, weighable
+from loadstone.judge.doubts import concerns, factors, lacking, lower, overloaded, repeats_of, single, weighable
 from loadstone.judge.figures import family
-from loadstone.judge.finding import Finding, Severity, Verdict, verdict
+from loadstone.judge.finding import Finding, Pair, Severity, Verdict, verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
 from loadstone.judge.movements import Movements, noted
 from loadstone.judge.pairing import Match
@@ -138,8 +138,18 @@ def compared(
         test=f"{evidence.method}, n={evidence.n}",
         effect=evidence.effect,
         bound=weighed.bound,
+        why=decidable(findings, match.pair) if refused else "",
     )
     yield Tested(made, match.pair, weighed, excused)
+
+
+def decidable(findings: Sequence[Finding], pair: Pair) -> str:
+    """Where only single trials make a comparison invalid: how many more repeats could decide without them."""
+    alone = [finding for finding in findings if single(finding)]
+    if verdict([finding for finding in findings if finding not in alone]) == Verdict.INVALID:
+        return ""
+    trials = units.listed(list(dict.fromkeys(trial for finding in alone for trial in finding.trials)))
+    return f"{units.many(lacking(alone, pair), 'more repeat')} could decide without {trials}"
 
 
 def bounded(cell: Cell, by: str) -> str:

@@ -49,12 +49,16 @@ def weighable(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
     if all(any(math.isinf(each.understates) and side & set(each.trials) for each in biased) for side in sides):
         biased = [finding for finding in biased if math.isfinite(finding.understates)]
     alone = [finding for finding in findings if single(finding)]
-    bad = repeats_of(pair, alone)
+    return biased if lacking(alone, pair) else [*biased, *alone]
+
+
+def lacking(alone: Sequence[Finding], pair: Pair) -> int:
+    """How many repeats more a claim takes without the trials that these findings are about."""
     left = [
         {trial.repeat for trial in trials if trial.values} - set(repeats)
-        for trials, repeats in zip((pair.baselines, pair.contenders), bad, strict=True)
+        for trials, repeats in zip((pair.baselines, pair.contenders), repeats_of(pair, alone), strict=True)
     ]
-    return [*biased, *alone] if min(map(len, left)) >= REPEATS_MIN else biased
+    return max(REPEATS_MIN - min(map(len, left)), 0)
 
 
 def discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], metric: str) -> set[int]:
