@@ -17,6 +17,8 @@ ENGINE_COMMANDS = {
     "teragen": "generate rows as Hadoop's TeraGen does: loadstone teragen ROWS OUT",
     "terasort": "sort them: loadstone terasort IN OUT",
     "teravalidate": "check that they are sorted, and compute their checksum: loadstone teravalidate OUT",
+    "ledger": "read back what a run wrote, and print which acknowledged writes are missing",
+    "describe": "print stores, properties, kinds of work and front ends as JSON",
     "trial": "run one trial: its spec on standard input, its events on standard output",
 }
 # The lab's, each a module of `loadstone.commands` (of the same name, where Python allows it).

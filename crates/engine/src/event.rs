@@ -318,7 +318,7 @@ pub struct Carried {
     pub ns_max: u64,
 }
 
-/// Reads that found nothing where another segment inserts: `loadstone-engine ledger --events` decides how they count.
+/// Reads that found nothing where another segment inserts: `loadstone ledger --events` decides how they count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Unsettled {
     /// Number of such reads.

@@ -31,7 +31,7 @@ const EXCEPTIONS_MAX: u64 = 1 << 20;
 const SKEW_NS: u64 = 10_000_000;
 
 const USAGE: &str = "\
-usage: loadstone-engine ledger [FILE…] --spec SPEC [--crash UNIX_NS] [--events FILE]…
+usage: loadstone ledger [FILE…] --spec SPEC [--crash UNIX_NS] [--events FILE]…
 
 Reads back what a run wrote and prints, as one JSON object, which of its acknowledged writes are missing.
 
@@ -81,7 +81,7 @@ struct Args {
 }
 
 fn parse(arguments: &[String]) -> Result<Args, EngineError> {
-    let hint = "see loadstone-engine ledger --help";
+    let hint = "see loadstone ledger --help";
     let mut args = Args::default();
     let mut arguments = arguments.iter();
     while let Some(arg) = arguments.next() {

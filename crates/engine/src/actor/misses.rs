@@ -1,5 +1,5 @@
 //! Reads that found nothing where another segment inserts. Only the other segment's ledger shows whether that insert had
-//! been acknowledged; see `loadstone-engine ledger --events`.
+//! been acknowledged; see `loadstone ledger --events`.
 
 use std::sync::{Mutex, PoisonError};
 
