@@ -74,12 +74,13 @@ def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
 
 
 def between(knee: Knee, reached: float, over: Over) -> str:
-    """The tried loads between which the fit reaches a share of the plateau: `first reached between 4 and 8 clients`."""
+    """Between which tried loads the fit reaches a share of the plateau: `first reached between 4 and 8 clients`."""
     at = knee.loads.index(reached)
     where = units.load_over(reached, over)
-    return (
-        f"first reached between {units.load(knee.loads[at - 1])} and {where}" if at else f"reached at {where} already"
-    )
+    # Where repeats scatter, the gap would read as the interval, which is wider.
+    if not at or knee.unclaimed == "scatter":
+        return f"from {where} on"
+    return f"first reached between {units.load(knee.loads[at - 1])} and {where}"
 
 
 def limit(outcome: Outcome) -> str:
