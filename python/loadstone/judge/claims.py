@@ -49,6 +49,13 @@ def decide(tested: Tested, matters: float, tests: int, interleaved: bool) -> Com
         claimed = resolved(evidence.ratio, comparison.baseline, comparison.contender)
         if excludes(claimed) and beyond(claimed, matters):
             return turned(comparison, tested, claimed, excused)
+    # That both are equally fast may be their common limit, the load generator.
+    measured, possible = (
+        inside(resolved(each, comparison.baseline, comparison.contender), matters)
+        for each in (weighed.alike_measured, weighed.alike_factors)
+    )
+    if measured and not possible:
+        return turned(comparison, tested, weighed.measured.ratio, ())
     least = None if interleaved else least_p(len(comparison.baseline.samples), len(comparison.contender.samples))
     n = ratio.n
     if least is not None and least * tests >= ALPHA:
