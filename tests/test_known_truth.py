@@ -34,6 +34,10 @@ def test_the_judge_finds_what_is_true(case: Case) -> None:
     assert not missing, f"expected: {'; '.join(missing)}; the judge said: {judged.actual()}"
 
 
+def test_every_case_says_what_may_be_claimed_and_which_verdict_that_has() -> None:
+    assert [case.name for case in CASES if not case.decided] == []
+
+
 def test_every_case_has_its_own_name() -> None:
     names = [case.name for case in CASES]
     assert len(names) == len(set(names))
