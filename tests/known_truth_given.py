@@ -1,7 +1,6 @@
 """Worlds in which a right answer exists and must be given, however much is wrong beside it.
 
-Not expressible in a result set, so not here: a fault that the experiment asked for (its windows are not in the data),
-and an attempt that the lab itself ended (only failed attempts are kept with a trial).
+Not expressible in a result set, so not here: a fault that the experiment asked for (its windows are not in the data).
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import pytest
 
 from judge_support import asking
 from known_truth_combined import COMBINED
+from known_truth_edges import EDGES
 from known_truth_excused import EXCUSED
 from known_truth_expected import Case, Judged
 from known_truth_given import GIVEN
@@ -24,7 +25,7 @@ from known_truth_tails import TAIL_CASES
 from known_truth_undecided import UNDECIDED
 from loadstone.results.result_set import ResultSet
 
-CASES = [*GIVEN, *REFUSED, *UNDECIDED, *IMPORTED, *COMBINED, *MOVING, *TAIL_CASES, *EXCUSED]
+CASES = [*GIVEN, *REFUSED, *UNDECIDED, *IMPORTED, *COMBINED, *MOVING, *TAIL_CASES, *EXCUSED, *EDGES]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
