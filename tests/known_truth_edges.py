@@ -120,6 +120,15 @@ SYNCED = {("rocksdb", "os"): 1000.0, ("rocksdb", "device"): 900.0, ("lmdb", "os"
 PRICE = {("rocksdb", "os"): 3000.0, ("rocksdb", "device"): 100.0, ("lmdb", "os"): 3000.0, ("lmdb", "device"): 100.0}
 
 
+PRICE_OF_ONE = {key: rate for key, rate in PRICE.items() if key != ("lmdb", "device")}
+
+
+def priced(by: str, rates: Mapping[tuple[str, str], float]) -> ResultSet:
+    """The compared dimension, and that the durability differs on purpose."""
+    made = by_wal(rates, {})
+    return replace(made, question=replace(made.question, by=by, promises=("durability",)))
+
+
 def many_rates() -> ResultSet:
     """Six rates; both hold the lower ones, with half the tail on one side, and neither holds the highest."""
     made: list[TrialResult] = []
@@ -268,6 +277,34 @@ EDGES = [
         lambda: pooled(by_wal(SYNCED, {}), "system", "wal"),
         (wins("lmdb,os", 2.0), VALID),
         contender="lmdb,os",
+    ),
+    Case(
+        "equal systems; the price of the log was asked for, and these are pooled over it, one of which never syncs",
+        lambda: pooled(priced("wal", PRICE_OF_ONE), "system"),
+        (refused("guarantees-differ"),),
+    ),
+    Case(
+        "equal systems that may differ in durability, pooled over how they sync, one of which never does",
+        lambda: pooled(priced("system", PRICE_OF_ONE), "system"),
+        (unsure(), SUSPECT, fires("guarantees-differ", "suspect")),
+    ),
+    Case(
+        "the price of the log was asked for, and the systems are compared, one of which does not sync where it should",
+        lambda: (
+            project(
+                of_trials(
+                    [
+                        facts(durability="os")(one) if one.config["system"] == "lmdb" else one
+                        for one in priced("wal", PRICE).trials
+                    ],
+                    planned={},
+                    question=priced("wal", PRICE).question,
+                ),
+                Projection(row=("wal",), col=("system",), metrics=("throughput",)),
+            ).results
+        ),
+        (refused("guarantees-differ"),),
+        context={"wal": "device"},
     ),
     # A guarantee that differs inside a variant.
     Case(

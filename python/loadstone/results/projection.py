@@ -25,6 +25,8 @@ class Projection:
     col: tuple[str, ...] | None = None
     filter: str = ""
     metrics: tuple[str, ...] = ()
+    # Guarantees that the compared columns differ in on purpose.
+    promises: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,14 @@ def project(results: ResultSet, asked: Projection) -> Projected:
         trials = renumbered(trials)
     by_name = name if col else None
     same = results.question.by == by_name
+    # What differs on purpose is the price of what the question compares: it is no price of other columns.
+    promises = kept.question.promises if kept.compared in (by_name, *col) else ()
     question = replace(
-        kept.question, by=by_name, baseline=kept.question.baseline if same else None, metrics=tuple(metrics)
+        kept.question,
+        by=by_name,
+        baseline=kept.question.baseline if same else None,
+        metrics=tuple(metrics),
+        promises=promises if asked.promises is None else asked.promises,
     )
     # Blocks remain blocks as long as each variant has one trial in each.
     interleaved = kept.interleaved and not pooled
