@@ -120,6 +120,22 @@ SYNCED = {("rocksdb", "os"): 1000.0, ("rocksdb", "device"): 900.0, ("lmdb", "os"
 PRICE = {("rocksdb", "os"): 3000.0, ("rocksdb", "device"): 100.0, ("lmdb", "os"): 3000.0, ("lmdb", "device"): 100.0}
 
 
+def by_clients(
+    blocks: Mapping[tuple[str, int], Iterable[int]], lmdb: float = 1.0, few: int = 10, many: int = 16
+) -> ResultSet:
+    """Throughput grows with the number of clients; these blocks are there, or all eight."""
+    made = []
+    for system, speed in (("rocksdb", 100.0), ("lmdb", 100.0 * lmdb)):
+        for clients in (few, many):
+            for one in world({system: speed * clients}, 8).trials:
+                if one.repeat in blocks.get((system, clients), range(1, 9)):
+                    timed = [name for name in one.values if name.startswith(("read.", "all.")) and "count" not in name]
+                    slower = scaled(timed, clients / 10)(one)
+                    config: dict[str, Scalar] = {"system": system, "clients": clients}
+                    made.append(replace(slower, trial=f"{clients}-{one.trial}", clients=clients, config=config))
+    return of_trials(made, planned={}, question=asking(by="system", metrics=("throughput",)))
+
+
 PRICE_OF_ONE = {key: rate for key, rate in PRICE.items() if key != ("lmdb", "device")}
 
 
@@ -305,6 +321,16 @@ EDGES = [
         ),
         (refused("guarantees-differ"),),
         context={"wal": "device"},
+    ),
+    Case(
+        "equal systems pooled over the number of clients, mostly few on one side and mostly many on the other",
+        lambda: pooled(by_clients({("rocksdb", 16): (1, 2), ("lmdb", 1): (1, 2)}, few=1), "system"),
+        (unsure(), SUSPECT, fires("load-differs", "suspect")),
+    ),
+    Case(
+        "twice as fast, pooled over close numbers of clients, as often on both sides",
+        lambda: pooled(by_clients({}, lmdb=2.0, many=12), "system"),
+        (favours("lmdb"), VALID, silent("load-differs")),
     ),
     # A guarantee that differs inside a variant.
     Case(

@@ -15,6 +15,9 @@ from loadstone.results.filter import Filter, parse
 from loadstone.results.result_set import ResultSet, variant
 from loadstone.results.trial_result import Scalar, TrialResult
 
+# What is before the name of a pooled dimension, whose value is then a fact of the trial.
+POOLED = "pooled."
+
 
 @dataclass(frozen=True)
 class Projection:
@@ -67,7 +70,12 @@ def project(results: ResultSet, asked: Projection) -> Projected:
         warnings += (f"left out {', '.join(gone)}: variants differ in it as well, so a difference may be due to it",)
     if pooled:
         warnings += (f"pooled over {', '.join(gone)}: what differs in it counts as repeats",)
-        trials = renumbered(trials)
+        trials = [
+            replace(
+                one, facts={**one.facts, **{f"{POOLED}{key}": old.config[key] for key in gone if key in old.config}}
+            )
+            for one, old in zip(renumbered(trials), kept.trials, strict=True)
+        ]
     by_name = name if col else None
     same = results.question.by == by_name
     # What differs on purpose is the price of what the question compares: it is no price of other columns.
