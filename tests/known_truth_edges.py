@@ -87,10 +87,10 @@ def stress(name: str, rate: int, p99_ms: float, errors: int) -> ResultSet:
     return read("\n".join(logs), f"{name}.txt", variant=name)
 
 
-def failing_tools(slow: ResultSet, fast: ResultSet) -> ResultSet:
-    """The p99 of two tools' logs, where the file allows a tenth of the operations to fail."""
-    joined = against(slow, fast, P99)
-    allowing = asking(by=joined.compared, metrics=(P99,), checks={"errors": {"share": 0.1}})
+def failing_tools(slow: ResultSet, fast: ResultSet, metric: str = P99) -> ResultSet:
+    """A figure of two tools' logs, where the file allows a tenth of the operations to fail."""
+    joined = against(slow, fast, metric)
+    allowing = asking(by=joined.compared, metrics=(metric,), checks={"errors": {"share": 0.1}})
     return replace(joined, question=allowing, own={})
 
 
@@ -259,6 +259,24 @@ EDGES = [
         lambda: failing_tools(stress("rocksdb", 1495, 167.9, 0), stress("lmdb", 1495, 84.0, 4000)),
         # That run warmed up for a minute of its two.
         (unranked(), SUSPECT),
+        metric=P99,
+    ),
+    Case(
+        "YCSB, three percent faster, and six percent of these operations failed, which the file allows",
+        lambda: failing_tools(
+            logs("rocksdb", runs(1000, 30_000, noise=0.001)),
+            logs("lmdb", runs(1030, 30_000, failed=3600, noise=0.001)),
+            "throughput",
+        ),
+        (wins("rocksdb", 0.97, 0.005), VALID),
+    ),
+    Case(
+        "YCSB did all of its target, and six percent of one side's operations failed, which the file allows",
+        lambda: failing_tools(
+            logs("rocksdb", runs(1000, 2000, target=1000, intended_p99_us=2100.0)),
+            logs("lmdb", runs(1000, 1000, target=1000, intended_p99_us=1100.0, failed=3600)),
+        ),
+        (unranked(), VALID, silent("rate-not-held")),
         metric=P99,
     ),
     # Pooled columns.
