@@ -17,7 +17,9 @@ from known_truth_expected import (
     silent,
     too_few,
     unranked,
+    unsure,
     verdict,
+    whole,
     wins,
     wins_by_a_bound,
 )
@@ -116,7 +118,7 @@ COMBINED = [
         # 10 and 6.7 ms, 2 ms of each ours: in truth 8 and 4.7 ms, which is 1.7 times as fast.
         lambda: world({"rocksdb": 1000.0, "lmdb": 1500.0}, spoil=given(driver=2 * MS)),
         # 1.2 is what is left if only the slower side's share is taken off.
-        (wins_by_a_bound("lmdb", 1.15, 1.75), fires("generator-limited")),
+        (wins_by_a_bound("lmdb", 1.15, 1.75), fires("generator-limited"), verdict("valid")),
     ),
     Case(
         "one operation of two thousand went out late by us",
@@ -127,7 +129,7 @@ COMBINED = [
     Case(
         "the generator was late for one operation of twenty, which no median shows",
         lambda: world(TWICE, make=at_a_rate, spoil=given(late__generator=3000), question=asking(metrics=("read.p50",))),
-        (wins("lmdb", 0.5),),
+        (wins("lmdb", 0.5), verdict("valid")),
         metric="read.p50",
     ),
     # Failures.
@@ -139,12 +141,12 @@ COMBINED = [
     Case(
         "0.2 percent failed in every trial, and the file allows one percent",
         lambda: world(TWICE, spoil=failed(0.002), question=asking(checks={"errors": {"share": 0.01}})),
-        (wins("lmdb", 2.0), fires("errors", "note")),
+        (wins("lmdb", 2.0), fires("errors", "note"), verdict("valid")),
     ),
     Case(
         "the p99 of both sides is a lower bound",
         lambda: world(TWICE, spoil=bounded(P99, "at_least"), question=asking(metrics=("throughput", P99))),
-        (unranked(),),
+        (unranked(), verdict("valid")),
         metric=P99,
     ),
     Case(
@@ -172,12 +174,12 @@ COMBINED = [
     Case(
         "six trials on one side, and five of the same blocks on the other",
         lambda: without(world(TWICE, 6), "lmdb-3"),
-        (too_few(),),
+        (too_few(), verdict("suspect")),
     ),
     Case(
         "three percent faster in twenty blocks, 0.2 percent failed in one trial: the other nineteen say the same",
         lambda: world({"rocksdb": 1000.0, "lmdb": 1030.0}, 20, noise=0.002, spoil=on("lmdb", failed(0.002), 5)),
-        (favours("lmdb"), fires("errors")),
+        (favours("lmdb"), fires("errors"), verdict("suspect")),
     ),
     Case(
         "a tenth of the records could not be loaded on the faster side",
@@ -248,34 +250,34 @@ COMBINED = [
     Case(
         "one side at a rate, the other in a closed loop",
         lambda: world(TWICE, make=paced, question=asking(metrics=(P99,))),
-        (verdict("suspect", "invalid"), fires("load-differs")),
+        (verdict("suspect", "invalid"), fires("load-differs"), unsure()),
         metric=P99,
     ),
     Case(
         "the throughput at a rate that both hold is what was asked for: nobody wins",
         lambda: world(TWICE, make=at_a_rate, question=asking(metrics=("throughput", P99))),
-        (not_for("lmdb"), not_for("rocksdb")),
+        (not_for("lmdb"), not_for("rocksdb"), verdict("valid")),
     ),
     Case(
         "two runs, 95 percent reads against 50 percent",
         lambda: mixes({"rocksdb": 0.5, "lmdb": 0.95}),
-        (verdict("suspect", "invalid"), fires("load-differs")),
+        (verdict("suspect", "invalid"), fires("load-differs"), unsure()),
     ),
     Case(
         "a figure that nobody asked for is in another unit on one side",
         lambda: world(TWICE, spoil=on("lmdb", in_another_unit), question=asking(metrics=("throughput",))),
-        (wins("lmdb", 2.0),),
+        (wins("lmdb", 2.0), verdict("valid")),
     ),
     # The course of the window.
     Case(
         "throughput falls by 60 percent for one second of five, all the time, on both sides",
         lambda: world(TWICE, minute=dips(5, 0.6)),
-        (verdict("suspect", "invalid"),),
+        (verdict("suspect", "invalid"), favours("lmdb")),
     ),
     Case(
         "throughput falls by 60 percent for one second of fifteen",
         lambda: world(TWICE, minute=on_one_side("lmdb", dips(15, 0.6))),
-        (verdict("suspect", "invalid"),),
+        (verdict("suspect", "invalid"), favours("lmdb")),
     ),
     Case(
         "throughput falls by three percent for one second of ten, all the time",
@@ -285,19 +287,19 @@ COMBINED = [
     Case(
         "the course is steady at last, and the first tenth of the window was half as fast",
         lambda: world(TWICE, minute=on_one_side("lmdb", lambda one: course(one, lambda at: 0.5 if at < 6 else 1.05))),
-        (verdict("suspect", "invalid"), fires("not-steady", "suspect")),
+        (verdict("suspect", "invalid"), fires("not-steady", "suspect"), favours("lmdb")),
     ),
     # Steps in which figures are read.
     Case(
         "a tool prints 1.0 and 1.1 ms: the difference is its last digit",
         lambda: printed({"rocksdb": 1.04, "lmdb": 1.06}, 0.1),
-        (no_claim(),),
+        (no_claim(), verdict("valid")),
         metric=P99,
     ),
     Case(
         "a tool prints 1.0 and 2.0 ms with one digit behind the point",
         lambda: printed({"rocksdb": 2.0, "lmdb": 1.0}, 0.1),
-        (favours("lmdb"),),
+        (favours("lmdb"), verdict("valid")),
         metric=P99,
     ),
     Case(
@@ -316,10 +318,10 @@ COMBINED = [
         (same_or_differs_little(), verdict("valid")),
     ),
     # Curves.
-    Case("the plateau is that of an executor of ours", limited_sweep, (no_knee(),)),
+    Case("the plateau is that of an executor of ours", limited_sweep, (no_knee(), whole("suspect"))),
     Case(
         "the curve of a system that is saturated by two clients",
         lambda: sweep({1: 5000, 2: 9900, 4: 10_000, 8: 10_000, 16: 10_000}),
-        (knee(1, 2),),
+        (knee(1, 2), whole("valid")),
     ),
 ]

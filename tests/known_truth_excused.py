@@ -7,12 +7,16 @@ from dataclasses import replace
 
 from judge_support import Spoil, asking, both, failing
 from known_truth_expected import (
+    SUSPECT,
+    VALID,
     Case,
     favours,
     fires,
     no_claim,
+    not_valid_for,
     silent,
     too_few,
+    unsure,
     verdict,
     whole,
     wins,
@@ -29,7 +33,7 @@ from known_truth_support import (
     scaled,
     world,
 )
-from known_truth_undecided import knee, sweep
+from known_truth_undecided import knee, sweep, unsure_of_the_knee
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Series, TrialResult
 from moving_support import (
@@ -37,19 +41,16 @@ from moving_support import (
     SECONDS,
     THROUGHPUT,
     TWICE,
-    VALID,
     Level,
     always,
     first_of,
     line,
     mean,
     moving,
-    not_valid_for,
     sometimes,
     steady,
     step,
     timed,
-    unsure,
 )
 
 SATURATED = {1: 1000.0, 2: 2000.0, 4: 4000.0, 8: 7900.0, 16: 8000.0, 32: 8000.0, 64: 8000.0}
@@ -147,7 +148,7 @@ EXCUSED = [
     Case(
         "equal, and lmdb rises by 40 percent in four windows of twelve",
         lambda: moving(FLAT, sometimes("lmdb", step(1.0, 1.4), 1, 4, 7, 10), 12, question=THROUGHPUT),
-        (unsure(), no_claim()),
+        (unsure(), no_claim(), SUSPECT),
     ),
     Case(
         "equal, lmdb rises in three windows of nine and rocksdb falls in three others",
@@ -157,7 +158,7 @@ EXCUSED = [
             9,
             question=THROUGHPUT,
         ),
-        (unsure(),),
+        (unsure(), SUSPECT),
     ),
     Case(
         "equal, lmdb rises in four windows of twelve and rocksdb falls in four others",
@@ -167,7 +168,7 @@ EXCUSED = [
             12,
             question=THROUGHPUT,
         ),
-        (unsure(),),
+        (unsure(), SUSPECT),
     ),
     Case(
         "equal, lmdb rises in six windows of eighteen and rocksdb falls in six others",
@@ -179,7 +180,7 @@ EXCUSED = [
             18,
             question=THROUGHPUT,
         ),
-        (unsure(),),
+        (unsure(), SUSPECT),
     ),
     Case(
         "equal, lmdb rises in two windows of six and rocksdb falls in two others",
@@ -188,7 +189,7 @@ EXCUSED = [
             first_of(sometimes("lmdb", step(1.0, 1.4), 1, 2), sometimes("rocksdb", step(1.0, 0.6), 3, 4)),
             question=THROUGHPUT,
         ),
-        (unsure(),),
+        (unsure(), SUSPECT),
     ),
     Case(
         "five percent faster, and falls by 30 percent in seven windows of twenty",
@@ -198,7 +199,7 @@ EXCUSED = [
             20,
             question=THROUGHPUT,
         ),
-        (not_valid_for("rocksdb"),),
+        (not_valid_for("rocksdb"), SUSPECT),
     ),
     Case(
         "five percent faster, and falls by 70 percent in six windows of twenty",
@@ -208,7 +209,7 @@ EXCUSED = [
             20,
             question=THROUGHPUT,
         ),
-        (not_valid_for("rocksdb"),),
+        (not_valid_for("rocksdb"), VALID),
     ),
     # Few repeats and many.
     Case(
@@ -223,7 +224,7 @@ EXCUSED = [
         lambda: moving(
             {"rocksdb": 1000.0, "lmdb": 1100.0}, sometimes("lmdb", step(1.0, 0.6), 1, 3, 5), question=THROUGHPUT
         ),
-        (not_valid_for("rocksdb"), unsure()),
+        (not_valid_for("rocksdb"), unsure(), SUSPECT),
     ),
     # Near what matters.
     # Two excuses at once.
@@ -235,27 +236,27 @@ EXCUSED = [
             spoil=both(on("lmdb", failed(0.005), 3), on("rocksdb", given(clock__jumps=1), 5)),
             question=THROUGHPUT,
         ),
-        (favours("lmdb"),),
+        (favours("lmdb"), SUSPECT),
     ),
     Case(
         "equal, and a fifth faster where its clock jumped and where operations failed",
         worst_of_two_reasons,
-        (unsure(),),
+        (unsure(), verdict("invalid")),
     ),
     Case(
         "equal, slower where it was not steady, and the other faster where its clock jumped",
         unsteady_and_invalid,
-        (unsure(),),
+        (unsure(), verdict("suspect", "invalid")),
     ),
     Case(
         "equal, slower where the hypervisor took its processors, and the other faster where it rose, of eight",
         lambda: stolen_and_unsteady(8, (1, 2), (3, 4)),
-        (unsure(),),
+        (unsure(), SUSPECT),
     ),
     Case(
         "equal, slower where the hypervisor took its processors, and the other faster where it rose, of twelve",
         lambda: stolen_and_unsteady(12, (1, 2, 3, 4), (5, 6, 7, 8)),
-        (unsure(),),
+        (unsure(), SUSPECT),
     ),
     Case(
         "half as fast again in ten blocks, two windows fall and one trial needed a second attempt",
@@ -277,7 +278,7 @@ EXCUSED = [
             spoil=on("rocksdb", given(cpu__steal=0.049)),
             question=THROUGHPUT,
         ),
-        (unsure(),),
+        (unsure(), SUSPECT),
     ),
     Case(
         "half as fast again: the hypervisor took 4.9 percent of the processors in all trials of rocksdb",
@@ -316,7 +317,7 @@ EXCUSED = [
     Case(
         "unknown: the baseline of two systems falls by a quarter in every window",
         lambda: three_systems("rocksdb"),
-        (unsure(),),
+        (unsure(), SUSPECT),
         contender="redb",
     ),
     Case(
@@ -328,14 +329,14 @@ EXCUSED = [
     Case(
         "unknown in writes, which are not steady",
         lambda: two_of_two(lambda one: one),
-        (unsure(),),
+        (unsure(), SUSPECT),
         context={"workload": "writes"},
     ),
     # Curves.
     Case(
         "unknown: the points of a curve beyond eight clients fall from 1.5 to half of their mean in all windows",
         lambda: slow_starts_of_a_sweep(lambda clients, _: line(1.5, 0.5) if clients > 8 else steady, SATURATED),
-        (whole("suspect", "invalid"),),
+        (whole("suspect", "invalid"), unsure_of_the_knee()),
     ),
     Case(
         "throughput doubles up to 64 clients: those beyond eight had not warmed up in any window",
@@ -343,7 +344,7 @@ EXCUSED = [
             lambda clients, _: line(0.0, 16 / clients) if clients > 8 else steady,
             {1: 1000, 2: 2000, 4: 4000, 8: 8000, 16: 16_000, 32: 32_000, 64: 64_000},
         ),
-        (whole("suspect", "invalid"),),
+        (whole("suspect", "invalid"), unsure_of_the_knee()),
     ),
     Case(
         "throughput doubles up to 8 clients and stays; a third of all windows fall by a fifth",
@@ -361,7 +362,7 @@ EXCUSED = [
             ],
             question=asking(by="clients", metrics=("throughput",)),
         ),
-        (knee(4, 8), fires("errors", "invalid")),
+        (knee(4, 8), fires("errors", "invalid"), whole("invalid")),
     ),
     # Imports.
     Case(
@@ -372,7 +373,7 @@ EXCUSED = [
             interleaved=False,
             question=THROUGHPUT,
         ),
-        (unsure(),),
+        (unsure(), SUSPECT),
     ),
     Case(
         "ten times as fast in two runs, one of whose windows falls",
@@ -382,7 +383,7 @@ EXCUSED = [
             interleaved=False,
             question=THROUGHPUT,
         ),
-        (favours("lmdb"),),
+        (favours("lmdb"), VALID),
     ),
     # Content.
     Case(
@@ -390,7 +391,7 @@ EXCUSED = [
         lambda: world(
             {"rocksdb": 1000.0, "lmdb": 10_000.0}, 20, spoil=on("lmdb", given(wrong=1), 5), question=THROUGHPUT
         ),
-        (unsure(), fires("unverified", "invalid")),
+        (unsure(), fires("unverified", "invalid"), verdict("invalid")),
     ),
     Case(
         "twice as fast, files of somebody else only: nothing could be verified, and nobody asked",

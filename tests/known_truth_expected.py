@@ -26,6 +26,8 @@ from loadstone.results.projection import Projection, project
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 
+CLAIM = ("claim",)
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -102,6 +104,8 @@ class Expectation:
 
     text: str
     holds: Callable[[Judged], bool]
+    # What it is about: `claim` and `verdict` are those of the comparison, `curve` and `whole` those of the experiment.
+    about: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,12 @@ class Case:
         """What the judge says."""
         return Judged(self.results(), self.metric, self.contender, self.context)
 
+    @property
+    def decided(self) -> bool:
+        """Whether it says what may be claimed, of the comparison or without one, and how far that may be trusted."""
+        about = {what for each in self.expect for what in each.about}
+        return {"claim", "verdict"} <= about or {"curve", "whole"} <= about
+
 
 def wins(system: Scalar, ratio: float, spread: float = 0.03) -> Expectation:
     """A claim for this side. `ratio` is the true one, contender ÷ baseline, and lies in the interval."""
@@ -130,7 +140,7 @@ def wins(system: Scalar, ratio: float, spread: float = 0.03) -> Expectation:
         near = abs(found.ratio.value / ratio - 1) <= spread
         return near and found.ratio.low <= ratio <= found.ratio.high and not found.ratio.low <= 1 <= found.ratio.high
 
-    return Expectation(f"{system} wins, ratio {ratio:g}", holds)
+    return Expectation(f"{system} wins, ratio {ratio:g}", holds, CLAIM)
 
 
 def wins_by_a_bound(system: Scalar, low: float, high: float) -> Expectation:
@@ -140,22 +150,24 @@ def wins_by_a_bound(system: Scalar, low: float, high: float) -> Expectation:
         bounds = [float(each) for each in re.findall(r"at least (\d+\.?\d*)", judged.text)]
         return judged.winner == system and any(low <= each <= high for each in bounds)
 
-    return Expectation(f"{system} wins by at least {low:g} to {high:g}", holds)
+    return Expectation(f"{system} wins by at least {low:g} to {high:g}", holds, CLAIM)
 
 
 def favours(system: Scalar) -> Expectation:
     """A claim for this side, as a ratio or as a bound."""
-    return Expectation(f"{system} wins", lambda judged: judged.winner == system)
+    return Expectation(f"{system} wins", lambda judged: judged.winner == system, CLAIM)
 
 
 def no_claim() -> Expectation:
     """Whatever else is said, neither side wins, and they are not called equal."""
-    return Expectation("no claim", lambda judged: judged.winner is None and judged.claim not in ("same", "slight"))
+    return Expectation(
+        "no claim", lambda judged: judged.winner is None and judged.claim not in ("same", "slight"), CLAIM
+    )
 
 
 def not_for(system: Scalar) -> Expectation:
     """Whatever else is said, this side does not win."""
-    return Expectation(f"{system} does not win", lambda judged: judged.winner != system)
+    return Expectation(f"{system} does not win", lambda judged: judged.winner != system, CLAIM)
 
 
 def not_trusted() -> Expectation:
@@ -163,6 +175,31 @@ def not_trusted() -> Expectation:
     return Expectation(
         "no valid claim",
         lambda judged: judged.winner is None or judged.comparison is None or str(judged.comparison.verdict) != "valid",
+        CLAIM,
+    )
+
+
+def unsure() -> Expectation:
+    """Nothing is claimed and called valid, equality included."""
+    return Expectation(
+        "no valid claim",
+        lambda judged: (
+            judged.comparison is None
+            or judged.claim not in ("better", "worse", "same", "slight")
+            or str(judged.comparison.verdict) != "valid"
+        ),
+        CLAIM,
+    )
+
+
+def not_valid_for(system: str) -> Expectation:
+    """This side is not said to win by a valid comparison."""
+    return Expectation(
+        f"no valid claim for {system}",
+        lambda judged: (
+            judged.winner != system or judged.comparison is None or str(judged.comparison.verdict) != "valid"
+        ),
+        CLAIM,
     )
 
 
@@ -179,6 +216,7 @@ def undecided() -> Expectation:
     return Expectation(
         "undecided (~)",
         lambda judged: judged.claim == "none",
+        CLAIM,
     )
 
 
@@ -187,6 +225,7 @@ def same() -> Expectation:
     return Expectation(
         "no difference that matters",
         lambda judged: judged.claim == "same",
+        CLAIM,
     )
 
 
@@ -195,6 +234,7 @@ def same_or_differs_little() -> Expectation:
     return Expectation(
         "no difference that matters, or one that is less than matters",
         lambda judged: same().holds(judged) or differs_little().holds(judged),
+        CLAIM,
     )
 
 
@@ -203,20 +243,31 @@ def differs_little() -> Expectation:
     return Expectation(
         "differs, but by less than matters",
         lambda judged: judged.claim == "slight",
+        CLAIM,
     )
 
 
 def refused(*checks: str) -> Expectation:
-    """No claim, because of one of these checks."""
+    """No claim, because of one of these checks: the comparison is invalid (docs/guides/reading-a-report.md)."""
     return Expectation(
         f"refused by {' or '.join(checks)}",
-        lambda judged: judged.claim == "refused" and any(judged.fired.get(check) == "invalid" for check in checks),
+        lambda judged: (
+            judged.claim == "refused"
+            and any(judged.fired.get(check) == "invalid" for check in checks)
+            and verdict("invalid").holds(judged)
+        ),
+        ("claim", "verdict"),
     )
+
+
+def absent() -> Expectation:
+    """There is no such comparison; what then counts is the verdict of the whole."""
+    return Expectation("no comparison", lambda judged: judged.comparison is None, ("curve",))
 
 
 def unranked() -> Expectation:
     """No claim, as one side's figure is a bound."""
-    return Expectation("not ranked, as a figure is a bound", lambda judged: judged.claim == "unranked")
+    return Expectation("not ranked, as a figure is a bound", lambda judged: judged.claim == "unranked", CLAIM)
 
 
 def too_few() -> Expectation:
@@ -224,6 +275,7 @@ def too_few() -> Expectation:
     return Expectation(
         "no claim possible, too few repeats",
         lambda judged: judged.claim == "impossible" and judged.comparison is not None and judged.comparison.p is None,
+        CLAIM,
     )
 
 
@@ -232,13 +284,16 @@ def verdict(*names: str) -> Expectation:
     return Expectation(
         f"verdict {' or '.join(names)}",
         lambda judged: judged.comparison is not None and str(judged.comparison.verdict) in names,
+        ("verdict",),
     )
 
 
 def whole(*names: str) -> Expectation:
     """The verdict of the whole experiment, that of its worst finding (docs/guides/reading-a-report.md)."""
     return Expectation(
-        f"verdict of the whole {' or '.join(names)}", lambda judged: str(judged.judgement.verdict) in names
+        f"verdict of the whole {' or '.join(names)}",
+        lambda judged: str(judged.judgement.verdict) in names,
+        ("whole",),
     )
 
 
@@ -255,6 +310,9 @@ def silent(check: str) -> Expectation:
     return Expectation(f"{check} is silent", lambda judged: check not in judged.fired)
 
 
-def says(pattern: str) -> Expectation:
+def says(pattern: str, about: tuple[str, ...] = ()) -> Expectation:
     """A text that a user can read."""
-    return Expectation(f"says {pattern!r}", lambda judged: re.search(pattern, judged.text) is not None)
+    return Expectation(f"says {pattern!r}", lambda judged: re.search(pattern, judged.text) is not None, about)
+
+
+VALID, SUSPECT = verdict("valid"), verdict("suspect")

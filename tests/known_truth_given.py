@@ -1,7 +1,6 @@
 """Worlds in which a right answer exists and must be given, however much is wrong beside it.
 
-Not expressible in a result set, so not here: a fault that the experiment asked for (its windows are not in the data),
-and an attempt that the lab itself ended (only failed attempts are kept with a trial).
+Not expressible in a result set, so not here: a fault that the experiment asked for (its windows are not in the data).
 """
 
 from __future__ import annotations
@@ -159,7 +158,7 @@ GIVEN = [
         fast_and_slow_blocks,
         (wins("lmdb", 1.05), verdict("valid")),
     ),
-    Case("ten percent faster, one outlier in forty trials", one_outlier, (wins("lmdb", 1.1),)),
+    Case("ten percent faster, one outlier in forty trials", one_outlier, (wins("lmdb", 1.1), verdict("valid"))),
     Case(
         "one and a half percent faster and hardly any noise",
         lambda: world({"rocksdb": 1000.0, "lmdb": 1015.0}, noise=0.001, repeats=10),
@@ -168,7 +167,7 @@ GIVEN = [
     Case(
         "ten times faster, 14 percent of its time is our own overhead",
         lambda: overhead(0.163 * MS),
-        (wins_by_a_bound("lmdb", 8.3, 10.0), fires("generator-limited")),
+        (wins_by_a_bound("lmdb", 8.3, 10.0), fires("generator-limited"), verdict("valid")),
     ),
     Case(
         "five times faster although the executor of the faster side is saturated",
@@ -178,12 +177,12 @@ GIVEN = [
                 facts(networked="yes"), given(executor__busy_max=0.3), on("lmdb", given(executor__busy_max=0.97))
             ),
         ),
-        (wins_by_a_bound("lmdb", 4.7, 5.3), fires("generator-limited")),
+        (wins_by_a_bound("lmdb", 4.7, 5.3), fires("generator-limited"), verdict("suspect")),
     ),
     Case(
         "ten times faster, 0.2 percent of the operations failed in one trial of forty",
         lambda: world({"rocksdb": 1000.0, "lmdb": 10_000.0}, repeats=20, spoil=on("lmdb", failed(0.002), 5)),
-        (wins("lmdb", 10.0, 0.05), fires("errors")),
+        (wins("lmdb", 10.0, 0.05), fires("errors"), verdict("suspect")),
     ),
     Case(
         "a third faster, one operation in twenty thousand failed on both sides",
@@ -374,7 +373,7 @@ GIVEN = [
     Case(
         "a p99 that is one step of the histogram higher, every time",
         one_step_of_the_histogram,
-        (same_or_differs_little(),),
+        (same_or_differs_little(), verdict("valid")),
         metric="read.p99",
     ),
 ]

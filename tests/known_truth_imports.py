@@ -19,6 +19,7 @@ from known_truth_expected import (
     silent,
     too_few,
     unranked,
+    unsure,
     verdict,
     wins,
 )
@@ -179,12 +180,12 @@ IMPORTED = [
     Case(
         "YCSB, six runs each, twice as fast, no facts",
         lambda: two(runs(1000, 30_000), runs(2000, 15_000)),
-        (wins("lmdb", 2.0), fires("between-runs", "note"), says(r"\d+ of \d+ checks could look")),
+        (wins("lmdb", 2.0), fires("between-runs", "note"), says(r"\d+ of \d+ checks could look"), verdict("valid")),
     ),
     Case(
         "YCSB, one run each, twice as fast",
         lambda: two(runs(1000, 30_000, 1), runs(2000, 15_000, 1)),
-        (too_few(), fires("too-few-samples", "note")),
+        (too_few(), fires("too-few-samples", "note"), verdict("valid")),
     ),
     Case(
         "YCSB, six runs each, the faster side failed in a fifth of its operations",
@@ -208,7 +209,7 @@ IMPORTED = [
     Case(
         "YCSB at a target, service times only: the pauses of one side are left out",
         lambda: two(runs(1000, 2000, target=1000), runs(1000, 1000, target=1000), P99),
-        (not_trusted(), says("service.time")),
+        (not_trusted(), says("service.time"), verdict("suspect", "invalid")),
         metric=P99,
     ),
     Case(
@@ -218,13 +219,13 @@ IMPORTED = [
             runs(1000, 1000, target=1000, intended_p99_us=900_000.0),
             P99,
         ),
-        (favours("rocksdb"),),
+        (favours("rocksdb"), verdict("valid")),
         metric=P99,
     ),
     Case(
         "YCSB did 700 of the 1,000 op/s of its target: the tail of what it did send",
         lambda: two(runs(700, 2000, target=1000), runs(1000, 2500, target=1000), P99),
-        (not_trusted(),),
+        (not_trusted(), verdict("invalid")),
         metric=P99,
     ),
     Case(
@@ -234,7 +235,7 @@ IMPORTED = [
             runs(9900, 1000, target=10_000, intended_p99_us=594_000.0),
             P99,
         ),
-        (not_trusted(), fires("rate-not-held", "invalid")),
+        (not_trusted(), fires("rate-not-held", "invalid"), verdict("invalid")),
         metric=P99,
     ),
     Case(
@@ -244,39 +245,41 @@ IMPORTED = [
             runs(9900, 1000, target=10_000, intended_p99_us=20_000.0),
             P99,
         ),
-        (favours("lmdb"), silent("rate-not-held")),
+        (favours("lmdb"), silent("rate-not-held"), verdict("valid")),
         metric=P99,
     ),
     Case(
         "YCSB's histogram of whole milliseconds: a p99 of 2 ms against 3 ms may be 2.99 against 3",
         lambda: in_milliseconds(3050, 2050),
-        (no_claim(), silent("impossible")),
+        (no_claim(), silent("impossible"), verdict("valid")),
         metric=P99,
     ),
     Case(
         "YCSB's histogram of whole milliseconds: a p99 of 1 ms against 9 ms, and a p95 below the minimum, rounded to 0",
         lambda: in_milliseconds(9050, 1050),
-        (favours("lmdb"), silent("impossible")),
+        (favours("lmdb"), silent("impossible"), verdict("valid")),
         metric=P99,
     ),
     Case(
         "three YCSB logs each, every one given twice",
         lambda: two(2 * runs(1000, 30_000, 3), 2 * runs(2000, 15_000, 3)),
-        (no_claim(),),
+        (no_claim(), verdict("invalid")),
     ),
     Case(
         "YCSB, six runs each, 95 percent reads against 50 percent, as the counts of the logs say",
         lambda: two(runs(1000, 30_000, updates=0.5), runs(2000, 15_000, updates=0.05)),
-        (verdict("suspect", "invalid"), fires("load-differs")),
+        (verdict("suspect", "invalid"), fires("load-differs"), unsure()),
     ),
-    Case("a table whose p99 fell on failed operations", bounds_in_a_table, (unranked(),), metric=P99),
+    Case("a table whose p99 fell on failed operations", bounds_in_a_table, (unranked(), verdict("valid")), metric=P99),
     Case(
-        "a table typed by hand, whose figures need 50 clients and name 20", by_hand, (fires("littles-law", "suspect"),)
+        "a table typed by hand, whose figures need 50 clients and name 20",
+        by_hand,
+        (fires("littles-law", "suspect"), favours("split"), verdict("suspect")),
     ),
     Case(
         "the report on TestDFSIO: 1,804 MB/s from disks that give 1,690 MB/s, three repeats",
         lambda: from_file(FIXTURES / "hdfs-read.csv", {}),
-        (fires("impossible", "invalid"), no_claim()),
+        (fires("impossible", "invalid"), no_claim(), verdict("invalid")),
         metric="read.bandwidth",
         context={"hdfs_replication": 3, "volume_replication": 1},
     ),
@@ -289,7 +292,7 @@ IMPORTED = [
     Case(
         "TestDFSIO reads at 600 MB/s from disks that give 1,000 MB/s",
         lambda: dfsio({"px": 300.0, "no-px": 600.0}),
-        (wins("no-px", 2.0), silent("impossible")),
+        (wins("no-px", 2.0), silent("impossible"), verdict("valid")),
         metric="read.bandwidth",
     ),
 ]

@@ -6,10 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 
 from judge_support import asking
-from known_truth_expected import (
-    Expectation,
-    verdict,
-)
 from known_truth_support import (
     MS,
     SHAPE,
@@ -20,6 +16,7 @@ from known_truth_support import (
 )
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Series, TrialResult
+from loadstone.results.value import statistic
 
 P99 = "read.p99"
 FLAT = {"rocksdb": 1000.0, "lmdb": 1000.0}
@@ -30,7 +27,6 @@ SECONDS = 60
 Level = Callable[[float], float]
 # The level of a system in a block.
 Levels = Callable[[str, int], Level]
-VALID = verdict("valid")
 THROUGHPUT = asking(metrics=("throughput",))
 
 
@@ -137,31 +133,9 @@ def at_a_rate(
 
 def timed(metric: str) -> bool:
     """Whether it is a latency."""
-    return metric.rpartition(".")[2] in {*SHAPE, "mean"}
+    return statistic(metric) in {*SHAPE, "mean"}
 
 
 def top(level: Level) -> float:
     """The level that a tenth of the seconds reach: a tail is made there."""
     return sorted(level((at + 0.5) / SECONDS) for at in range(SECONDS))[-SECONDS // 10]
-
-
-def unsure() -> Expectation:
-    """Nothing is claimed and called valid, equality included."""
-    return Expectation(
-        "no valid claim",
-        lambda judged: (
-            judged.comparison is None
-            or judged.claim not in ("better", "worse", "same", "slight")
-            or str(judged.comparison.verdict) != "valid"
-        ),
-    )
-
-
-def not_valid_for(system: str) -> Expectation:
-    """This side is not said to win by a valid comparison."""
-    return Expectation(
-        f"no valid claim for {system}",
-        lambda judged: (
-            judged.winner != system or judged.comparison is None or str(judged.comparison.verdict) != "valid"
-        ),
-    )

@@ -176,6 +176,18 @@ def test_the_help_of_ycsb_shows_what_it_adds(tmp_path: Path) -> None:
         assert option in shown
 
 
+def test_guarantees_that_differ_on_purpose_are_stated_for_other_columns(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    rows = [
+        f"{name},{size},{n},throughput,{size}00{n},op/s" for name, size in (("a", 1), ("b", 2)) for n in range(1, 9)
+    ]
+    table.write_text("\n".join(["variant,size,repeat,metric,value,unit", *rows]))
+    (tmp_path / "t.facts.yaml").write_text("variants: {a: {durability: device}, b: {durability: os}}")
+    shown = ["show", table, "--row", "", "--col", "size"]
+    assert "guarantees-differ" in loadstone(tmp_path, *shown).stdout
+    assert "2 holds 1.99" in loadstone(tmp_path, *shown, "--set", "compare.promises=[durability]").stdout
+
+
 def test_the_question_of_results_can_be_changed(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     rows = [

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from experiment_support import ROOT, experiment, loaded, mistakes, warnings
-from loadstone.experiment.file import ExperimentError, changed_keys, load
+from loadstone.experiment.file import ExperimentError, change_question, changed_keys, load
 from loadstone.experiment.plan.description import describe
 from loadstone.experiment.plan.plan import plan
 from loadstone.results.result_set import Question
@@ -285,6 +285,15 @@ def test_the_resolved_document_is_an_equal_experiment(tmp_path: Path, seed: int)
     again = load_text(tmp_path, first.resolved)
     assert again.experiment == first.experiment
     assert again.resolved == first.resolved
+
+
+def test_another_compared_dimension_has_guarantees_of_its_own() -> None:
+    of_wal = Question(by="wal", promises=("durability",))
+    assert change_question(of_wal, ["compare.matters=2%"]).promises == ("durability",)
+    assert change_question(of_wal, ["compare.by=wal"]).promises == ("durability",)
+    assert change_question(of_wal, ["compare.by=system"]).promises == ()
+    stated = ["compare.by=system", "compare.promises=[durability]"]
+    assert change_question(of_wal, stated).promises == ("durability",)
 
 
 def test_changed_keys_of_an_experiment_are_listed(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from judge_support import STEADY, both, course, ended, experiment, facts, given, noting, sound
 from loadstone.errors import LoadstoneError
 from loadstone.judge.checks import littles_law
+from loadstone.judge.figures import attempted
 from loadstone.judge.finding import Severity
 from loadstone.judge.findings import look
 from loadstone.judge.judge import judge, judge_trial
@@ -57,7 +58,7 @@ def test_without_counts_neither_mean_must_do(read: float, update: float, fires: 
 def test_failed_operations_keep_clients_busy_too() -> None:
     # Half of the operations failed: throughput counts the others only.
     trial = given(throughput=500, errors=OPERATIONS_FAILED)(sound())
-    assert littles_law.attempted(trial) == 1000
+    assert attempted(trial) == 1000
     assert list(littles_law.check(trial, Settings())) == []
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from judge_support import Spoil, asking, experiment, given
+from judge_support import Spoil, asking, both, experiment, given
 from loadstone.commands.reading import document, finite
 from loadstone.errors import LoadstoneError
 from loadstone.judge.finding import Verdict
@@ -26,8 +26,9 @@ FAILING = given(errors=5_000)
 
 
 def joined(spoil: Spoil, first: Question, second: Question) -> ResultSet:
-    """The same results twice, of two experiments that ask these of them."""
-    return union([experiment(spoil, name="before", question=first), experiment(spoil, name="after", question=second)])
+    """Two runs of the same speed, of two experiments that ask these of them."""
+    later = both(spoil, given(cpu__steal=0.011))
+    return union([experiment(spoil, name="before", question=first), experiment(later, name="after", question=second)])
 
 
 def invalid(judgement: Judgement) -> Mapping[str, set[bool]]:

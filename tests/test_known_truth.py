@@ -13,6 +13,7 @@ import pytest
 
 from judge_support import asking
 from known_truth_combined import COMBINED
+from known_truth_edges import EDGES
 from known_truth_excused import EXCUSED
 from known_truth_expected import Case, Judged
 from known_truth_given import GIVEN
@@ -24,7 +25,7 @@ from known_truth_tails import TAIL_CASES
 from known_truth_undecided import UNDECIDED
 from loadstone.results.result_set import ResultSet
 
-CASES = [*GIVEN, *REFUSED, *UNDECIDED, *IMPORTED, *COMBINED, *MOVING, *TAIL_CASES, *EXCUSED]
+CASES = [*GIVEN, *REFUSED, *UNDECIDED, *IMPORTED, *COMBINED, *MOVING, *TAIL_CASES, *EXCUSED, *EDGES]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -32,6 +33,10 @@ def test_the_judge_finds_what_is_true(case: Case) -> None:
     judged = case.judged()
     missing = [each.text for each in case.expect if not each.holds(judged)]
     assert not missing, f"expected: {'; '.join(missing)}; the judge said: {judged.actual()}"
+
+
+def test_every_case_says_what_may_be_claimed_and_which_verdict_that_has() -> None:
+    assert [case.name for case in CASES if not case.decided] == []
 
 
 def test_every_case_has_its_own_name() -> None:

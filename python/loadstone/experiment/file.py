@@ -96,6 +96,9 @@ def change_question(question: Question, settings: Sequence[str]) -> Question:
         raise ExperimentError(mistakes)
     asked = shaped.experiment.question_for_judge()
     changed: dict[str, Any] = {key: getattr(asked, key) for key in shaped.experiment.compare.model_fields_set}
+    if changed.get("by", question.by) != question.by:
+        # What the former dimension sets on purpose.
+        changed = {"promises": (), **changed}
     changed |= {key: getattr(asked, key) for key in ("claims",) if key in tree.entries}
     checks = {check: {**question.checks.get(check, {}), **given} for check, given in asked.checks.items()}
     return replace(question, **changed, checks={**question.checks, **checks})

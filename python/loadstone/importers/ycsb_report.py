@@ -82,13 +82,18 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
     # Throughput may leave failures out (as in YCSB's loads, and in our front end), and its product with the run time
     # is not always whole; a composed operation counts twice.
     total = done if composed or seen < done * WHOLE else seen
-    found.add_totals(throughput, None if runtime is None else runtime * 1e6, total)
+    failed, well = errors(found.statuses), well_done(found.statuses)
+    rate = throughput
+    if failed and throughput and well < done * WHOLE:
+        message = (
+            f"YCSB's throughput of {units.rate(throughput)} counts operations that failed, {units.count(failed)} here"
+        )
+        found.note("counts-failures", message, "these are taken off; see `errors`")
+        # Of composed operations it is not known how many failed.
+        rate = throughput if composed else throughput * well / done
+    found.add_totals(rate, None if runtime is None else runtime * 1e6, total)
     if throughput is None:
         found.note("not-a-number", "YCSB printed no throughput: no operation was done", "check the run")
-    failed = errors(found.statuses)
-    if failed and well_done(found.statuses) < done * WHOLE:
-        message = f"YCSB's throughput counts operations that failed, {units.count(failed)} here"
-        found.note("counts-failures", message, "see `errors`")
     responses = {name for name in operations if name.startswith(INTENDED)}
     for name, block in operations.items():
         beside = ".service" if INTENDED + name in responses else ""

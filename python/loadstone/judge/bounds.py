@@ -48,6 +48,9 @@ class Weighed:
     excusing: Evidence | None
     # The robust one at the level of 90 %, by which two sides are found to be equivalent (Schuirmann 1987).
     alike: Estimate
+    # The same as measured, and with either side as fast as it can be; what was taken for chance counts in neither.
+    alike_measured: Estimate
+    alike_factors: Estimate
     # Whether the robust ratio is a bound: the possible ratio that is nearest to 1.
     bound: bool
 
@@ -79,7 +82,16 @@ def weigh(
     excusing = bounds(found)[0] if free else None
     robust, bound = bounds([*found, *kept(free)])
     equal = envelope([*alike, *kept([*bad, *free], equal_level)])
-    return Weighed(found[0], robust, excusing, opened(equal.ratio, way, doubts.factors), bound)
+    fastest = alike if doubts.factors != (1.0, 1.0) else alike[:1]
+    return Weighed(
+        found[0],
+        robust,
+        excusing,
+        opened(equal.ratio, way, doubts.factors),
+        alike[0].ratio,
+        opened(envelope(fastest).ratio, way, doubts.factors),
+        bound,
+    )
 
 
 def inside(interval: Estimate, matters: float) -> bool:

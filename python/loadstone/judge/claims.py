@@ -49,6 +49,13 @@ def decide(tested: Tested, matters: float, tests: int, interleaved: bool) -> Com
         claimed = resolved(evidence.ratio, comparison.baseline, comparison.contender)
         if excludes(claimed) and beyond(claimed, matters):
             return turned(comparison, tested, claimed, excused)
+    # That both are equally fast may be their common limit, the load generator.
+    measured, possible = (
+        inside(resolved(each, comparison.baseline, comparison.contender), matters)
+        for each in (weighed.alike_measured, weighed.alike_factors)
+    )
+    if measured and not possible:
+        return turned(comparison, tested, weighed.measured.ratio, ())
     least = None if interleaved else least_p(len(comparison.baseline.samples), len(comparison.contender.samples))
     n = ratio.n
     if least is not None and least * tests >= ALPHA:
@@ -101,9 +108,11 @@ def confirmed(comparison: Comparison, pair: Pair, held: Findings, rank_invalid: 
     message = f"attempts failed: {baseline_failures} of {pair.baseline}, {contender_failures} of {pair.contender}"
     if comparison.claim in ("same", "slight"):
         return replace(comparison, claim="none", why=message)
+    # A trial that failed after its window has figures: the worst one takes their place.
+    failed = [{trial.repeat for trial in trials if trial.failed} for trials in (pair.baselines, pair.contenders)]
     known = [
-        [value for repeat, value in cell.samples if repeat not in repeats]
-        for cell, repeats in zip((comparison.baseline, comparison.contender), bad, strict=True)
+        [value for repeat, value in cell.samples if repeat not in repeats | lost]
+        for cell, repeats, lost in zip((comparison.baseline, comparison.contender), bad, failed, strict=True)
     ]
     sides = [(known[0], baseline_failures), (known[1], contender_failures)]
     (figures, lost), (others, won) = sides if comparison.claim == "better" else reversed(sides)

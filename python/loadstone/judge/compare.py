@@ -60,7 +60,7 @@ def compare(
         if each.weighed is not None:
             alike = resolved(each.weighed.alike, comparison.baseline, comparison.contender)
             moved = Movements(each.pair, courses, repeats_of(each.pair, each.excused), alike, settings)
-            decided = moved.disturbed(moved.shared(moved.outweighed(decided) if interleaved else decided))
+            decided = moved.disturbed(moved.shared(moved.outweighed(decided)))
         made.append(decided)
     return made
 

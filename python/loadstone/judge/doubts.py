@@ -62,7 +62,7 @@ def lacking(alone: Sequence[Finding], pair: Pair) -> int:
 
 
 def discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], metric: str) -> set[int]:
-    """The repeats whose figures cannot be trusted. Failed operations are in the figures; failed trials have none."""
+    """The repeats whose figures cannot be trusted, without failed trials. Failed operations are in the figures."""
     bad = {
         trial
         for finding in findings

@@ -140,3 +140,15 @@ def note_text(trial: TrialResult, *names: str) -> tuple[str, str]:
     """The message of the first note with one of these names, to be appended, and its hint; empty without one."""
     note = next((note for note in trial.notes if note.name in names), None)
     return (f": {note.message}", note.hint) if note else ("", "")
+
+
+def attempted(trial: TrialResult) -> float | None:
+    """Operations per second, however they ended: a failed one kept its client busy, too."""
+    throughput, every, length = trial.values.get("throughput"), trial.value("operations"), seconds(trial)
+    if throughput is None:
+        return None
+    # That of files is in bytes.
+    in_operations = throughput.unit == "op/s"
+    if every and length and (failed(trial) or not in_operations):
+        return every / length
+    return throughput.value if in_operations else None

@@ -71,7 +71,13 @@ COURSE = (rate_not_held.NAME, not_steady.NAME, stalled.NAME)
 NO_SERIES = "series.json is missing or damaged"
 # Checks of two variants that are compared. Those of one variant are in judge_variant.
 PairCheck = Callable[[Pair, Settings], Looks]
-PAIR: tuple[PairCheck, ...] = (hosts_differ.check, hosts_differ.across, load_differs.check, guarantees_differ.check)
+PAIR: tuple[PairCheck, ...] = (
+    hosts_differ.check,
+    hosts_differ.across,
+    load_differs.check,
+    guarantees_differ.check,
+    impossible.across,
+)
 # Those of two that were not interleaved.
 BETWEEN: tuple[PairCheck, ...] = (load_differs.between, between_runs.check)
 # Checks that cover everything in the engine's note of the same name, if the trial has their figures.

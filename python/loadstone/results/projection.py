@@ -15,6 +15,9 @@ from loadstone.results.filter import Filter, parse
 from loadstone.results.result_set import ResultSet, variant
 from loadstone.results.trial_result import Scalar, TrialResult
 
+# What is before the name of a pooled dimension, whose value is then a fact of the trial.
+POOLED = "pooled."
+
 
 @dataclass(frozen=True)
 class Projection:
@@ -25,6 +28,8 @@ class Projection:
     col: tuple[str, ...] | None = None
     filter: str = ""
     metrics: tuple[str, ...] = ()
+    # Guarantees that the compared columns differ in on purpose.
+    promises: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -65,11 +70,22 @@ def project(results: ResultSet, asked: Projection) -> Projected:
         warnings += (f"left out {', '.join(gone)}: variants differ in it as well, so a difference may be due to it",)
     if pooled:
         warnings += (f"pooled over {', '.join(gone)}: what differs in it counts as repeats",)
-        trials = renumbered(trials)
+        trials = [
+            replace(
+                one, facts={**one.facts, **{f"{POOLED}{key}": old.config[key] for key in gone if key in old.config}}
+            )
+            for one, old in zip(renumbered(trials), kept.trials, strict=True)
+        ]
     by_name = name if col else None
     same = results.question.by == by_name
+    # What differs on purpose is the price of what the question compares: it is no price of other columns.
+    promises = kept.question.promises if kept.compared in (by_name, *col) else ()
     question = replace(
-        kept.question, by=by_name, baseline=kept.question.baseline if same else None, metrics=tuple(metrics)
+        kept.question,
+        by=by_name,
+        baseline=kept.question.baseline if same else None,
+        metrics=tuple(metrics),
+        promises=promises if asked.promises is None else asked.promises,
     )
     # Blocks remain blocks as long as each variant has one trial in each.
     interleaved = kept.interleaved and not pooled

@@ -47,7 +47,13 @@ def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
             yield Finding(NAME, Severity.NOTE, message, "older versions call `interval` `none`", pair.trials)
         elif pair.asked(fact) or any(asked_and_differs(pair, source) for source in FOLLOWS.get(fact, ())):
             hint = "that is what is compared: read the difference as its price"
-            yield Finding(NAME, Severity.NOTE, message, hint, pair.trials)
+            severity = Severity.NOTE
+            if any(len(set(map(str, side))) > 1 for side in (baseline, contender)):
+                hint = (
+                    f"the repeats of a side keep several: no difference is the price of one. Compare by {name} as well"
+                )
+                severity = Severity.SUSPECT
+            yield Finding(NAME, severity, message, hint, pair.trials)
         else:
             hint = f"give both the same {name}, or compare by it"
             yield Finding(NAME, Severity.INVALID, message, hint, pair.trials)

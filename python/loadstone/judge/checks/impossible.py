@@ -9,7 +9,7 @@ from statistics import fmean
 
 from loadstone.format import units
 from loadstone.judge.figures import ALL, failed, family, moved, rank, seconds
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
@@ -94,6 +94,23 @@ def mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]
 
 def twice(trials: Sequence[TrialResult]) -> Iterator[Finding]:
     """Repeats of a variant with the same figures to the last digit: one run counted twice."""
+    for first, again in copies(trials):
+        message = f"repeats {first.repeat} and {again.repeat} have the same figures to the last digit"
+        hint = "one run is counted twice: import each run once"
+        yield Finding(NAME, Severity.INVALID, message, hint, (first.trial, again.trial))
+
+
+def across(pair: Pair, _: Settings) -> Iterator[Finding]:
+    """The same on both sides of a comparison, repeat by repeat: a run that is compared with itself."""
+    sides = [{trial.repeat: trial for trial in trials} for trials in (pair.baselines, pair.contenders)]
+    common = sides[0].keys() & sides[1].keys()
+    if common and all(any(copies([side[repeat] for side in sides])) for repeat in common):
+        message = f"{pair.baseline} and {pair.contender} have the same figures to the last digit"
+        yield Finding(NAME, Severity.INVALID, message, "one run is compared with itself: name two runs", pair.trials)
+
+
+def copies(trials: Sequence[TrialResult]) -> Iterator[tuple[TrialResult, TrialResult]]:
+    """Trials with all figures of an earlier one, each with that one."""
     seen: dict[tuple[tuple[str, float], ...], TrialResult] = {}
     for trial in trials:
         figures = tuple(sorted((metric, value.value) for metric, value in trial.values.items()))
@@ -101,9 +118,7 @@ def twice(trials: Sequence[TrialResult]) -> Iterator[Finding]:
         if len(figures) < FIGURES_MIN or not any(len(digits(figure)) >= DIGITS_MIN for _, figure in figures):
             continue
         if (first := seen.setdefault(figures, trial)) is not trial:
-            message = f"repeats {first.repeat} and {trial.repeat} have the same figures to the last digit"
-            hint = "one run is counted twice: import each run once"
-            yield Finding(NAME, Severity.INVALID, message, hint, (first.trial, trial.trial))
+            yield first, trial
 
 
 def digits(figure: float) -> str:

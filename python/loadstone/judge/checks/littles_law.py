@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadstone.format import units
-from loadstone.judge.figures import ALL, BESIDE, COMPOSED, clients, failed, family, operations, seconds
+from loadstone.judge.figures import ALL, BESIDE, COMPOSED, attempted, clients, failed, family, operations
 from loadstone.judge.finding import Finding, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
@@ -48,18 +48,6 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
         f"({units.exact_rate(rate)} × {units.duration(mean)} ÷ {users:g})"
     )
     yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
-
-
-def attempted(trial: TrialResult) -> float | None:
-    """Operations per second, however they ended: a failed one kept its client busy, too."""
-    throughput, every, length = trial.values.get("throughput"), trial.value("operations"), seconds(trial)
-    if throughput is None:
-        return None
-    # That of files is in bytes.
-    in_operations = throughput.unit == "op/s"
-    if every and length and (failed(trial) or not in_operations):
-        return every / length
-    return throughput.value if in_operations else None
 
 
 def mean_ns(trial: TrialResult) -> tuple[float, float] | None:

@@ -9,6 +9,8 @@ from loadstone.format import units
 from loadstone.judge.figures import BESIDE, COMPOSED, clients
 from loadstone.judge.finding import Finding, NotLooked, Pair, Severity
 from loadstone.judge.settings import Settings
+from loadstone.results.projection import POOLED
+from loadstone.results.result_set import natural
 from loadstone.results.trial_result import Scalar, TrialResult
 
 NAME = "load-differs"
@@ -16,6 +18,8 @@ NAME = "load-differs"
 FACTS = {"records": "records", "mix": "operations"}
 # A count from here on is shown as written: a float may not hold it.
 MANY = 10**10
+# So many shares of a side are listed.
+MIXED = 4
 
 
 def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
@@ -31,6 +35,7 @@ def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
         if baseline and contender and set(baseline) != set(contender) and not asked(pair, name)
     ]
     yield from finding(pair, unlike)
+    yield from pooled(pair, settings)
     units = kinds(pair.baselines), kinds(pair.contenders)
     for metric in sorted(units[0].keys() & units[1].keys()):
         if len(found := sorted(units[0][metric] | units[1][metric])) > 1:
@@ -39,6 +44,29 @@ def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
             # A metric that was not asked for decides nothing.
             asked_for = not settings.metrics or metric in settings.metrics
             yield Finding(NAME, Severity.INVALID if asked_for else Severity.NOTE, message, hint, pair.trials, metric)
+
+
+def pooled(pair: Pair, settings: Settings) -> Iterator[Finding]:
+    """Dimensions that were pooled in other shares on one side: a difference may be theirs.
+
+    One that has a single value on each side belongs to what is compared.
+    """
+    facts = dict.fromkeys(name for trial in (*pair.baselines, *pair.contenders) for name in trial.facts)
+    for fact in (name for name in facts if name.startswith(POOLED)):
+        sides = [
+            {value: count / len(trials) for value, count in Counter(trial.facts.get(fact) for trial in trials).items()}
+            for trials in (pair.baselines, pair.contenders)
+        ]
+        apart = max(abs(sides[0].get(value, 0) - sides[1].get(value, 0)) for value in {*sides[0], *sides[1]})
+        if apart <= settings.threshold(NAME, "mix") or max(map(len, sides)) == 1:
+            continue
+        name = fact.removeprefix(POOLED)
+        shares = " against ".join(
+            units.listed([f"{units.percent(side[value])} of {value}" for value in sorted(side, key=natural)], MIXED)
+            for side in sides
+        )
+        message = f"{pair.baseline} and {pair.contender} pool {name} in other shares: {shares}"
+        yield Finding(NAME, Severity.SUSPECT, message, f"keep {name} apart: add it to --row", pair.trials)
 
 
 def between(pair: Pair, settings: Settings) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from loadstone.engine.events import CENSORED
 from loadstone.format import units
-from loadstone.judge.figures import censored, due
+from loadstone.judge.figures import attempted, censored, due
 from loadstone.judge.finding import Finding, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Series, TrialResult
@@ -22,7 +22,7 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
         yield NotLooked(NAME, "it is not known whether a rate was set")
     if trial.loop != "open":
         return
-    target, done = trial.fact("target"), trial.value("throughput")
+    target, done = trial.fact("target"), attempted(trial)
     missed = 1 - done / target if target and done is not None else 0.0
     uncounted = trial.value("censored") is None and not any(CENSORED in counts for counts in trial.statuses.values())
     if uncounted:
