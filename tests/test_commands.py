@@ -183,7 +183,7 @@ def test_guarantees_that_differ_on_purpose_are_stated_for_other_columns(tmp_path
     ]
     table.write_text("\n".join(["variant,size,repeat,metric,value,unit", *rows]))
     (tmp_path / "t.facts.yaml").write_text("variants: {a: {durability: device}, b: {durability: os}}")
-    shown = ["show", table, "--row", "", "--col", "size"]
+    shown: list[str | Path] = ["show", table, "--row", "", "--col", "size"]
     assert "guarantees-differ" in loadstone(tmp_path, *shown).stdout
     assert "2 holds 1.99" in loadstone(tmp_path, *shown, "--set", "compare.promises=[durability]").stdout
 
