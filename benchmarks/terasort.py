@@ -145,7 +145,7 @@ def sorting(work: Path, quick: bool) -> None:
         elif name == "gnu":
             against_gnu_sort(place, rows, repeats)
         else:
-            words = ["teragen", "--direct", str(10 * rows), place / "in"]
+            words = ["teragen", "--direct", str(10 * rows), str(place / "in")]
             subprocess.run([ENGINE, *words], check=True, capture_output=True)
             for memory in (64 << 20,) if quick else (2_000_000_000, 1_000_000_000):
                 against_disk(place, 10 * rows, memory, 2 if quick else 3)

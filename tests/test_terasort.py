@@ -165,7 +165,7 @@ def test_what_is_damaged_is_named_with_file_and_offset(program: Path, tmp_path: 
 def test_a_flipped_bit_of_the_input_is_named_with_file_and_offset(program: Path, tmp_path: Path, memory: str) -> None:
     source, out = tmp_path / "in", tmp_path / "out"
     checksum = tera(program, "teragen", "--parts", "2", "400k", source).checksum
-    words = ["terasort", "--memory", memory, "--verify", source, out]
+    words: list[str | Path] = ["terasort", "--memory", memory, "--verify", source, out]
     assert tera(program, *words).checksum == checksum
     shutil.rmtree(out)
     second, at = source / "part-m-00001", 12_345_678
@@ -515,7 +515,8 @@ for stage in stages:
     for engine in engines:
         if stage != stages[-1]:
             assert engine.wait() == 0
-print("\n".join(str(engine.pid) for engine in engines), flush=True)
+for engine in engines:
+    print(engine.pid, flush=True)
 time.sleep(1e6)
 """
 
@@ -528,7 +529,7 @@ time.sleep(1e6)
         (["sample", "sort"], "run-*"),
         (["sample", "sort", "merge"], "output/part-r-*"),
     ],
-    ids=lambda each: each[-1] if isinstance(each, list) else "",
+    ids=["generate", "sort in memory", "sort", "merge"],
 )
 def test_the_engines_of_a_stage_end_when_what_started_them_is_killed(
     program: Path, tmp_path: Path, many: Path, stages: list[str], sign: str
