@@ -21,7 +21,7 @@ from tera_support import HANGS_SECONDS, MIB, ROW_BYTES, parts, small_disks, tera
 MILLION = 1_000_000
 # Of the first million rows; Hadoop 3.4.2 prints the same.
 CHECKSUM = "7a27e2d0d55de"
-# Of the first ten million.
+# Of the first ten million; Hadoop 3.4.2 prints the same for them, sorted here.
 CHECKSUM_10M = "4c49607ac53602"
 # What makes a sort of a million rows an external one.
 LITTLE = "64MiB"
