@@ -16,6 +16,8 @@ from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.hdfs.system import OPENED
 
 HADOOP = "3.4.2"
+# What the report's cluster took to sort 10 GB.
+REPORT_S = 284
 BOUND = str(TARGET / "release" / "examples" / "sort_bound")
 
 
@@ -77,6 +79,11 @@ def against_bound(rows: int, repeats: int) -> None:
     """(s) In memory, against one sort of the entries and one copy of the rows."""
     output = subprocess.run([BOUND, str(rows), str(repeats)], check=True, capture_output=True, text=True).stdout
     lines = [json.loads(line) for line in output.splitlines()]
+    # The engine uses the standard library's.
+    ratio = ratio_of([(line["rdst"], line["sort_unstable"]) for line in lines])
+    radix, standard = (sorted(line[side] for line in lines)[repeats // 2] for side in ("rdst", "sort_unstable"))
+    print(f"(s) {rows:,} keys, wall time, the radix sort of the crate rdst ÷ sort_unstable, which is ours {ratio}")
+    print(f"    {radix:.3f} s against {standard:.3f} s; goal: not clearly below 1: {verdict(ratio.high >= 1)}")
     ratio = ratio_of([(sum(line["bound"]), sum(line["ours"])) for line in lines])
     bound, ours = (sorted(sum(line[side]) for line in lines)[repeats // 2] for side in ("bound", "ours"))
     print(f"(s) {rows:,} rows in memory, the machine's bound ÷ ours {ratio}")
@@ -103,13 +110,11 @@ def against_gnu_sort(work: Path, rows: int, repeats: int) -> None:
     print(f"    {theirs_s:.2f} s against {ours_s:.2f} s; goal above 1: {verdict(ratio.low > 1)}")
 
 
-def against_disk(work: Path, rows: int, memory: str, repeats: int) -> None:
+def against_disk(work: Path, rows: int, memory: int, repeats: int) -> None:
     """(s) An external sort against reading and writing the data twice at the speed of the disk, measured around it."""
-    source = work / "in"
-    subprocess.run([ENGINE, "teragen", "--direct", str(rows), source], check=True, capture_output=True)
-    pairs = []
+    source, pairs, peaks = work / "in", [], []
     for _ in range(repeats):
-        words = ["--memory", memory, "--direct", "--disk", str(source), str(work / "ours")]
+        words = ["--memory", str(memory), "--direct", "--disk", str(source), str(work / "ours")]
         output = Cost([ENGINE, "terasort", *words], work).out
         speeds = re.findall(r"^disk \w+ +([\d.]+) MB/s written, ([\d.]+) MB/s read", output, re.MULTILINE)
         write, read = (sum(float(speed[side]) for speed in speeds) / len(speeds) for side in range(2))
@@ -117,12 +122,15 @@ def against_disk(work: Path, rows: int, memory: str, repeats: int) -> None:
         seconds = sum(float(stages[stage]) for stage in ("prepare", "sample", "sort", "merge", "commit"))
         megabytes = rows / 1e4
         pairs.append((seconds, 2 * megabytes / write + 2 * megabytes / read))
+        peaks += [float(peak) * 1e6 for peak in re.findall(r"^memory +([\d.]+) MB", output, re.MULTILINE)]
         subprocess.run([ENGINE, "teravalidate", work / "ours"], check=True, capture_output=True)
         shutil.rmtree(work / "ours")
     ratio = ratio_of(pairs)
     ours_s, disk_s = (sorted(side)[repeats // 2] for side in zip(*pairs, strict=True))
-    print(f"(s) {rows / 1e7:g} GB with {memory} of memory: wall time, ours ÷ reading and writing twice {ratio}")
-    print(f"    {ours_s:.1f} s against {disk_s:.1f} s; goal at most 1.6: {verdict(ratio.median <= 1.6)}")
+    print(f"(s) {rows / 1e7:g} GB, --memory {memory / 1e9:g}GB: wall time, ours ÷ reading and writing twice {ratio}")
+    print(f"    {ours_s:.1f} s against {disk_s:.1f} s; goal at most 1.6, and {REPORT_S} s: ", end="")
+    print(verdict(ratio.median <= 1.6 and ours_s < REPORT_S))
+    print(f"    peak of the memory {max(peaks) / 1e6:.0f} MB; goal less than that: {verdict(max(peaks) < memory)}")
 
 
 def sorting(work: Path, quick: bool) -> None:
@@ -137,5 +145,8 @@ def sorting(work: Path, quick: bool) -> None:
         elif name == "gnu":
             against_gnu_sort(place, rows, repeats)
         else:
-            against_disk(place, 10 * rows, "64MiB" if quick else "2GB", 2 if quick else 3)
+            words = ["teragen", "--direct", str(10 * rows), str(place / "in")]
+            subprocess.run([ENGINE, *words], check=True, capture_output=True)
+            for memory in (64 << 20,) if quick else (2_000_000_000, 1_000_000_000):
+                against_disk(place, 10 * rows, memory, 2 if quick else 3)
         shutil.rmtree(place)

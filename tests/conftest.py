@@ -23,8 +23,9 @@ from trial_support import RECORDS, Running, Start, events, spec, summary_of
 # As the commands do.
 workloads.register()
 
-# A shell that starts us in the background has us ignore SIGINT, and our children would inherit that.
+# A shell that starts us in the background has us ignore SIGINT, and nohup SIGHUP; our children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "tests/fixtures"

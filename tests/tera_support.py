@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 ROW_BYTES = 100
 MIB = 1 << 20
@@ -73,6 +76,24 @@ def started_together(program: Path, lines: Sequence[Sequence[str | Path]]) -> li
             process.kill()
             process.wait()
     return [Ran(process.returncode, out, err) for process, (out, err) in zip(processes, outputs, strict=True)]
+
+
+@contextmanager
+def small_disks(disk: Path) -> Iterator[Callable[..., Path]]:
+    """Mounts a file system in memory, or changes its limits: bytes, and files and directories. It takes root."""
+    if os.geteuid() != 0:
+        pytest.skip("to mount a small disk takes root")
+    disk.mkdir()
+
+    def mounted(size: int, inodes: int = 0) -> Path:
+        options = f"size={size},nr_inodes={inodes}" + (",remount" if disk.is_mount() else "")
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", disk], check=True)
+        return disk
+
+    try:
+        yield mounted
+    finally:
+        subprocess.run(["umount", disk], check=False)
 
 
 def parts(directory: Path) -> list[Path]:

@@ -285,7 +285,7 @@ fleet: {engines: 2}
 vary: {memory: [64MB, 1GB]}
 repeats: 2
 """
-# One engine prepares and commits, and sorts in memory; two share what is between.
+# One engine prepares and commits; two share what is between.
 BEFORE = ("generate.prepare", "generate.generate", "generate.commit", "sort.prepare", "sort.sample")
 SORTS = {"64MB": ("sort.sort", "sort.merge"), "1GB": ("sort.sort_in_memory",)}
 AFTER = ("sort.commit", "validate.prepare", "validate.validate", "validate.commit")
@@ -310,7 +310,7 @@ def test_two_engines_sort_what_one_would(tmp_path: Path) -> None:
         ended, seconds, moved = 0, 0.0, [0, 0]
         for name in (*BEFORE, *SORTS[str(trial.config["memory"])], *AFTER):
             found = summaries(files, name)
-            alone = name.endswith(("prepare", "commit", "in_memory"))
+            alone = name.endswith(("prepare", "commit"))
             assert len(found) == (1 if alone else 2), name
             if name.endswith(("generate.generate", "sort.sort", "merge", "in_memory", "validate.validate")):
                 assert sum(each["sort"]["rows"] for each in found) == 400_000

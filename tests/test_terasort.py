@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +16,13 @@ from typing import Any
 
 import pytest
 
-from tera_support import HANGS_SECONDS, MIB, ROW_BYTES, parts, tera, whole
+from tera_support import HANGS_SECONDS, MIB, ROW_BYTES, parts, small_disks, tera, whole
 
 MILLION = 1_000_000
 # Of the first million rows; Hadoop 3.4.2 prints the same.
 CHECKSUM = "7a27e2d0d55de"
+# Of the first ten million; Hadoop 3.4.2 prints the same for them, sorted here.
+CHECKSUM_10M = "4c49607ac53602"
 # What makes a sort of a million rows an external one.
 LITTLE = "64MiB"
 EXTERNAL = ["prepare", "sample", "sort", "merge", "commit"]
@@ -75,6 +78,17 @@ def test_in_memory_and_external_are_the_same(program: Path, tmp_path: Path, rows
     assert (validated.checksum, validated.found(r"duplicate keys +(\d+)")) == (CHECKSUM, "0")
     assert validated.memory_bytes_max < 64 * MIB
     assert (tmp_path / "report/part-r-00000").read_text() == f"checksum\t{CHECKSUM}\n"
+
+
+def test_ten_million_rows_have_their_checksum_and_are_sorted_in_little_memory(program: Path, tmp_path: Path) -> None:
+    rows, out = tmp_path / "in", tmp_path / "out"
+    assert tera(program, "teragen", "10m", rows).checksum == CHECKSUM_10M
+    ran = tera(program, "terasort", "--memory", LITTLE, rows, out)
+    assert (ran.checksum, ran.stages) == (CHECKSUM_10M, EXTERNAL)
+    assert ran.memory_bytes_max < 64 * MIB
+    shutil.rmtree(rows)
+    assert tera(program, "teravalidate", out).checksum == CHECKSUM_10M
+    shutil.rmtree(out)
 
 
 def test_an_output_that_is_there_is_left_alone(program: Path, tmp_path: Path, rows: Path) -> None:
@@ -147,6 +161,26 @@ def test_what_is_damaged_is_named_with_file_and_offset(program: Path, tmp_path: 
     assert not (tmp_path / "again").exists()
 
 
+@pytest.mark.parametrize("memory", [LITTLE, "1GiB"])
+def test_a_flipped_bit_of_the_input_is_named_with_file_and_offset(program: Path, tmp_path: Path, memory: str) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    checksum = tera(program, "teragen", "--parts", "2", "400k", source).checksum
+    words: list[str | Path] = ["terasort", "--memory", memory, "--verify", source, out]
+    assert tera(program, *words).checksum == checksum
+    shutil.rmtree(out)
+    second, at = source / "part-m-00001", 12_345_678
+    damaged = bytearray(second.read_bytes())
+    damaged[at] ^= 4
+    second.write_bytes(damaged)
+    error, hint = tera(program, *words, code=1).err.splitlines()
+    assert f"{second}: row {at // ROW_BYTES} (offset {at}): it differs from the row that TeraGen makes" in error
+    assert hint.startswith("hint: generate or copy the file again; without --verify")
+    assert [*tmp_path.iterdir()] == [source]
+    words.remove("--verify")
+    tera(program, *words)
+    assert "1 of 400000 rows are wrong" in tera(program, "teravalidate", out, code=1).err
+
+
 def test_an_output_of_which_parts_are_missing_is_refused(program: Path, tmp_path: Path, rows: Path) -> None:
     out, report = tmp_path / "out", tmp_path / "report"
     tera(program, "terasort", "--parts", "3", rows, out)
@@ -191,12 +225,14 @@ KILLED = {
 }
 
 
-def started(program: Path, rows: Path, stage: str, out: Path) -> tuple[list[str | Path], subprocess.Popen[str]]:
+def started(
+    program: Path, rows: Path, stage: str, out: Path, *before: str
+) -> tuple[list[str | Path], subprocess.Popen[str]]:
     """A command that is in this stage right now, if it was slow enough."""
     words, sign = KILLED[stage]
     line: list[str | Path] = [*words, *([rows] if words[0] == "terasort" else []), out]
     pipe = subprocess.PIPE
-    process = subprocess.Popen([program, *map(str, line)], stdout=pipe, stderr=pipe, text=True)
+    process = subprocess.Popen([*before, program, *map(str, line)], stdout=pipe, stderr=pipe, text=True)
     scratch = out.parent / f".{out.name}.loadstone"
     until = time.monotonic() + HANGS_SECONDS
     while process.poll() is None and not [*scratch.glob(sign)]:
@@ -226,12 +262,20 @@ def test_a_job_that_was_killed_leaves_no_output_and_the_next_one_is_clean(
     tera(program, "teravalidate", out, code=1 if stage == "generate" else 0)
 
 
-@pytest.mark.parametrize("stage", KILLED)
-def test_a_signal_leaves_nothing(program: Path, tmp_path: Path, many: Path, stage: str) -> None:
+@pytest.mark.parametrize(
+    ("stage", "numbers"),
+    # The kernel and the shell may both send SIGHUP when a terminal ends.
+    [*((stage, [signal.SIGINT]) for stage in KILLED), ("merge", [signal.SIGTERM]), ("sort", [signal.SIGHUP] * 2)],
+)
+def test_a_signal_leaves_nothing(
+    program: Path, tmp_path: Path, many: Path, stage: str, numbers: list[signal.Signals]
+) -> None:
     out = tmp_path / "out"
     for _ in range(20):
         _, process = started(program, many, stage, out)
-        process.send_signal(signal.SIGINT)
+        for number in numbers:
+            process.send_signal(number)
+            time.sleep(0.01)
         _, stderr = process.communicate(timeout=HANGS_SECONDS)
         if process.returncode == 130:
             break
@@ -240,6 +284,22 @@ def test_a_signal_leaves_nothing(program: Path, tmp_path: Path, many: Path, stag
         pytest.fail("it was never interrupted in time")
     assert "was interrupted; its files were removed" in stderr
     assert [*tmp_path.iterdir()] == []
+
+
+def test_a_job_under_nohup_outlives_its_terminal(program: Path, tmp_path: Path, rows: Path) -> None:
+    out = tmp_path / "out"
+    for _ in range(20):
+        _, process = started(program, rows, "sort", out, "nohup")
+        still = process.poll() is None
+        process.send_signal(signal.SIGHUP)
+        process.communicate(timeout=HANGS_SECONDS)
+        assert process.returncode == 0
+        if still:
+            break
+        shutil.rmtree(out)
+    else:
+        pytest.fail("it had always ended before the signal")
+    assert tera(program, "teravalidate", out).checksum == CHECKSUM
 
 
 def test_a_job_under_way_is_not_disturbed(program: Path, tmp_path: Path, rows: Path) -> None:
@@ -262,17 +322,8 @@ def test_a_job_under_way_is_not_disturbed(program: Path, tmp_path: Path, rows: P
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Any]:
     """Mounts a file system of a size, which takes root."""
-    if os.geteuid() != 0:
-        pytest.skip("to mount a small disk takes root")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-
-    def mounted(size: int) -> Path:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], check=True)
-        return disk
-
-    yield mounted
-    subprocess.run(["umount", disk], check=False)
+    with small_disks(tmp_path / "disk") as mounted:
+        yield mounted
 
 
 FULL = {
@@ -419,6 +470,97 @@ def test_segments_of_every_stage_are_engines_of_their_own(program: Path, tmp_pat
     verdict = sums["validate"]["validation"]
     assert (verdict["rows"], verdict["parts"], verdict["faults"]) == (300_000, 4, 0)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out", "report"]
+
+
+@pytest.mark.parametrize("keys", ["all equal", "Zipf"])
+@pytest.mark.parametrize(("memory", "sorting"), [(64 * MIB, ["sort", "merge"]), (256 * MIB, ["sort_in_memory"])])
+def test_memory_of_each_engine_stays_below_its_limit_whatever_the_keys(
+    program: Path, tmp_path: Path, keys: str, memory: int, sorting: list[str]
+) -> None:
+    """All rows or half of them are in one part, whose engine gets more than its memory."""
+    numbers = random.Random(1)
+    heads = [7 if keys == "all equal" else int(1 / (numbers.random() + 1e-4)) for _ in range(900_000)]
+    unsorted = [head.to_bytes(10) + at.to_bytes(90) for at, head in enumerate(heads)]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/rows").write_bytes(b"".join(unsorted))
+    for n in (1, 2, 7):
+        out = tmp_path / f"out-{n}"
+        job = {"input": str(tmp_path / "in"), "output": str(out), "parts": 7, "memory_bytes": memory}
+        staged(program, "prepare", 1, job)
+        for stage in ("sample", *sorting):
+            summaries = [events[-1] for events in staged(program, stage, n, job)]
+            assert max(each["memory_bytes_max"] for each in summaries) < memory
+        assert sum(each["sort"]["rows"] for each in summaries) == len(unsorted)
+        staged(program, "commit", 1, job)
+        everything = whole(out)
+        shutil.rmtree(out)
+        found = [everything[at : at + ROW_BYTES] for at in range(0, len(everything), ROW_BYTES)]
+        assert [row[:10] for row in found] == sorted(row[:10] for row in unsorted)
+        assert sorted(found) == sorted(unsorted)
+
+
+# Starts engines as a lab does, all but the last stage one after the other, and waits for ever with the last.
+PARENT = """
+import json, subprocess, sys, time
+program, log, *stages = sys.argv[1:]
+for stage in stages:
+    specs = json.loads(stage)
+    engines = [subprocess.Popen([program, "trial"], stdin=subprocess.PIPE, stdout=open(f"{log}-{k}", "w"), text=True)
+               for k in range(len(specs))]
+    for engine, spec in zip(engines, specs):
+        print(json.dumps(spec), file=engine.stdin, flush=True)
+    start = time.time_ns() + 500_000_000
+    for engine in engines:
+        print(json.dumps({"start_at": start}), file=engine.stdin, flush=True)
+    for engine in engines:
+        if stage != stages[-1]:
+            assert engine.wait() == 0
+for engine in engines:
+    print(engine.pid, flush=True)
+time.sleep(1e6)
+"""
+
+
+@pytest.mark.parametrize(
+    ("stages", "sign"),
+    [
+        (["generate"], "output/part-m-*"),
+        (["sample", "sort_in_memory"], "output/part-r-*"),
+        (["sample", "sort"], "run-*"),
+        (["sample", "sort", "merge"], "output/part-r-*"),
+    ],
+    ids=["generate", "sort in memory", "sort", "merge"],
+)
+def test_the_engines_of_a_stage_end_when_what_started_them_is_killed(
+    program: Path, tmp_path: Path, many: Path, stages: list[str], sign: str
+) -> None:
+    out, scratch, log = tmp_path / "out", tmp_path / ".out.loadstone", tmp_path / "events"
+    job: dict[str, Any] = {"output": str(out), "parts": 4}
+    job |= {"rows": 6 * MILLION} if stages == ["generate"] else {"input": str(many)}
+    job |= {"memory_bytes": 1024 * MIB} if "sort_in_memory" in stages else {}
+    specs = [[stage_spec("prepare", (0, 1), job)]]
+    specs += [[stage_spec(each, (k, 2), job) for k in (0, 1)] for each in stages]
+    words = [json.dumps([{**spec, "lease_ms": 60_000} for spec in each]) for each in specs]
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, program, log, *words], stdout=subprocess.PIPE, text=True)
+    try:
+        assert parent.stdout
+        pids = [int(parent.stdout.readline()) for _ in (0, 1)]
+        until = time.monotonic() + HANGS_SECONDS
+        while not [*scratch.glob(sign)]:
+            assert time.monotonic() < until
+            time.sleep(0.001)
+    finally:
+        parent.kill()
+        parent.communicate()
+    while any(Path(f"/proc/{pid}/exe").exists() for pid in pids):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    ends = [json.loads(Path(f"{log}-{k}").read_text().splitlines()[-1]) for k in (0, 1)]
+    assert [(each["event"], each["end"], each["reason"]) for each in ends] == [("summary", "lease", "stdin closed")] * 2
+    assert not out.exists()
+    # The next job removes what they left.
+    tera(program, "teragen", "10", out)
+    assert not scratch.exists()
 
 
 def test_a_sort_that_has_an_engine_for_each_stage_is_not_disturbed_between_them(

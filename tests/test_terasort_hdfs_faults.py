@@ -15,7 +15,7 @@ import pytest
 from hadoop_support import hdfs_ports
 from killed_at import TRACEABLE, killed_at
 from loadstone.systems.base.running import Running
-from tera_support import HANGS_SECONDS, Ran, started_together, tera
+from tera_support import HANGS_SECONDS, ROW_BYTES, Ran, started_together, tera
 
 # Rows that are moved in no time, and so many that a data node dies meanwhile.
 FEW, MANY = "20000", "1500000"
@@ -122,15 +122,17 @@ def test_of_jobs_started_together_one_writes_the_output(
     assert refused, "they were never at work at the same time"
 
 
-def killed_under(program: Path, hdfs: Running, words: Sequence[str], out: str) -> Ran:
-    """Runs a job, and kills a data node once a part of the output has a block."""
+def killed_under(program: Path, hdfs: Running, words: Sequence[str], out: str, kept: str) -> Ran:
+    """Runs a job, and kills a data node once a part of the output has a block, or a run."""
     command, *rest = words
     line = [str(program), command, "-D", TWO_COPIES[command], *rest]
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     parent, name = out.rsplit("/", 1)
     try:
         until = time.monotonic() + HANGS_SECONDS
-        while not any(listed(hdfs, f"{parent}/.{name}.loadstone/output").values()):
+        scratch = f"{parent}/.{name}.loadstone"
+        growing, begins = (f"{scratch}/output", "part-") if kept == "output" else (scratch, "run-")
+        while not any(length for file, length in listed(hdfs, growing).items() if file.startswith(begins)):
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < until
         hdfs.kill(DIES)
@@ -153,43 +155,51 @@ def restored(hdfs: Running) -> Iterator[None]:
         time.sleep(0.5)
 
 
+WORDS = ["--threads", "2", "--parts", "2", "--memory"]
+
+
 @pytest.mark.usefixtures("restored")
 @pytest.mark.parametrize(
-    ("command", "memory", "copies"),
-    [("teragen", "256MiB", "1"), ("terasort", "1GiB", "1"), ("terasort", "128MiB", "1"), ("terasort", "128MiB", "2")],
+    ("command", "memory", "kept"),
+    [
+        ("teragen", "256MiB", "output"),
+        ("terasort", "1GiB", "output"),
+        ("terasort", "128MiB", "output"),
+        ("terasort", "128MiB", "run"),
+    ],
 )
-def test_a_data_node_that_dies_leaves_all_rows_or_no_output(
-    program: Path, hdfs: Running, uri: str, inputs: dict[str, str], command: str, memory: str, copies: str
+def test_a_job_whose_files_have_two_copies_survives_the_death_of_a_data_node(
+    program: Path, hdfs: Running, uri: str, inputs: dict[str, str], command: str, memory: str, kept: str
 ) -> None:
-    out = f"/lost-{command}-{memory}-{copies}/out"
+    out = f"/lives-{command}-{memory}-{kept}/out"
     source = MANY if command == "teragen" else f"{uri}/in/{MANY}"
-    words = [
-        command,
-        "--threads",
-        "2",
-        "--parts",
-        "2",
-        "--memory",
-        memory,
-        "--run-copies",
-        copies,
-        source,
-        f"{uri}{out}",
-    ]
-    ran = killed_under(program, hdfs, words, out)
+    ran = killed_under(program, hdfs, [command, *WORDS, memory, "--run-copies", "2", source, f"{uri}{out}"], out, kept)
+    assert (ran.code, ran.err, ran.checksum) == (0, "", inputs[MANY])
+    assert [*listed(hdfs, out.rsplit("/", 1)[0])] == ["out"]
+    there = listed(hdfs, out)
+    assert sum(there.values()) == int(MANY) * ROW_BYTES
+    assert len(there) == 3
+    assert "_SUCCESS" in there
+    # The rows that TeraGen made are all there and right, though not sorted.
+    validated = tera(program, "teravalidate", f"{uri}{out}", code=1 if command == "teragen" else 0)
+    assert validated.checksum == inputs[MANY]
+    assert "differs from the row" not in validated.err
+
+
+@pytest.mark.usefixtures("restored")
+def test_a_job_that_loses_the_only_copy_of_a_run_leaves_all_rows_or_no_output(
+    program: Path, hdfs: Running, uri: str, inputs: dict[str, str]
+) -> None:
+    out = "/lost/out"
+    ran = killed_under(program, hdfs, ["terasort", *WORDS, "128MiB", f"{uri}/in/{MANY}", f"{uri}{out}"], out, "output")
     if ran.code == 0:
-        assert ran.checksum == inputs[MANY]
-        assert ran.err == ""
-        if command == "terasort":
-            assert tera(program, "teravalidate", f"{uri}{out}").checksum == inputs[MANY]
-        assert [*listed(hdfs, out.rsplit("/", 1)[0])] == ["out"]
+        # The data node had no run that was still to be read.
+        assert (ran.err, ran.checksum) == ("", inputs[MANY])
+        assert tera(program, "teravalidate", f"{uri}{out}").checksum == inputs[MANY]
+        assert [*listed(hdfs, "/lost")] == ["out"]
     else:
-        # Runs may have one copy. Of any file, what no data node has acknowledged may be lost, and is not written again.
         error, hint = ran.err.splitlines()
-        assert re.match(rf'error: {command} failed in the stage "[a-z ]+": cannot [a-z]+ /lost-', error), ran.err
+        assert re.match(r'error: terasort failed in the stage "[a-z ]+": cannot read /lost/.*/run-', error), ran.err
         assert "DatanodeInfo" not in error
-        assert hint.startswith("hint: ")
-        assert "--help" not in hint
-        if "cannot read" in error and "/run-" in error:
-            assert "--run-copies" in hint
-        assert listed(hdfs, out.rsplit("/", 1)[0]) == {}
+        assert "--run-copies" in hint
+        assert listed(hdfs, "/lost") == {}

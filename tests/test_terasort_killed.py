@@ -1,17 +1,18 @@
-"""Sorts that are killed at any moment, or started at the same one: no half output, and nothing is left by the next."""
+"""Sorts that are killed at any moment, find the disk full at any file, or start together: nothing half done is left."""
 
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from killed_at import CHANGES, TRACEABLE, killed_at
-from tera_support import parts, started_together, tera, whole
+from tera_support import HANGS_SECONDS, MIB, parts, small_disks, started_together, tera, whole
 
-pytestmark = pytest.mark.skipif(not TRACEABLE, reason="system calls are counted by their numbers on x86-64")
+traced = pytest.mark.skipif(not TRACEABLE, reason="system calls are counted by their numbers on x86-64")
 
 # What is in the scratch directory when a stage has ended, in their order. The output ends the last.
 MARKS: dict[str, Mapping[str, str]] = {
@@ -52,6 +53,7 @@ def stage(job: str, out: Path) -> str:
     return next((stage for stage, mark in MARKS[job].items() if not (scratch / mark).exists()), "commit")
 
 
+@traced
 @pytest.mark.parametrize(
     ("job", "calls", "step"),
     [
@@ -92,6 +94,7 @@ def test_a_job_that_is_killed_at_any_change_of_a_file_is_clean_when_it_runs_agai
     assert [path.name for path in home.iterdir()] == ["out"]
 
 
+@traced
 def test_a_validation_without_a_report_leaves_nothing_when_it_is_killed(program: Path, inputs: Path) -> None:
     before = sorted(inputs.rglob("*"))
     killed, _ = killed_at(1, "pread64", [program, "teravalidate", *ONE, inputs / "sorted"])
@@ -100,6 +103,32 @@ def test_a_validation_without_a_report_leaves_nothing_when_it_is_killed(program:
     tera(program, "teravalidate", inputs / "sorted")
 
 
+@pytest.mark.parametrize("job", MARKS)
+def test_a_disk_that_is_full_at_any_file_is_one_line_and_leaves_nothing(
+    program: Path, tmp_path: Path, inputs: Path, job: str
+) -> None:
+    """Room for one more file each time, until the job succeeds: each stage has then been the one that failed."""
+    stages: list[str] = []
+    with small_disks(tmp_path / "disk") as mounted:
+        for inodes in range(2, 1_000):
+            home = mounted(200 * MIB, inodes)
+            words = line(job, inputs, home / "out")
+            done = subprocess.run([program, *words], capture_output=True, text=True, timeout=HANGS_SECONDS)
+            if done.returncode == 0:
+                break
+            assert (done.returncode, [*home.iterdir()]) == (1, [])
+            error, hint = done.stderr.splitlines()
+            assert "No space left on device" in error
+            assert hint.startswith("hint: free some space")
+            stage = error.removeprefix(f'error: {words[0]} failed in the stage "').split('"')[0]
+            stages += [stage] if stage not in stages else []
+        else:
+            pytest.fail("it was never done")
+        assert stages == [*MARKS[job], "commit"]
+        assert [*home.iterdir()] == [home / "out"]
+
+
+@traced
 @pytest.mark.parametrize("left", [False, True], ids=["nothing left", "left by a killed job"])
 def test_of_jobs_started_together_one_writes_the_output(
     program: Path, tmp_path: Path, inputs: Path, left: bool

@@ -1,19 +1,22 @@
-//! Ctrl-C (SIGINT) and SIGTERM: the first ends the load and prints the results so far, the second ends the process.
+//! Ctrl-C (SIGINT), SIGTERM and the end of the terminal (SIGHUP): the first ends the load and prints the results so
+//! far, a second SIGINT or SIGTERM ends the process.
 
 use std::sync::mpsc::Sender;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::control::{Control, Stop};
 
 /// Turns signals into controls from now on.
 pub fn listen(controls: Sender<Control>) {
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+    let hangup = (!ignored(SIGHUP)).then_some(SIGHUP);
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup)) else { return };
     std::thread::spawn(move || {
         let mut asked = false;
-        for _ in signals.forever() {
-            if asked {
+        for signal in signals.forever() {
+            // A terminal that ends may send several SIGHUP: the kernel does, and the shell does.
+            if asked && signal != SIGHUP {
                 // SAFETY: ends the process at once, which is what a second Ctrl-C asks for.
                 unsafe { libc::_exit(130) };
             }
@@ -21,4 +24,13 @@ pub fn listen(controls: Sender<Control>) {
             let _ = controls.send(Control::Stop(Stop::Signal));
         }
     });
+}
+
+/// Whether whatever started this process has it ignore a signal, as `nohup` does.
+fn ignored(signal: i32) -> bool {
+    // SAFETY: only asks for the present action, into memory of the right type; all zeros is a valid value of it.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
 }

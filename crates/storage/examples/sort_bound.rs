@@ -1,9 +1,13 @@
 //! `make bench`: the sort in memory against what no sort of rows can be faster than: sorting one entry of 16 bytes for each row,
 //! and copying each row once, by as many threads. Memory is touched before, and both sides alternate.
 //!
-//! Prints a line of JSON for each repeat: seconds of the bound's two parts and of ours.
+//! Beside it the same entries, in groups as the engine sorts them, by the standard library's `sort_unstable`, which the engine
+//! uses, and by the radix sort of the crate `rdst`, which looks at the key alone.
+//!
+//! Prints a line of JSON for each repeat: seconds of the two sorts, of the bound's two parts and of ours.
 
 use std::io::Write;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
@@ -15,6 +19,38 @@ use loadstone_storage::sort::input::{ALIGNED_ROWS, Input};
 use loadstone_storage::sort::progress::Progress;
 use loadstone_storage::sort::rows::{KEY_BYTES, ROW_BYTES, Rows};
 use loadstone_storage::sort::splitters::{Key, Splitters};
+use rdst::{RadixKey, RadixSort};
+
+/// Entries that the engine sorts together: 16 pieces of 40,960 rows.
+const GROUP: usize = 16 * 40 * ALIGNED_ROWS as usize;
+
+/// An entry whose key decides, and not its place.
+#[derive(Clone, Copy)]
+struct ByKey(u128);
+
+impl RadixKey for ByKey {
+    const LEVELS: usize = KEY_BYTES;
+
+    fn get_level(&self, level: usize) -> u8 {
+        self.0.to_be_bytes()[KEY_BYTES - 1 - level]
+    }
+}
+
+/// Seconds in which so many threads sort all groups.
+fn seconds<T: Send>(entries: &mut [T], threads: usize, sort: impl Fn(&mut [T]) + Sync) -> f64 {
+    let start = Instant::now();
+    let groups = Mutex::new(entries.chunks_mut(GROUP));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(group) = groups.lock().ok().and_then(|mut groups| groups.next()) {
+                    sort(group);
+                }
+            });
+        }
+    });
+    start.elapsed().as_secs_f64()
+}
 
 /// A file of TeraGen's rows that are made when they are read first, and are where they are to be afterwards.
 #[derive(Default)]
@@ -91,7 +127,7 @@ fn main() -> Result<(), SortError> {
     let splitters = Splitters::of_sample(sample, threads);
     let mut ours = |to: &mut AlignedBuffer| -> Result<[f64; 2], SortError> {
         let start = Instant::now();
-        chunk.fill(&pieces, (&files, &input), 2 * threads, &progress)?;
+        chunk.fill(&pieces, (&files, &input), None, 2 * threads, &progress)?;
         let filled = start.elapsed().as_secs_f64();
         let parts = chunk.parts(&splitters);
         let sorted = chunk.sorted();
@@ -118,8 +154,22 @@ fn main() -> Result<(), SortError> {
     drop(from);
     let entries: Vec<u128> = unsorted.iter().enumerate().map(|(i, row)| entry(row, i as u64)).collect();
     let mut sorting = entries.clone();
+    let mut by_key: Vec<ByKey> = entries.iter().copied().map(ByKey).collect();
     let share = rows.div_ceil(threads);
-    for _ in 0..repeats {
+    for repeat in 0..repeats {
+        let (mut standard, mut radix) = (0.0, 0.0);
+        // The order alternates, so that drift of the machine does not favour one side.
+        for side in [repeat % 2, 1 - repeat % 2] {
+            if side == 0 {
+                sorting.copy_from_slice(&entries);
+                standard = seconds(&mut sorting, threads, <[u128]>::sort_unstable);
+            } else {
+                by_key.iter_mut().zip(&entries).for_each(|(to, from)| to.0 = *from);
+                radix = seconds(&mut by_key, threads, RadixSort::radix_sort_unstable);
+            }
+        }
+        let sorted = sorting.iter().map(|entry| entry >> 48).eq(by_key.iter().map(|entry| entry.0 >> 48));
+        assert!(sorted, "the two sorts differ");
         sorting.copy_from_slice(&entries);
         let start = Instant::now();
         std::thread::scope(|scope| {
@@ -141,7 +191,7 @@ fn main() -> Result<(), SortError> {
         let gathered = start.elapsed().as_secs_f64() - sorted;
         let [filled, merged] = ours(&mut to)?;
         let line = format!(
-            "{{\"bound\": [{sorted:.4}, {gathered:.4}], \"ours\": [{filled:.4}, {merged:.4}], \"ratio\": {:.4}}}\n",
+            "{{\"rdst\": {radix:.4}, \"sort_unstable\": {standard:.4}, \"bound\": [{sorted:.4}, {gathered:.4}], \"ours\": [{filled:.4}, {merged:.4}], \"ratio\": {:.4}}}\n",
             (sorted + gathered) / (filled + merged)
         );
         let _ = std::io::stdout().write_all(line.as_bytes());

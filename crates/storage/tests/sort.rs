@@ -2,15 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
+use loadstone_storage::fs::FileStat;
 use loadstone_storage::fs::local::Direct;
 use loadstone_storage::sort::SortError;
-use loadstone_storage::sort::files::local;
+use loadstone_storage::sort::checksum::Checksum;
+use loadstone_storage::sort::files::{Append, Files, ReadAt, local};
 use loadstone_storage::sort::job::{Job, Sizes, Stage};
-use loadstone_storage::sort::progress::Progress;
-use loadstone_storage::sort::rows::{KEY_BYTES, ROW_BYTES};
+use loadstone_storage::sort::progress::{Done, Progress};
+use loadstone_storage::sort::rows::{KEY_BYTES, ROW_BYTES, Rows};
 use loadstone_storage::sort::scratch::Owner;
 use loadstone_storage::sort::stage::{Outcome, Task};
 use proptest::prelude::*;
@@ -19,6 +23,11 @@ use proptest::prelude::*;
 const BLOCK: usize = 102_400;
 
 type Row = [u8; ROW_BYTES];
+
+const SEGMENTS: [u64; 3] = [1, 2, 7];
+/// The stages between the first and the last.
+const EXTERNAL: &[Stage] = &[Stage::Sample, Stage::Sort, Stage::Merge];
+const IN_MEMORY: &[Stage] = &[Stage::Sample, Stage::SortInMemory];
 
 #[derive(Clone, Copy, Debug)]
 enum Keys {
@@ -72,6 +81,7 @@ struct Bench {
     directory: tempfile::TempDir,
     job: Job,
     sizes: Sizes,
+    files: Box<dyn Files>,
 }
 
 impl Bench {
@@ -81,33 +91,46 @@ impl Bench {
         let path = |name: &str| Some(directory.path().join(name).to_str().unwrap().to_owned());
         let job = Job { input: path("in"), output: path("out"), parts, threads: 2, ..Job::default() };
         let sizes = Sizes { block: BLOCK, chunk: chunk_blocks * BLOCK, ..job.sizes() };
-        Self { directory, job, sizes }
+        Self { directory, job, sizes, files: Box::new(local(Direct::Off)) }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn segment(&self, stage: Stage, segment: (u64, u64)) -> Result<(Outcome, Done), SortError> {
+        let progress = Progress::default();
+        let [input, output] = [&self.job.input, &self.job.output].map(|place| place.as_deref().unwrap_or("."));
+        let task = Task {
+            job: &self.job,
+            sizes: self.sizes,
+            input: &*self.files,
+            input_path: input,
+            output: &*self.files,
+            output_path: output,
+            segment,
+            owner: &Owner::this_process(),
+            progress: &progress,
+        };
+        task.run(stage).map(|outcome| (outcome, progress.done()))
     }
 
     fn stage(&self, stage: Stage, n: u64) -> Result<Outcome, SortError> {
-        let local = local(Direct::Off);
-        let run = |k: u64| {
-            let progress = Progress::default();
-            let (input, output) = (self.job.input.as_deref().unwrap(), self.job.output.as_deref().unwrap());
-            let task = Task {
-                job: &self.job,
-                sizes: self.sizes,
-                input: &local,
-                input_path: input,
-                output: &local,
-                output_path: output,
-                segment: (k, n),
-                owner: &Owner::this_process(),
-                progress: &progress,
-            };
-            task.run(stage)
-        };
         std::thread::scope(|scope| {
-            let run = &run;
-            let segments: Vec<_> = (0..n).map(|k| scope.spawn(move || run(k))).collect();
+            let segments: Vec<_> = (0..n).map(|k| scope.spawn(move || self.segment(stage, (k, n)))).collect();
             segments.into_iter().map(|segment| segment.join().unwrap()).collect::<Result<Vec<_>, _>>()
         })
-        .map(|mut outcomes| outcomes.remove(0))
+        .map(|mut ended| ended.remove(0).0)
+    }
+
+    /// Sorts by so many segments.
+    fn sort(&self, stages: &[Stage], segments: u64) {
+        self.stage(Stage::Prepare, 1).unwrap();
+        for &stage in stages {
+            self.stage(stage, segments).unwrap();
+        }
+        self.stage(Stage::Commit, 1).unwrap();
+        assert_eq!(self.names(), ["in", "out"], "nothing else is left");
     }
 
     /// The rows of the output, part by part.
@@ -142,15 +165,10 @@ fn assert_sorted(mut input: Vec<Row>, output: Vec<Row>) {
     assert!(input == sorted, "the output has other rows than the input");
 }
 
+const KINDS: [Keys; 6] = [Keys::Random, Keys::Presorted, Keys::Reversed, Keys::Equal, Keys::Zipf, Keys::LastByte];
+
 fn any_keys() -> impl Strategy<Value = Keys> {
-    prop_oneof![
-        Just(Keys::Random),
-        Just(Keys::Presorted),
-        Just(Keys::Reversed),
-        Just(Keys::Equal),
-        Just(Keys::Zipf),
-        Just(Keys::LastByte)
-    ]
+    prop::sample::select(&KINDS[..])
 }
 
 /// Mostly thousands of rows, and each of the small numbers.
@@ -159,40 +177,23 @@ fn any_count() -> impl Strategy<Value = usize> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn an_external_sort_is_the_standard_librarys(
-        kind in any_keys(), count in any_count(), files in 1usize..4, parts in 1u64..6, chunk in 1usize..4,
-        segments in prop_oneof![Just(1u64), Just(2), Just(7)], seed: u64,
+    fn a_sort_is_the_standard_librarys(
+        kind in any_keys(), count in any_count(), files in 1usize..4, parts in 1u64..10, chunk in 1usize..4,
+        stages in prop::sample::select(&[EXTERNAL, IN_MEMORY][..]), segments in prop::sample::select(&SEGMENTS[..]),
+        seed: u64,
     ) {
         let input = rows(kind, count, seed);
         let bench = Bench::new(&input, files, parts, chunk);
-        bench.stage(Stage::Prepare, 1).unwrap();
-        for stage in [Stage::Sample, Stage::Sort, Stage::Merge] {
-            bench.stage(stage, segments).unwrap();
-        }
-        bench.stage(Stage::Commit, 1).unwrap();
+        bench.sort(stages, segments);
         assert_sorted(input, bench.output());
-        prop_assert_eq!(bench.names(), ["in", "out"], "nothing else is left");
-    }
-
-    #[test]
-    fn a_sort_in_memory_is_the_standard_librarys(
-        kind in any_keys(), count in any_count(), files in 1usize..4, parts in 1u64..6, seed: u64,
-    ) {
-        let input = rows(kind, count, seed);
-        let bench = Bench::new(&input, files, parts, 1);
-        for stage in [Stage::Prepare, Stage::Sample, Stage::SortInMemory, Stage::Commit] {
-            bench.stage(stage, 1).unwrap();
-        }
-        assert_sorted(input, bench.output());
-        prop_assert_eq!(bench.names(), ["in", "out"], "nothing else is left");
     }
 
     #[test]
     fn validation_finds_what_is_out_of_order_whatever_the_segments(
-        kind in any_keys(), count in 2usize..5_000, segments in prop_oneof![Just(1u64), Just(2), Just(7)], swap: prop::sample::Index, seed: u64,
+        kind in any_keys(), count in 2usize..5_000, segments in prop::sample::select(&SEGMENTS[..]), swap: prop::sample::Index, seed: u64,
     ) {
         let mut input = rows(kind, count, seed);
         input.sort_unstable();
@@ -218,31 +219,139 @@ proptest! {
     }
 }
 
+/// Each kind of keys by each number of segments, in memory and external: no rows, one, one block, and many blocks.
+#[test]
+fn every_kind_of_keys_is_sorted_as_the_standard_library_does() {
+    for kind in KINDS {
+        for stages in [EXTERNAL, IN_MEMORY] {
+            for segments in SEGMENTS {
+                for count in [0, 1, 1_024, 6_000] {
+                    let input = rows(kind, count, 7);
+                    let bench = Bench::new(&input, 2, 3, 1);
+                    bench.sort(stages, segments);
+                    assert_sorted(input, bench.output());
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_segment_that_did_not_run_is_noticed() {
     let bench = Bench::new(&rows(Keys::Random, 5_000, 1), 2, 2, 1);
     bench.stage(Stage::Prepare, 1).unwrap();
     bench.stage(Stage::Sample, 1).unwrap();
     bench.stage(Stage::Sort, 2).unwrap();
-    let bench_of_one = Bench { job: Job { parts: 2, ..bench.job.clone() }, ..bench };
     // Segment 0 of 2 merges part 0, and nobody part 1.
-    let local = local(Direct::Off);
-    let progress = Progress::default();
-    let task = Task {
-        job: &bench_of_one.job,
-        sizes: bench_of_one.sizes,
-        input: &local,
-        input_path: bench_of_one.job.input.as_deref().unwrap(),
-        output: &local,
-        output_path: bench_of_one.job.output.as_deref().unwrap(),
-        segment: (0, 2),
-        owner: &Owner::this_process(),
-        progress: &progress,
-    };
-    task.run(Stage::Merge).unwrap();
-    let error = bench_of_one.stage(Stage::Commit, 1).unwrap_err();
+    bench.segment(Stage::Merge, (0, 2)).unwrap();
+    let error = bench.stage(Stage::Commit, 1).unwrap_err();
     assert!(error.message.contains("differs from the input"), "{error}");
-    assert!(!bench_of_one.directory.path().join("out").exists());
+    assert!(!bench.path("out").exists());
+}
+
+#[test]
+fn a_segment_that_did_not_sort_in_memory_is_noticed() {
+    let bench = Bench::new(&rows(Keys::Random, 5_000, 1), 2, 2, 1);
+    bench.stage(Stage::Prepare, 1).unwrap();
+    bench.stage(Stage::Sample, 1).unwrap();
+    bench.segment(Stage::SortInMemory, (0, 2)).unwrap();
+    let error = bench.stage(Stage::Commit, 1).unwrap_err();
+    assert!(error.message.contains("differs from the input"), "{error}");
+}
+
+/// Files whose servers are lost the first times that each is written: after some buffers, or at its end.
+struct Losing {
+    files: Box<dyn Files>,
+    times: usize,
+    after: usize,
+    lost: Mutex<HashMap<String, usize>>,
+}
+
+struct Lost(Box<dyn Append>, usize);
+
+impl Append for Lost {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), SortError> {
+        if self.1 == 0 {
+            return Err(SortError { rewrite: true, ..SortError::new("the servers are lost") });
+        }
+        self.1 -= 1;
+        self.0.write(bytes)
+    }
+
+    fn finish(self: Box<Self>, _: bool) -> Result<(), SortError> {
+        Err(SortError { rewrite: true, ..SortError::new("the servers are lost") })
+    }
+}
+
+impl Files for Losing {
+    fn create(&self, path: &str, replicas: Option<u16>) -> Result<Box<dyn Append>, SortError> {
+        let mut lost = self.lost.lock().unwrap();
+        let times = lost.entry(path.to_owned()).or_default();
+        *times += 1;
+        let file = self.files.create(path, replicas)?;
+        Ok(if *times > self.times { file } else { Box::new(Lost(file, self.after)) })
+    }
+
+    fn list(&self, path: &str) -> Result<Option<Vec<FileStat>>, SortError> {
+        self.files.list(path)
+    }
+
+    fn exists(&self, path: &str) -> Result<bool, SortError> {
+        self.files.exists(path)
+    }
+
+    fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, SortError> {
+        self.files.open(path)
+    }
+
+    fn make_directory(&self, path: &str) -> Result<(), SortError> {
+        self.files.make_directory(path)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), SortError> {
+        self.files.rename(from, to)
+    }
+
+    fn remove(&self, path: &str) -> Result<(), SortError> {
+        self.files.remove(path)
+    }
+
+    fn sync_directory(&self, path: &str) -> Result<(), SortError> {
+        self.files.sync_directory(path)
+    }
+}
+
+fn losing(times: usize, after: usize) -> Box<dyn Files> {
+    Box::new(Losing { files: Box::new(local(Direct::Off)), times, after, lost: Mutex::default() })
+}
+
+#[test]
+fn a_file_whose_servers_are_lost_while_it_is_written_is_written_again() {
+    let input = rows(Keys::Random, 6_000, 1);
+    for stages in [EXTERNAL, IN_MEMORY] {
+        for after in [0, 1, usize::MAX] {
+            let bench = Bench { files: losing(2, after), ..Bench::new(&input, 2, 3, 1) };
+            bench.sort(stages, 2);
+            assert_sorted(input.clone(), bench.output());
+        }
+    }
+    let bench = Bench { files: losing(3, 1), ..Bench::new(&input, 2, 3, 1) };
+    bench.stage(Stage::Prepare, 1).unwrap();
+    assert_eq!(bench.stage(Stage::Sample, 1).unwrap_err().message, "the servers are lost");
+}
+
+#[test]
+fn a_generated_file_that_is_written_again_is_complete_and_its_rows_count_once() {
+    let mut bench = Bench { files: losing(2, 1), ..Bench::new(&[], 1, 3, 1) };
+    (bench.job.input, bench.job.rows) = (None, 5_000);
+    bench.stage(Stage::Prepare, 1).unwrap();
+    let (outcome, done) = bench.segment(Stage::Generate, (0, 1)).unwrap();
+    let (mut wanted, mut sum) = (vec![0; 5_000 * ROW_BYTES], Checksum::default());
+    Rows::from(0).fill(&mut wanted);
+    sum.add(&wanted);
+    assert_eq!((outcome.checksum, done.rows), (Some(sum.to_string()), 5_000));
+    let parts = (0..3).map(|part| fs::read(bench.path(&format!(".out.loadstone/output/part-m-{part:05}"))).unwrap());
+    assert!(parts.flatten().eq(wanted));
 }
 
 #[test]
@@ -251,7 +360,7 @@ fn a_flipped_bit_in_a_run_is_noticed() {
     bench.stage(Stage::Prepare, 1).unwrap();
     bench.stage(Stage::Sample, 1).unwrap();
     bench.stage(Stage::Sort, 1).unwrap();
-    let run = bench.directory.path().join(".out.loadstone/run-0-1-0");
+    let run = bench.path(".out.loadstone/run-0-1-0");
     let mut bytes = fs::read(&run).unwrap();
     bytes[50] ^= 4;
     fs::write(&run, bytes).unwrap();
@@ -263,7 +372,7 @@ fn a_flipped_bit_in_a_run_is_noticed() {
 #[test]
 fn a_truncated_input_is_named_with_its_place() {
     let bench = Bench::new(&rows(Keys::Random, 300, 1), 2, 1, 1);
-    let file = bench.directory.path().join("in/part-m-00001");
+    let file = bench.path("in/part-m-00001");
     let bytes = fs::read(&file).unwrap();
     fs::write(&file, &bytes[..bytes.len() - 30]).unwrap();
     let error = bench.stage(Stage::Prepare, 1).unwrap_err();

@@ -28,7 +28,7 @@ ROW_BYTES = 100
 PASSES = 4
 INPUT, OUTPUT, REPORT = "tera-in", "tera-out", "tera-report"
 # The stages that only one engine does.
-ALONE = frozenset({"prepare", "sort_in_memory", "commit", "abandon"})
+ALONE = frozenset({"prepare", "commit", "abandon"})
 
 
 class Sort(Part):
@@ -105,11 +105,13 @@ def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int
         names = () if work.replication is None else ("dfs.replication", "mapreduce.terasort.output.replication")
         given = {**settings(variant), **dict.fromkeys(names, str(work.replication))}
         arguments += [word for key, value in given.items() for word in ("-D", f"{key}={value}")]
-    specs = [{**spec, "lease_ms": None, "seed": seed} for spec in spec_of(command, [*arguments, *operands])]
+    printed = spec_of(command, [*arguments, *operands])
+    if work.memory is None and engines > 1:
+        # What is in memory depends on it.
+        share = str(printed[0]["work"]["job"]["memory_bytes"] // engines)
+        printed = spec_of(command, [*arguments, "--memory", share, *operands])
+    specs = [{**spec, "lease_ms": None, "seed": seed} for spec in printed]
     by_stage = [(spec["work"]["stage"], spec) for spec in specs]
-    for stage, spec in by_stage:
-        if work.memory is None and stage not in ALONE:
-            spec["work"]["job"]["memory_bytes"] //= engines
     # On servers, what a stage has left would stay until the next trial.
     abandon = {**specs[-1], "work": {**specs[-1]["work"], "stage": "abandon"}}
     cleanup = [(f"{name}.abandon", abandon)] if "prepare" in dict(by_stage) else []

@@ -50,6 +50,7 @@ impl Command {
              --disk          also measure the speed of the disk itself\n  \
              -D NAME=VALUE   a Hadoop property: mapreduce.job.maps, mapreduce.job.reduces, dfs.replication,\n                  \
              mapreduce.terasort.output.replication; dfs.* and fs.* go to the HDFS client\n  \
+             --verify        compare each row of the input of terasort with the row that TeraGen makes\n  \
              --run-copies N  copies of the runs of an external sort on HDFS (default: 1)\n  \
              --print-spec    print the spec of each stage, a line of JSON each, and exit\n\n\
              Directories are local or hdfs://HOST:PORT/….\n",
@@ -72,6 +73,10 @@ pub struct Args {
     /// What the user should know.
     pub warnings: Vec<String>,
 }
+
+/// All options of ours.
+const OPTIONS: &[&str] =
+    &["--memory", "--parts", "--threads", "--direct", "--verify", "--disk", "--run-copies", "--print-spec"];
 
 /// Hadoop properties that have no effect here: our threads and memory are not a JVM's, output is always flushed, and splitters
 /// are always sampled.
@@ -107,7 +112,7 @@ impl Args {
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
         let (mut places, mut properties) = (Vec::new(), BTreeMap::new());
         let (mut memory, mut parts, mut threads) = (None, None, processors);
-        let (mut direct, mut disk, mut print_spec, mut run_copies) = (false, false, false, 1);
+        let (mut direct, mut verify, mut disk, mut print_spec, mut run_copies) = (false, false, false, false, 1);
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let (name, attached) = match word.split_once('=') {
@@ -123,6 +128,7 @@ impl Args {
                 "--threads" => threads = number("--threads", &value()?)?,
                 "--run-copies" => run_copies = copies("--run-copies", number("--run-copies", &value()?)?)?,
                 "--direct" => direct = true,
+                "--verify" => verify = true,
                 "--disk" => disk = true,
                 "--print-spec" => print_spec = true,
                 property if property.starts_with("-D") => {
@@ -133,16 +139,17 @@ impl Args {
                     properties.insert(name.trim().to_owned(), value.trim().to_owned());
                 }
                 option if option.starts_with('-') && option.len() > 1 => {
-                    let all =
-                        ["--memory", "--parts", "--threads", "--direct", "--disk", "--run-copies", "--print-spec"];
                     let error = usage(format!("unknown option {option}"));
-                    return Err(match did_you_mean(option, all.into_iter()) {
+                    return Err(match did_you_mean(option, OPTIONS.iter().copied()) {
                         Some(near) => error.hint(format!("did you mean {near}?")),
                         None => error,
                     });
                 }
                 place => places.push(place.to_owned()),
             }
+        }
+        if verify && command != Command::Sort {
+            return Err(usage("--verify is an option of terasort".to_owned()));
         }
         let mut settings = Settings { command, properties, warnings: Vec::new() };
         let job = Job {
@@ -154,6 +161,7 @@ impl Args {
             block_bytes: settings.properties.remove(BLOCK).map(|value| bytes(BLOCK, &value)).transpose()?,
             properties: settings.of_hdfs(),
             direct,
+            verify,
             ..Job::default()
         };
         settings.look_at_the_others();
@@ -350,6 +358,7 @@ mod tests {
             (Command::Sort, "-D in out", "NAME=VALUE"),
             (Command::Sort, "in out --run-copies 70000", "--run-copies must be 1 to 65535"),
             (Command::Validate, "", "got 0"),
+            (Command::Validate, "out --verify", "an option of terasort"),
         ] {
             let error = parse(command, line).unwrap_err();
             assert!(error.message.contains(wanted) && error.exit == 2, "{line}: {error}");

@@ -104,8 +104,7 @@ fn run(
             report.disk(Places::disk(&args.job, "disk-after")?);
         }
         // Of input that cannot be listed, the stage itself reports the error.
-        let total =
-            places.task(&args.job, Segment::default(), &Progress::default()).bytes_of(stage).unwrap_or_default();
+        let total = || places.task(&args.job, Segment::default(), &Progress::default()).bytes_of(stage).ok();
         let mut terminal = Terminal::new(stage, total, disk);
         let (ended, early) = sort::run((places, &args.job), stage, Segment::default(), EVERY, |done| {
             terminal.show(done);

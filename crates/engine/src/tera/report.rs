@@ -23,18 +23,22 @@ pub struct Terminal {
     total: u64,
     disk: Option<Speed>,
     start: Instant,
+    there: bool,
     shown: bool,
 }
 
 impl Terminal {
-    /// For a stage that begins, and the disk's own speed if it was measured.
-    pub fn new(stage: Stage, total: u64, disk: Option<Speed>) -> Self {
-        Self { stage, total, disk, start: Instant::now(), shown: false }
+    /// For a stage that begins, the bytes that it moves, and the disk's own speed if it was measured.
+    pub fn new(stage: Stage, total: impl FnOnce() -> Option<u64>, disk: Option<Speed>) -> Self {
+        let there = std::io::stderr().is_terminal();
+        // Without a terminal, the input need not be listed.
+        let total = if there { total().unwrap_or_default() } else { 0 };
+        Self { stage, total, disk, start: Instant::now(), there, shown: false }
     }
 
     /// Shows how far it is.
     pub fn show(&mut self, done: Done) {
-        if !std::io::stderr().is_terminal() {
+        if !self.there {
             return;
         }
         self.shown = true;
@@ -174,7 +178,7 @@ mod tests {
     use super::*;
 
     fn line(total: u64, disk: Option<Speed>, done: Done) -> String {
-        Terminal::new(Stage::Sort, total, disk).line(done, Duration::from_secs(2))
+        Terminal { total, ..Terminal::new(Stage::Sort, || None, disk) }.line(done, Duration::from_secs(2))
     }
 
     #[test]

@@ -2,13 +2,13 @@
 //!
 //! An entry is one 128-bit number, the key's 80 bits above 48 bits of the row's place, so one comparison of numbers decides by
 //! the whole key, and no row is touched before it is gathered. Sorting entries and gathering the rows once costs a third of
-//! sorting rows. With 5 million entries, `sort_unstable` of the standard library takes 33 ns of CPU for each, and so does the
-//! radix sort of the crate `rdst`: memory is the limit.
+//! sorting rows. The standard library's `sort_unstable` sorts groups of entries faster than the radix sort of the crate `rdst`,
+//! which `make bench` shows side by side, and needs no further memory.
 
 use std::ops::Range;
 use std::sync::Mutex;
 
-use crate::fs::AlignedBuffer;
+use crate::fs::{ALIGNMENT, AlignedBuffer};
 use crate::sort::SortError;
 use crate::sort::checksum::Checksum;
 use crate::sort::files::Files;
@@ -46,6 +46,30 @@ pub struct Chunk {
     lists: Vec<Range<usize>>,
 }
 
+/// What one of several segments keeps of rows that all of them read.
+#[derive(Debug)]
+pub struct Own<'a> {
+    bounds: Vec<u128>,
+    segment: (u64, u64),
+    counted: &'a [Piece],
+}
+
+impl<'a> Own<'a> {
+    /// The rows of the segment's parts, and the checksum of these pieces.
+    pub fn new(splitters: &Splitters, segment: (u64, u64), counted: &'a [Piece]) -> Self {
+        Self { bounds: splitters.bounds().collect(), segment, counted }
+    }
+
+    fn keeps(&self, entry: u128) -> bool {
+        let part = self.bounds.partition_point(|&bound| bound <= entry);
+        part as u64 % self.segment.1 == self.segment.0
+    }
+
+    fn counts(&self, piece: Piece) -> bool {
+        self.counted.binary_search(&piece).is_ok()
+    }
+}
+
 /// Pieces that are sorted together, and where they go.
 struct Group<'a> {
     pieces: &'a [Piece],
@@ -53,6 +77,8 @@ struct Group<'a> {
     /// Where `rows` begin in the chunk.
     at: usize,
     entries: &'a mut [u128],
+    /// Which of the chunk's entries these are: those of the rows that are kept.
+    list: &'a mut Range<usize>,
 }
 
 impl Chunk {
@@ -76,27 +102,30 @@ impl Chunk {
         pieces.iter().take_while(fits).count()
     }
 
-    /// Reads these pieces, which fit, and sorts groups of them, each into a list. Several workers for each processor: one reads
-    /// while another sorts. Returns the checksum of the rows.
+    /// Reads these pieces, which fit, and sorts groups of them, each into a list. Several workers for each processor:
+    /// one reads while another sorts. Of several segments that read the same, each keeps its own rows. Returns the
+    /// checksum of the rows.
     pub fn fill(
         &mut self,
         pieces: &[Piece],
         (files, input): (&dyn Files, &Input),
+        own: Option<&Own<'_>>,
         workers: usize,
         progress: &Progress,
     ) -> Result<Checksum, SortError> {
         let group = pieces.len().div_ceil(4 * workers).clamp(1, 16);
         let (mut rows, mut entries, mut at, mut first) = (&mut self.rows[..], self.entries.as_u128(), 0, 0);
         self.lists.clear();
+        self.lists.resize(pieces.len().div_ceil(group), 0..0);
         let mut groups = Vec::new();
-        for pieces in pieces.chunks(group) {
+        for (pieces, list) in pieces.chunks(group).zip(&mut self.lists) {
             let bytes = pieces.iter().map(Piece::room).sum();
             let count = pieces.iter().map(|piece| piece.rows as usize).sum();
             let (own_rows, own_entries);
             (own_rows, rows) = rows.split_at_mut(bytes);
             (own_entries, entries) = entries.split_at_mut(count);
-            groups.push(Group { pieces, rows: own_rows, at, entries: own_entries });
-            self.lists.push(first..first + count);
+            *list = first..first + count;
+            groups.push(Group { pieces, rows: own_rows, at, entries: own_entries, list });
             at += bytes;
             first += count;
         }
@@ -108,7 +137,7 @@ impl Chunk {
             loop {
                 let next = groups.lock().map_or(None, |mut groups| groups.pop());
                 let Some(group) = next else { return Ok(sum) };
-                sort_group(group, &mut reader, &mut sum, progress)?;
+                sort_group(group, own, (&mut reader, &mut sum), progress)?;
             }
         };
         std::thread::scope(|scope| {
@@ -150,26 +179,46 @@ impl Chunk {
 
 fn sort_group(
     group: Group<'_>,
-    reader: &mut PieceReader<'_>,
-    sum: &mut Checksum,
+    own: Option<&Own<'_>>,
+    (reader, sum): (&mut PieceReader<'_>, &mut Checksum),
     progress: &Progress,
 ) -> Result<(), SortError> {
-    let Group { pieces, mut rows, mut at, entries } = group;
-    let mut rest = &mut *entries;
-    for piece in pieces {
-        let (own, others) = rows.split_at_mut(piece.room());
-        reader.read(*piece, own, progress)?;
-        let own = &own[..piece.bytes()];
-        sum.add(own);
-        let (own_entries, other_entries) = rest.split_at_mut(piece.rows as usize);
-        for (i, (to, row)) in own_entries.iter_mut().zip(own.as_chunks::<ROW_BYTES>().0).enumerate() {
-            *to = entry(row, ((at + i * ROW_BYTES) / PLACE_UNIT) as u64);
+    let Group { pieces, rows, at, entries, list } = group;
+    // Entries so far, and where the rows that are kept end.
+    let (mut count, mut end) = (0, 0_usize);
+    for &piece in pieces {
+        // Right behind the rows that are kept: fresh memory is slow, so no more than needed is touched.
+        let start = end.next_multiple_of(ALIGNMENT);
+        let read = &mut rows[start..start + piece.room()];
+        reader.read(piece, read, progress)?;
+        let read = &read[..piece.bytes()];
+        if own.is_none_or(|own| own.counts(piece)) {
+            sum.add(read);
         }
-        (rows, rest) = (others, other_entries);
-        at += piece.room();
+        if let Some(own) = own {
+            end = start;
+            for from in (start..start + piece.bytes()).step_by(ROW_BYTES) {
+                let Some(row) = rows[from..].first_chunk() else { break };
+                let entry = entry(row, ((at + end) / PLACE_UNIT) as u64);
+                if own.keeps(entry) {
+                    rows.copy_within(from..from + ROW_BYTES, end);
+                    entries[count] = entry;
+                    count += 1;
+                    end += ROW_BYTES;
+                }
+            }
+        } else {
+            let place = |i: usize| ((at + start + i * ROW_BYTES) / PLACE_UNIT) as u64;
+            for (i, (to, row)) in entries[count..].iter_mut().zip(read.as_chunks::<ROW_BYTES>().0).enumerate() {
+                *to = entry(row, place(i));
+            }
+            count += piece.rows as usize;
+            end = start + piece.bytes();
+        }
     }
-    entries.sort_unstable();
-    progress.rows(entries.len() as u64);
+    list.end = list.start + count;
+    entries[..count].sort_unstable();
+    progress.rows(count as u64);
     Ok(())
 }
 

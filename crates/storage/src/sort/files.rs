@@ -21,6 +21,8 @@ const LOST: &str = "check that all data nodes are running, then run the job agai
                     each, or as many as --run-copies says";
 /// How often a file that lost nothing is completed again.
 const COMPLETIONS: usize = 5;
+/// How often a file is written before its job fails because servers were lost.
+const WRITES: usize = 3;
 
 /// A file system. Paths are absolute.
 pub trait Files: Send + Sync {
@@ -87,9 +89,33 @@ pub fn read_all(files: &dyn Files, path: &str) -> Result<Vec<u8>, SortError> {
 
 /// Writes a small file.
 pub fn write_all(files: &dyn Files, path: &str, bytes: &[u8]) -> Result<(), SortError> {
-    let mut file = files.create(path, None)?;
-    file.write(bytes)?;
-    file.finish(true)
+    rewritten(
+        (files, path),
+        (),
+        || Ok(()),
+        |()| {
+            let mut file = files.create(path, None)?;
+            file.write(bytes)?;
+            file.finish(true)
+        },
+    )
+}
+
+/// Writes a file, and writes it again from its beginning, with new memory, if servers were lost meanwhile.
+pub fn rewritten<M, T>(
+    (files, path): (&dyn Files, &str),
+    mut memory: M,
+    renew: impl Fn() -> Result<M, SortError>,
+    mut write: impl FnMut(M) -> Result<T, SortError>,
+) -> Result<T, SortError> {
+    for _ in 1..WRITES {
+        match write(memory) {
+            Err(error) if error.rewrite => files.remove(path)?,
+            ended => return ended,
+        }
+        memory = renew()?;
+    }
+    write(memory)
 }
 
 /// The path of a name in a directory.
@@ -220,13 +246,13 @@ impl<R: Reader> ReadAt for Opened<R> {
 
 impl<W: Writer> Append for Opened<W> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), SortError> {
-        Ok(self.1.wait(self.0.write(bytes))?)
+        self.1.wait(self.0.write(bytes)).map_err(unwritten)
     }
 
     fn finish(self: Box<Self>, durable: bool) -> Result<(), SortError> {
         let Self(mut file, waiting) = *self;
         if durable {
-            waiting.wait(file.sync())?;
+            waiting.wait(file.sync()).map_err(unwritten)?;
         }
         let end = file.position();
         for _ in 0..COMPLETIONS {
@@ -234,11 +260,17 @@ impl<W: Writer> Append for Opened<W> {
                 // It was recovered, and nothing is missing.
                 Err(error) if error.kind == ErrorKind::Rewound && file.position() == end => {}
                 completed => {
-                    completed?;
+                    completed.map_err(unwritten)?;
                     break;
                 }
             }
         }
-        Ok(waiting.wait(file.close())?)
+        waiting.wait(file.close()).map_err(unwritten)
     }
+}
+
+/// Why a file could not be written.
+fn unwritten(error: FsError) -> SortError {
+    let rewrite = matches!(error.kind, ErrorKind::Rewound | ErrorKind::Unavailable | ErrorKind::Timeout);
+    SortError { rewrite, ..error.into() }
 }

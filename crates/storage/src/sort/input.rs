@@ -6,7 +6,7 @@ use crate::fs::{ALIGNMENT, FileKind};
 use crate::sort::SortError;
 use crate::sort::files::{Files, ReadAt, join, read_exactly};
 use crate::sort::progress::Progress;
-use crate::sort::rows::ROW_BYTES;
+use crate::sort::rows::{ROW_BYTES, RowCheck};
 
 /// Rows that fill whole blocks of 4,096 bytes: multiples of them begin at offsets that suit direct I/O.
 pub const ALIGNED_ROWS: u64 = 1_024;
@@ -21,7 +21,7 @@ pub struct InputFile {
 }
 
 /// Consecutive rows of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Piece {
     /// The number of the file.
     pub file: usize,
@@ -52,7 +52,12 @@ pub struct Input {
     pub files: Vec<InputFile>,
     /// Whether the job that wrote them left its mark that it is complete.
     pub success: bool,
+    /// Compares each row that is read with TeraGen's.
+    pub check: Option<RowCheck>,
 }
+
+/// What is wrong with a row that [`RowCheck`] finds.
+pub const DIFFERS: &str = "it differs from the row that TeraGen makes";
 
 /// The mark of a complete output (`FileOutputCommitter.SUCCEEDED_FILE_NAME`).
 pub const SUCCESS: &str = "_SUCCESS";
@@ -98,7 +103,7 @@ impl Input {
             found.push(InputFile { path, rows: entry.bytes / ROW_BYTES as u64 });
         }
         let success = entries.iter().any(|entry| entry.name() == SUCCESS);
-        Ok(Self { path: path.to_owned(), files: found, success })
+        Ok(Self { path: path.to_owned(), files: found, success, check: None })
     }
 
     /// Refuses an output of which parts are missing. Returns a warning if its job may not have finished.
@@ -178,7 +183,22 @@ impl<'a> PieceReader<'a> {
         };
         read_exactly(&mut *file, path, buffer, piece.row * ROW_BYTES as u64, piece.bytes())?;
         self.open = Some((piece.file, file));
+        if let Some(check) = &self.input.check {
+            self.verify(check, piece, &buffer[..piece.bytes()])?;
+        }
         progress.read(piece.bytes())
+    }
+
+    fn verify(&self, check: &RowCheck, piece: Piece, bytes: &[u8]) -> Result<(), SortError> {
+        for (number, row) in (piece.row..).zip(bytes.as_chunks::<ROW_BYTES>().0) {
+            if let Some(place) = check.difference(row) {
+                let path = &self.input.files[piece.file].path;
+                let offset = number * ROW_BYTES as u64 + place as u64;
+                return Err(SortError::new(format!("{path}: row {number} (offset {offset}): {DIFFERS}"))
+                    .hint("generate or copy the file again; without --verify, rows of any content are sorted"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -189,7 +209,8 @@ mod tests {
     #[test]
     fn segments_together_have_every_row_once() {
         let file = |rows| InputFile { path: String::new(), rows };
-        let input = Input { path: String::new(), files: vec![file(2_500), file(0), file(10)], success: true };
+        let input =
+            Input { path: String::new(), files: vec![file(2_500), file(0), file(10)], success: true, check: None };
         for n in [1, 2, 7] {
             let pieces: Vec<Piece> = (0..n).flat_map(|k| input.share(1_024, (k, n))).collect();
             assert_eq!(pieces, input.pieces(1_024));
@@ -200,7 +221,7 @@ mod tests {
     fn parts_are_complete_when_their_numbers_are() {
         let look = |names: &[&str], success| {
             let file = |name: &&str| InputFile { path: format!("/out/{name}"), rows: 0 };
-            Input { path: "/out".to_owned(), files: names.iter().map(file).collect(), success }.complete()
+            Input { path: "/out".to_owned(), files: names.iter().map(file).collect(), success, check: None }.complete()
         };
         for names in [&["part-r-00000"][..], &["part-m-00000", "part-r-00000", "part-r-00001"], &["mine", "part-x"]] {
             assert_eq!(look(names, true), Ok(None), "{names:?}");

@@ -24,7 +24,7 @@ pub enum Stage {
     Sample,
     /// Read the input and write sorted runs.
     Sort,
-    /// Read the input, sort it in memory and write the output. One segment.
+    /// Read the input, sort it in memory and write the output. Each segment reads all of it.
     SortInMemory,
     /// Merge the runs into the parts of the output.
     Merge,
@@ -89,6 +89,9 @@ pub struct Job {
     /// Whether all local files bypass the page cache (`O_DIRECT`). What a sort writes does so where it is possible.
     #[serde(default)]
     pub direct: bool,
+    /// Whether a sort compares each row of its input with the row that TeraGen makes for the number in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub verify: bool,
 }
 
 impl Default for Job {
@@ -105,6 +108,7 @@ impl Default for Job {
             block_bytes: None,
             properties: BTreeMap::new(),
             direct: false,
+            verify: false,
         }
     }
 }

@@ -61,8 +61,9 @@ pub fn merge(
         drop(requests);
         let mut spool = Spool::create(scope, files, path, keep, write, progress)?;
         let mut sum = Checksum::default();
-        let merged = merge_rows(&mut cursors, &mut spool, &mut sum, progress);
-        let write = spool.finish(merged)?;
+        let mut counted = 0;
+        let merged = merge_rows(&mut cursors, &mut spool, &mut sum, (progress, &mut counted));
+        let write = spool.finish(merged).inspect_err(|_| progress.forget_rows(counted))?;
         read.extend(cursors.into_iter().flat_map(Cursor::close));
         Ok((sum, Memory { read, write }))
     })
@@ -75,11 +76,11 @@ fn merge_rows(
     cursors: &mut [Cursor],
     to: &mut Spool<'_>,
     sum: &mut Checksum,
-    progress: &Progress,
+    (progress, counted): (&Progress, &mut u64),
 ) -> Result<(), SortError> {
     let head = |cursor: &Cursor, run: usize| cursor.row().map_or(END, |row| entry(row, run as u64));
     let mut tournament = Tournament::new(cursors.iter().enumerate().map(|(run, cursor)| head(cursor, run)).collect());
-    let mut counted = 0;
+    let mut merged = 0;
     while let (run, least) = tournament.least()
         && least != END
     {
@@ -90,12 +91,14 @@ fn merge_rows(
         }
         cursor.advance()?;
         tournament.replace(head(cursor, run));
-        counted += 1;
-        if counted == COUNTED {
-            progress.rows(counted);
-            counted = 0;
+        merged += 1;
+        if merged == COUNTED {
+            progress.rows(merged);
+            *counted += merged;
+            merged = 0;
         }
     }
-    progress.rows(counted);
+    progress.rows(merged);
+    *counted += merged;
     Ok(())
 }

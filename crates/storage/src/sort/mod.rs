@@ -41,12 +41,14 @@ pub struct SortError {
     pub usage: bool,
     /// The stage was told to stop.
     pub stopped: bool,
+    /// Servers were lost while a file was written; others may take it if it is written again.
+    pub rewrite: bool,
 }
 
 impl SortError {
     /// A failure.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, usage: false, stopped: false }
+        Self { message: message.into(), hint: None, usage: false, stopped: false, rewrite: false }
     }
 
     /// Bad usage.
@@ -75,7 +77,7 @@ impl From<FsError> for SortError {
                 "free some space: a sort in memory needs room for its output, an external one for twice its input"
             }
             ErrorKind::NotFound => "check the path",
-            // A sort has passed its buffers on, and cannot write them again.
+            // Also after all attempts.
             ErrorKind::Rewound => "a data node was lost while it was written to: run the job again",
             _ => return Self { hint: error.hint, ..Self::new(message) },
         };
@@ -85,6 +87,6 @@ impl From<FsError> for SortError {
 
 impl From<StoreError> for SortError {
     fn from(error: StoreError) -> Self {
-        Self { message: error.message, hint: error.hint, usage: error.usage, stopped: false }
+        Self { hint: error.hint, usage: error.usage, ..Self::new(error.message) }
     }
 }

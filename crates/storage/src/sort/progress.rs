@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::sort::SortError;
 
-/// Counters over all threads of a stage. They only grow.
+/// Counters over all threads of a stage. They only grow, except that rows of a file that is written again count once.
 #[derive(Debug, Default)]
 pub struct Progress {
     rows: AtomicU64,
@@ -28,6 +28,11 @@ impl Progress {
     /// Counts rows.
     pub fn rows(&self, rows: u64) {
         self.rows.fetch_add(rows, Relaxed);
+    }
+
+    /// Forgets rows of a file that could not be written.
+    pub fn forget_rows(&self, rows: u64) {
+        self.rows.fetch_sub(rows, Relaxed);
     }
 
     /// Counts bytes read. Fails if the stage is to stop.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sort::SortError;
 use crate::sort::chunk::Chunk;
-use crate::sort::files::{Files, join, read_all, write_all};
+use crate::sort::files::{Files, join, read_all, rewritten, write_all};
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;
 use crate::sort::splitters::Splitters;
@@ -60,24 +60,27 @@ pub fn spill(
                     if share.is_empty() {
                         return Ok(buffers);
                     }
-                    std::thread::scope(|scope| {
-                        let mut spool = Spool::create(scope, files, &path, keep, buffers, progress)?;
-                        let mut slices = Vec::new();
-                        let gathered = share.into_iter().try_for_each(|part| {
-                            let offset = spool.align()?;
-                            sorted.gather(&parts[part], &mut spool, None)?;
-                            slices.push(Slice { part, offset, rows: rows(&parts[part]) });
-                            Ok(())
-                        });
-                        let filled = gathered.and_then(|()| spool.align().map(|_| ()));
-                        let buffers = spool.finish(filled)?;
-                        slices.retain(|slice| slice.rows > 0);
-                        let index = serde_json::to_vec(&slices).map_err(|error| {
-                            SortError::new(format!("internal error: an index has no text: {error}"))
-                        })?;
-                        write_all(files, &format!("{path}{SUFFIX}"), &index)?;
-                        Ok(buffers)
-                    })
+                    let (mut slices, bytes) = (Vec::new(), buffers.bytes());
+                    let renew = || Buffers::new(bytes);
+                    let buffers = rewritten((files, &path), buffers, renew, |buffers| {
+                        slices.clear();
+                        std::thread::scope(|scope| {
+                            let mut spool = Spool::create(scope, files, &path, keep, buffers, progress)?;
+                            let gathered = share.clone().try_for_each(|part| {
+                                let offset = spool.align()?;
+                                sorted.gather(&parts[part], &mut spool, None)?;
+                                slices.push(Slice { part, offset, rows: rows(&parts[part]) });
+                                Ok(())
+                            });
+                            let filled = gathered.and_then(|()| spool.align().map(|_| ()));
+                            spool.finish(filled)
+                        })
+                    })?;
+                    slices.retain(|slice| slice.rows > 0);
+                    let index = serde_json::to_vec(&slices)
+                        .map_err(|error| SortError::new(format!("internal error: an index has no text: {error}")))?;
+                    write_all(files, &format!("{path}{SUFFIX}"), &index)?;
+                    Ok(buffers)
                 })
             })
             .collect();

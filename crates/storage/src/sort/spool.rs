@@ -33,6 +33,11 @@ impl Buffers {
     pub fn new(bytes: usize) -> Result<Self, SortError> {
         Ok(Self((0..BUFFERS).map(|_| AlignedBuffer::new(bytes)).collect::<Result<_, _>>()?))
     }
+
+    /// Bytes of each.
+    pub fn bytes(&self) -> usize {
+        self.0.first().map_or(0, |buffer| buffer.len())
+    }
 }
 
 /// A file that is being written.

@@ -5,15 +5,15 @@ use std::sync::mpsc::sync_channel;
 use crate::fs::AlignedBuffer;
 use crate::sort::SortError;
 use crate::sort::checksum::Checksum;
-use crate::sort::chunk::Chunk;
+use crate::sort::chunk::{Chunk, Own};
 use crate::sort::exchange::Side;
-use crate::sort::files::{Files, join, write_all};
+use crate::sort::files::{Files, join, rewritten, write_all};
 use crate::sort::input::{ALIGNED_ROWS, Input, Piece, PieceReader};
 use crate::sort::job::{Job, Sizes, Stage};
 use crate::sort::merge::{self, Memory};
 use crate::sort::parallel::in_parallel;
 use crate::sort::progress::Progress;
-use crate::sort::rows::{KEY_BYTES, ROW_BYTES, Rows};
+use crate::sort::rows::{KEY_BYTES, ROW_BYTES, RowCheck, Rows};
 use crate::sort::runs::{self, Run};
 use crate::sort::scratch::{Owner, Scratch};
 use crate::sort::spool::{Buffers, Keep, Spool};
@@ -67,8 +67,7 @@ impl Task<'_> {
     /// Runs the stage.
     pub fn run(&self, stage: Stage) -> Result<Outcome, SortError> {
         self.job.check()?;
-        if matches!(stage, Stage::Prepare | Stage::SortInMemory | Stage::Commit | Stage::Abandon) && self.segment.1 != 1
-        {
+        if matches!(stage, Stage::Prepare | Stage::Commit | Stage::Abandon) && self.segment.1 != 1 {
             return Err(SortError::usage(format!(
                 "the stage \"{}\" runs as one segment, got {}",
                 stage.name(),
@@ -111,7 +110,8 @@ impl Task<'_> {
     }
 
     fn listed(&self) -> Result<Input, SortError> {
-        Input::list(self.input, self.input_path)
+        let listed = Input::list(self.input, self.input_path)?;
+        Ok(Input { check: self.job.verify.then(RowCheck::default), ..listed })
     }
 
     fn threads(&self) -> usize {
@@ -152,27 +152,41 @@ impl Task<'_> {
         let memory = self.buffers(threads)?;
         let sum = in_parallel(&own, memory, |part, buffers| {
             let (first, end) = (self.first_row(part), self.first_row(part + 1));
-            let path = join(&growing, &format!("part-m-{part:05}"));
-            std::thread::scope(|scope| {
-                let mut spool = Spool::create(scope, self.output, &path, self.keep(), buffers, self.progress)?;
-                let (mut rows, mut left, mut sum) = (Rows::from(first), end - first, Checksum::default());
-                let mut fill = || {
-                    while left > 0 {
-                        // Small enough to be in a processor's cache for its checksum.
-                        let buffer = spool.rows(left.min(ALIGNED_ROWS) as usize)?;
-                        rows.fill(buffer);
-                        sum.add(buffer);
-                        let made = (buffer.len() / ROW_BYTES) as u64;
-                        left -= made;
-                        self.progress.rows(made);
-                    }
-                    Ok(())
-                };
-                let filled = fill();
-                spool.finish(filled).map(|buffers| (sum, buffers))
+            self.write_part(&join(&growing, &format!("part-m-{part:05}")), buffers, |spool, sum, made| {
+                let mut rows = Rows::from(first);
+                while first + *made < end {
+                    // Small enough to be in a processor's cache for its checksum.
+                    let buffer = spool.rows((end - first - *made).min(ALIGNED_ROWS) as usize)?;
+                    rows.fill(buffer);
+                    sum.add(buffer);
+                    let now = (buffer.len() / ROW_BYTES) as u64;
+                    *made += now;
+                    self.progress.rows(now);
+                }
+                Ok(())
             })
         })?;
         Ok(Outcome { checksum: Some(sum.to_string()), ..Outcome::default() })
+    }
+
+    /// Writes a part of the output by `fill`, which gets its spool and checksum, and counts the rows that it adds to the
+    /// progress.
+    fn write_part(
+        &self,
+        path: &str,
+        buffers: Buffers,
+        fill: impl Fn(&mut Spool<'_>, &mut Checksum, &mut u64) -> Result<(), SortError>,
+    ) -> Result<(Checksum, Buffers), SortError> {
+        let renew = || Buffers::new(self.sizes.block);
+        rewritten((self.output, path), buffers, renew, |buffers| {
+            std::thread::scope(|scope| {
+                let mut spool = Spool::create(scope, self.output, path, self.keep(), buffers, self.progress)?;
+                let (mut sum, mut counted) = (Checksum::default(), 0);
+                let filled = fill(&mut spool, &mut sum, &mut counted);
+                let written = spool.finish(filled).inspect_err(|_| self.progress.forget_rows(counted));
+                written.map(|buffers| (sum, buffers))
+            })
+        })
     }
 
     /// The first row of a part of TeraGen's, rounded as Hadoop's `RangeInputFormat` does.
@@ -226,7 +240,7 @@ impl Task<'_> {
                     if now.is_empty() {
                         return Err(SortError::new("internal error: a chunk has no room for a block"));
                     }
-                    sum += chunk.fill(now, (self.input, input), self.workers(), self.progress)?;
+                    sum += chunk.fill(now, (self.input, input), None, self.workers(), self.progress)?;
                     rest = later;
                     if spill.send(chunk).is_err() {
                         return Err(SortError::stopped());
@@ -253,26 +267,24 @@ impl Task<'_> {
         let (input, sizes, growing) = (self.listed()?, self.sizes, self.scratch()?.growing);
         let splitters = self.splitters()?;
         let pieces = input.pieces(piece_rows(sizes.block));
+        let counted = input.share(piece_rows(sizes.block), self.segment);
         let mut chunk = Chunk::new(pieces.iter().map(Piece::room).sum())?;
         if chunk.room_for(&pieces) < pieces.len() {
             return Err(SortError::new("internal error: the input does not fit into memory"));
         }
-        let read = chunk.fill(&pieces, (self.input, &input), self.workers(), self.progress)?;
-        self.leave_sum(Side::Read, input.rows(), read)?;
+        // Every segment reads all rows and keeps those of its own parts. Of the checksum, each computes a share.
+        let own = (self.segment.1 > 1).then(|| Own::new(&splitters, self.segment, &counted));
+        let read = chunk.fill(&pieces, (self.input, &input), own.as_ref(), self.workers(), self.progress)?;
+        self.leave_sum(Side::Read, counted.iter().map(|piece| piece.rows).sum(), read)?;
         let parts = chunk.parts(&splitters);
         let sorted = chunk.sorted();
-        let all: Vec<usize> = (0..parts.len()).collect();
+        let all = self.own_parts();
         let memory = self.buffers(self.threads().min(all.len()))?;
         let sum = in_parallel(&all, memory, |part, buffers| {
             let path = join(&growing, &format!("part-r-{part:05}"));
-            std::thread::scope(|scope| {
-                let mut spool = Spool::create(scope, self.output, &path, self.keep(), buffers, self.progress)?;
-                let mut sum = Checksum::default();
-                let gathered = sorted.gather(&parts[part], &mut spool, Some(&mut sum));
-                spool.finish(gathered).map(|buffers| (sum, buffers))
-            })
+            self.write_part(&path, buffers, |spool, sum, _| sorted.gather(&parts[part], spool, Some(sum)))
         })?;
-        self.leave_sum(Side::Written, input.rows(), sum)
+        self.leave_sum(Side::Written, self.progress.done().rows, sum)
     }
 
     fn merge(&self) -> Result<Outcome, SortError> {
@@ -284,16 +296,16 @@ impl Task<'_> {
         };
         let most = own.iter().map(|&part| slices(&runs, part)).max().unwrap_or_default();
         let (merges, block) = self.sizes.merges(most, own.len())?;
-        let memory = self.buffers(merges)?.into_iter().map(|write| {
-            let read = (0..most * crate::sort::read_ahead::BUFFERS)
-                .map(|_| AlignedBuffer::new(block))
-                .collect::<Result<_, _>>()?;
-            Ok(Memory { read, write })
-        });
-        let memory = memory.collect::<Result<Vec<_>, SortError>>()?;
-        let sum = in_parallel(&own, memory, |part, memory| {
+        let memory = || -> Result<Memory, SortError> {
+            let read = (0..most * crate::sort::read_ahead::BUFFERS).map(|_| AlignedBuffer::new(block));
+            Ok(Memory { read: read.collect::<Result<_, _>>()?, write: Buffers::new(self.sizes.block)? })
+        };
+        let all = (0..merges).map(|_| memory()).collect::<Result<_, _>>()?;
+        let sum = in_parallel(&own, all, |part, each| {
             let path = join(&scratch.growing, &format!("part-r-{part:05}"));
-            merge::merge(self.output, &runs, part, (&path, self.keep()), memory, self.progress)
+            rewritten((self.output, &path), each, memory, |memory| {
+                merge::merge(self.output, &runs, part, (&path, self.keep()), memory, self.progress)
+            })
         })?;
         self.leave_sum(Side::Written, self.progress.done().rows, sum)
     }

@@ -11,7 +11,7 @@ use crate::fs::AlignedBuffer;
 use crate::sort::SortError;
 use crate::sort::checksum::Checksum;
 use crate::sort::files::Files;
-use crate::sort::input::{Input, Piece, PieceReader};
+use crate::sort::input::{DIFFERS, Input, Piece, PieceReader};
 use crate::sort::progress::Progress;
 use crate::sort::rows::{KEY_BYTES, ROW_BYTES, RowCheck};
 use crate::sort::splitters::Key;
@@ -168,7 +168,7 @@ fn span(piece: Piece, bytes: &[u8], path: &str, check: Option<&RowCheck>) -> Opt
         }
         if let Some(place) = check.and_then(|check| check.difference(row)) {
             let offset = number * ROW_BYTES as u64 + place as u64;
-            let what = "it differs from the row that TeraGen makes".to_owned();
+            let what = DIFFERS.to_owned();
             faults.add(|| Fault { file: path.to_owned(), row: number, offset, what });
         }
         last = key;
