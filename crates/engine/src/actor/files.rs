@@ -351,11 +351,13 @@ impl<'a, S: FileSession> Files<'a, S> {
                         break;
                     }
                 }
+                self.task.files.retried(writer.retries());
                 let closed = writer.close().await;
                 self.step(FileStep::Close, complete.and(closed), watch, (sent, watch.now_ns()));
             }
             Some(Handle::Reader(reader)) => {
                 let sent = watch.now_ns();
+                self.task.files.retried(reader.retries());
                 drop(reader);
                 watch.step(FileStep::Close.id(), Status::Ok, sent, watch.now_ns());
             }
@@ -369,7 +371,10 @@ impl<'a, S: FileSession> Files<'a, S> {
     fn note(&mut self, end: FileEnd) {
         let compared = match self.file.content {
             _ if self.file.uncompared == 0 => Compared::Whole,
-            None if self.file.unmarked.is_some() => Compared::Foreign,
+            None if self.file.unmarked.is_some() => {
+                self.task.files.foreign(&self.file.path);
+                Compared::Foreign
+            }
             _ => Compared::Part,
         };
         self.task.files.add(end, self.file.bytes, compared, &self.file.times, self.task.to_unix_ns);
@@ -434,11 +439,16 @@ impl<S: FileSession> Actor for Files<'_, S> {
 
     async fn close(&mut self) -> (StepId, Status) {
         let mut status = Status::Ok;
-        if let Some(Handle::Writer(writer)) = self.handle.take()
-            && let Err(error) = writer.close().await
-        {
-            status = error.status();
-            self.task.failures.keep(FileStep::Cleanup.id(), status, || Some(error.to_string()));
+        match self.handle.take() {
+            Some(Handle::Writer(writer)) => {
+                self.task.files.retried(writer.retries());
+                if let Err(error) = writer.close().await {
+                    status = error.status();
+                    self.task.failures.keep(FileStep::Cleanup.id(), status, || Some(error.to_string()));
+                }
+            }
+            Some(Handle::Reader(reader)) => self.task.files.retried(reader.retries()),
+            None => {}
         }
         if self.file.begun {
             self.note(FileEnd::Unfinished);

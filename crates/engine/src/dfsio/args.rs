@@ -55,6 +55,8 @@ const KNOWN: &[&str] = &[
     "-bufferSize",
     "-resFile",
     "-compression",
+    "-storagePolicy",
+    "-erasureCodePolicy",
     "-seq",
     "-D",
     "--clients",
@@ -188,11 +190,7 @@ impl Args {
                 "-filesize" | "-size" => args.file_bytes = size(arg, value()?)?,
                 "-buffersize" => args.buffer_bytes = whole(arg, value()?)?,
                 "-resfile" => args.res_file.clone_from(value()?),
-                "-compression" => {
-                    let codec = value()?;
-                    return Err(EngineError::usage(format!("-compression {codec} is not supported"))
-                        .hint("leave it out: the content is incompressible, so a codec would only cost time"));
-                }
+                "-compression" | "-storagepolicy" | "-erasurecodepolicy" => return Err(refused(arg, value()?)),
                 "-seq" => {
                     return Err(EngineError::usage("-seq is not supported")
                         .hint("use --clients 1: one file after another, without MapReduce"));
@@ -270,6 +268,18 @@ impl Args {
     }
 }
 
+/// The error for an option of Hadoop's that is not supported.
+fn refused(option: &str, value: &str) -> EngineError {
+    let hint = match option.to_lowercase().as_str() {
+        "-compression" => "leave it out: it measures the codec, and the content is incompressible".to_owned(),
+        "-storagepolicy" => {
+            format!("before the test, run hdfs storagepolicies -setStoragePolicy -path DIRECTORY -policy {value}")
+        }
+        _ => format!("before the test, run hdfs ec -setPolicy -path DIRECTORY -policy {value}"),
+    };
+    EngineError::usage(format!("{option} {value} is not supported")).hint(hint)
+}
+
 fn unknown(option: &str) -> EngineError {
     let error = EngineError::usage(format!("unknown option \"{option}\""));
     match did_you_mean(option, KNOWN.iter().copied()) {
@@ -344,7 +354,9 @@ mod tests {
             ("-write -nrFiles many /x", "whole number"),
             ("-write -nrFiels 1 /x", "unknown option"),
             ("-write /x /y", "unexpected argument"),
-            ("-write -compression org.X /x", "-compression"),
+            ("-write -compression org.X /x", "-compression org.X is not supported"),
+            ("-write -storagePolicy HOT /x", "-storagePolicy HOT is not supported"),
+            ("-write -erasureCodePolicy RS-3-2-1024k /x", "-erasureCodePolicy RS-3-2-1024k is not supported"),
             ("-write --sync always /x", "--sync"),
             ("-write --depth 4 /x", "--io uring"),
             ("-write -nrFiles", "needs a value"),
