@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +87,41 @@ def test_a_length_that_is_not_a_multiple_of_the_buffer(program: Path, tmp_path: 
     assert [file.stat().st_size for file in (place / "io_data").iterdir()] == [150_001] * 2
     result = dfsio(program, tmp_path, f"-read -nrFiles 2 -fileSize 150001B {how}", place)
     assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
+
+
+@pytest.mark.parametrize(
+    ("codec", "decompress"),
+    [("GzipCodec", gzip.decompress), ("org.apache.hadoop.io.compress.DefaultCodec", zlib.decompress)],
+)
+@pytest.mark.parametrize("how", ["", "--io uring --depth 2 -bufferSize 65536"])
+def test_compressed_files_are_those_of_the_codec_and_are_read_back(
+    program: Path, tmp_path: Path, place: Path, codec: str, decompress: Callable[[bytes], bytes], how: str
+) -> None:
+    size, files = f"-nrFiles 2 -fileSize 1500001B {how}", [place / f"io_data/test_io_{number}" for number in range(2)]
+    plain = dfsio(program, tmp_path, f"-write {size} --seed 7 --compressible", place)
+    assert plain.code == 0, plain.err
+    contents = [file.read_bytes() for file in files]
+    result = dfsio(program, tmp_path, f"-write {size} --seed 7 --compressible -compression {codec}", place)
+    assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
+    # As Hadoop, which counts bytes before they are compressed.
+    assert blocks(result.out)[0]["Total MBytes processed"] == blocks(plain.out)[0]["Total MBytes processed"]
+    assert [decompress(file.read_bytes()) for file in files] == contents
+    assert all(0.4 < file.stat().st_size / 1_500_001 < 0.6 for file in files)
+    result = dfsio(program, tmp_path, f"-read {size} -compression {codec}", place)
+    assert (result.code, result.counted("VERIFY")) == (0, result.counted("READ")), result.err
+    with files[1].open("r+b") as file:
+        file.truncate(files[1].stat().st_size // 2)
+    result = dfsio(program, tmp_path, f"-read {size} -compression {codec}", place)
+    assert (result.code, result.ours("files done")) == (1, "1, 1, 0, 0")
+    assert f"cannot read {files[1]} at byte" in result.err
+
+
+def test_compressible_content_is_compared_and_recognised(program: Path, tmp_path: Path, place: Path) -> None:
+    assert dfsio(program, tmp_path, f"{WRITE} --compressible", place).code == 0
+    content = (place / "io_data/test_io_0").read_bytes()
+    assert 0.45 < len(zlib.compress(content)) / len(content) < 0.55
+    result = dfsio(program, tmp_path, READ, place)
+    assert (result.code, result.counted("VERIFY")) == (0, result.counted("READ")), result.err
 
 
 def test_empty_files_are_written_and_read(program: Path, tmp_path: Path, place: Path) -> None:
@@ -400,7 +437,14 @@ def test_a_read_only_directory_is_reported(program: Path, tmp_path: Path, small_
         ("-write --direct hdfs://127.0.0.1:1/x", "--direct is for local files"),
         ("-read --cold hdfs://127.0.0.1:1/x", "--cold is for local files"),
         ("-read --sync close /x", "--sync is for -write"),
-        ("-write -compression org.apache.hadoop.io.compress.GzipCodec /x", "GzipCodec is not supported"),
+        ("-write -compression org.apache.hadoop.io.compress.SnappyCodec /x", "SnappyCodec is not supported"),
+        ("-append -compression GzipCodec /x", "a compressed file can only be written and read from its beginning"),
+        (
+            "-read -random -compression GzipCodec /x",
+            "a compressed file can only be written and read from its beginning",
+        ),
+        ("-write --direct -bufferSize 4096 -compression GzipCodec /x", "cannot be combined with -compression"),
+        ("-read --compressible /x", "--compressible is for -write"),
         ("-write -storagePolicy HOT hdfs://127.0.0.1:1/x", "-storagePolicy HOT is not supported"),
         ("-write -erasureCodePolicy RS-3-2-1024k hdfs://127.0.0.1:1/x", "-erasureCodePolicy RS-3-2-1024k is not"),
         ("-write -nrFiles 2 -resFile /nowhere/x /x", "cannot write to /nowhere/x"),

@@ -168,12 +168,8 @@ mod tests {
     #[test]
     fn a_fall_of_throughput_is_reported_with_its_time_and_depth() {
         let run = |rates: &[f64], busy: usize| {
-            let each = |(i, rate): (usize, &f64)| Course {
-                start: i as f64,
-                seconds: 1.0,
-                bytes: rate * MB,
-                busy: i < busy,
-            };
+            let each =
+                |(i, rate): (usize, &f64)| Course { start: i as f64, seconds: 1.0, bytes: rate * MB, busy: i < busy };
             course(&rates.iter().enumerate().map(each).collect::<Vec<_>>())
         };
         assert_eq!(run(&[100.0, 98.0, 0.5], 2), None, "too short");
