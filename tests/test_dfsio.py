@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import signal
 import subprocess
-from collections.abc import Iterator
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +89,41 @@ def test_a_length_that_is_not_a_multiple_of_the_buffer(program: Path, tmp_path: 
     assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
 
 
+@pytest.mark.parametrize(
+    ("codec", "decompress"),
+    [("GzipCodec", gzip.decompress), ("org.apache.hadoop.io.compress.DefaultCodec", zlib.decompress)],
+)
+@pytest.mark.parametrize("how", ["", "--io uring --depth 2 -bufferSize 65536"])
+def test_compressed_files_are_those_of_the_codec_and_are_read_back(
+    program: Path, tmp_path: Path, place: Path, codec: str, decompress: Callable[[bytes], bytes], how: str
+) -> None:
+    size, files = f"-nrFiles 2 -fileSize 1500001B {how}", [place / f"io_data/test_io_{number}" for number in range(2)]
+    plain = dfsio(program, tmp_path, f"-write {size} --seed 7 --compressible", place)
+    assert plain.code == 0, plain.err
+    contents = [file.read_bytes() for file in files]
+    result = dfsio(program, tmp_path, f"-write {size} --seed 7 --compressible -compression {codec}", place)
+    assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
+    # As Hadoop, which counts bytes before they are compressed.
+    assert blocks(result.out)[0]["Total MBytes processed"] == blocks(plain.out)[0]["Total MBytes processed"]
+    assert [decompress(file.read_bytes()) for file in files] == contents
+    assert all(0.4 < file.stat().st_size / 1_500_001 < 0.6 for file in files)
+    result = dfsio(program, tmp_path, f"-read {size} -compression {codec}", place)
+    assert (result.code, result.counted("VERIFY")) == (0, result.counted("READ")), result.err
+    with files[1].open("r+b") as file:
+        file.truncate(files[1].stat().st_size // 2)
+    result = dfsio(program, tmp_path, f"-read {size} -compression {codec}", place)
+    assert (result.code, result.ours("files done")) == (1, "1, 1, 0, 0")
+    assert f"cannot read {files[1]} at byte" in result.err
+
+
+def test_compressible_content_is_compared_and_recognised(program: Path, tmp_path: Path, place: Path) -> None:
+    assert dfsio(program, tmp_path, f"{WRITE} --compressible", place).code == 0
+    content = (place / "io_data/test_io_0").read_bytes()
+    assert 0.45 < len(zlib.compress(content)) / len(content) < 0.55
+    result = dfsio(program, tmp_path, READ, place)
+    assert (result.code, result.counted("VERIFY")) == (0, result.counted("READ")), result.err
+
+
 def test_empty_files_are_written_and_read(program: Path, tmp_path: Path, place: Path) -> None:
     for test in ("-write", "-read"):
         result = dfsio(program, tmp_path, f"{test} -nrFiles 2 -fileSize 0B", place)
@@ -153,7 +193,11 @@ def test_a_replaced_file_among_ours_fails_the_test(program: Path, tmp_path: Path
         (place / "io_data/test_io_1").write_bytes(bytes(MEGABYTE))
     result = dfsio(program, tmp_path, READ, place)
     assert (result.code, result.ours("files not compared")) == (1, "1, 0")
-    assert "error: 1 of 3 files do not begin with Loadstone's mark, others do\nhint: " in result.err
+    assert (
+        f"error: 1 of 3 files lack Loadstone's mark and are unverified, others have it: {place}/io_data/test_io_1"
+        in result.err
+    )
+    hint_of(result)
     assert not blocks(result.out)
 
 
@@ -181,8 +225,24 @@ def test_clean_keeps_files_that_are_not_of_a_test(program: Path, tmp_path: Path,
     assert dfsio(program, tmp_path, WRITE, place).code == 0
     (place / "io_control").mkdir()
     (place / "letters").write_text("precious")
-    assert dfsio(program, tmp_path, "-clean", place).code == 0
+    result = dfsio(program, tmp_path, "-clean", place)
+    deleted = [f"deleted {place}/io_data: 3 files", f"deleted {place}/io_control: 0 files", f"kept {place} for letters"]
+    assert (result.code, result.err.splitlines()) == (0, deleted)
     assert [path.name for path in place.iterdir()] == ["letters"]
+
+
+@pytest.mark.parametrize("test", ["-clean", WRITE])
+def test_files_of_others_in_a_tests_directory_are_named_when_they_are_deleted(
+    program: Path, tmp_path: Path, place: Path, test: str
+) -> None:
+    """Hadoop deletes the directory whatever is in it."""
+    assert dfsio(program, tmp_path, WRITE, place).code == 0
+    (place / "io_data/letters").write_text("precious")
+    result = dfsio(program, tmp_path, test, place)
+    assert f"deleted {place}/io_data: 4 files, also letters, not of a test" in result.err.splitlines()
+    assert not (place / "io_data/letters").exists()
+    assert place.exists() == (test == WRITE)
+    assert (f"deleted {place}" in result.err.splitlines()) == (test == "-clean")
 
 
 @pytest.mark.parametrize("test", ["-read", "-append", "-write -random", "-truncate -fileSize 0B"])
@@ -253,15 +313,78 @@ def test_reads_from_the_page_cache_are_reported_and_cold_ones_are_not(
         assert read >= 3 * MEGABYTE
 
 
-def test_many_small_files_take_no_more_memory(program: Path, tmp_path: Path, place: Path) -> None:
-    peaks = []
+def test_many_small_files_are_written_and_read_in_bounded_memory(program: Path, tmp_path: Path, place: Path) -> None:
+    peaks: dict[str, list[int]] = {"-write": [], "-read": []}
     for files in (1_000, 100_000):
-        spec = spec_of(program, tmp_path, f"-write -nrFiles {files} -fileSize 10B -bufferSize 4096 --clients 2", place)
-        summary = trial(program, spec)
-        assert (summary["files"]["done"], summary["files"]["failed"]) == (files, 0)
-        peaks.append(summary["memory_bytes_max"])
+        for test, of_test in peaks.items():
+            line = f"{test} -nrFiles {files} -fileSize 4KB -bufferSize 4096 --clients 2"
+            summary = trial(program, spec_of(program, tmp_path, line, place))
+            done = summary["files"]
+            assert (done["done"], done["failed"], done["unverified"], done["bytes"]) == (files, 0, 0, files * 4096)
+            assert verified(summary) == (files if test == "-read" else 0)
+            of_test.append(summary["memory_bytes_max"])
+    assert dfsio(program, tmp_path, "-clean", place).code == 0
     # A hundred times the files.
-    assert peaks[1] < peaks[0] + 4 * MEGABYTE, peaks
+    assert all(many < few + 4 * MEGABYTE for few, many in peaks.values()), peaks
+
+
+def verified(summary: dict[str, Any]) -> int:
+    """How many buffers were equal to what was written."""
+    equal = [each for each in summary["outcomes"] if (each["operation"], each["status"]) == ("VERIFY", "OK")]
+    return sum(each["count"] for each in equal)
+
+
+def test_where_io_uring_is_forbidden_a_warning_says_what_is_used_instead(
+    program: Path, tmp_path: Path, place: Path
+) -> None:
+    forbidden = [sys.executable, str(Path(__file__).parent / "without_uring.py")]
+    line = "-nrFiles 3 -fileSize 150001B --seed 7 --io uring --depth 4 -bufferSize 65536"
+    contents = []
+    for prefix in ([], forbidden):
+        for test in ("-write", "-read"):
+            result = dfsio(program, tmp_path, f"{test} {line}", place, prefix=prefix)
+            assert (result.code, result.ours("files done")) == (0, "3, 0, 0, 0"), result.err
+            assert ("warning: io_uring is not available (Operation not permitted" in result.err) == bool(prefix)
+            assert ("io io_uring, 4 buffers" in result.err, "io pread, pwrite" in result.err) == (
+                not prefix,
+                bool(prefix),
+            )
+        assert result.counted("VERIFY") == result.counted("READ") > 0
+        contents.append([(place / f"io_data/test_io_{number}").read_bytes() for number in range(3)])
+    assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize("option", ["--cold", "--direct -bufferSize 65536"])
+def test_an_option_without_effect_on_tmpfs_is_reported(
+    program: Path, tmp_path: Path, small_disk: Path, option: str
+) -> None:
+    assert dfsio(program, tmp_path, "-write", small_disk).code == 0
+    result = dfsio(program, tmp_path, f"-read {option}", small_disk)
+    if result.code and "this file system lacks O_DIRECT" in result.err:
+        # tmpfs has it since Linux 6.6.
+        return
+    name = "cold" if option == "--cold" else "o_direct"
+    assert f"{name} no effect on tmpfs" in result.err
+    assert "of the bytes read came from the page cache: use a directory on a device" in result.err
+
+
+def test_files_that_were_not_begun_at_ctrl_c_are_counted(program: Path, tmp_path: Path, place: Path) -> None:
+    words = [str(program), "dfsio", "-write", "-nrFiles", "50", "-fileSize", "1GB", "--clients", "2", str(place)]
+    test = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while not all((place / f"io_data/test_io_{number}").exists() for number in range(2)):
+        assert time.monotonic() < until
+        assert test.poll() is None
+    test.send_signal(signal.SIGINT)
+    out, err = test.communicate(timeout=60)
+    result = DfsioResult(test.returncode, out, err)
+    assert result.code == 130, err
+    counts = [int(count) for count in result.ours("files done, failed, unfinished, not started").split(", ")]
+    assert sum(counts) == 50
+    assert counts[3] > 0
+    assert "the test was stopped" in err
+    assert not blocks(out)
+    assert dfsio(program, tmp_path, "-clean", place).code == 0
 
 
 @pytest.fixture
@@ -314,7 +437,16 @@ def test_a_read_only_directory_is_reported(program: Path, tmp_path: Path, small_
         ("-write --direct hdfs://127.0.0.1:1/x", "--direct is for local files"),
         ("-read --cold hdfs://127.0.0.1:1/x", "--cold is for local files"),
         ("-read --sync close /x", "--sync is for -write"),
-        ("-write -compression org.apache.hadoop.io.compress.GzipCodec /x", "-compression"),
+        ("-write -compression org.apache.hadoop.io.compress.SnappyCodec /x", "SnappyCodec is not supported"),
+        ("-append -compression GzipCodec /x", "a compressed file can only be written and read from its beginning"),
+        (
+            "-read -random -compression GzipCodec /x",
+            "a compressed file can only be written and read from its beginning",
+        ),
+        ("-write --direct -bufferSize 4096 -compression GzipCodec /x", "cannot be combined with -compression"),
+        ("-read --compressible /x", "--compressible is for -write"),
+        ("-write -storagePolicy HOT hdfs://127.0.0.1:1/x", "-storagePolicy HOT is not supported"),
+        ("-write -erasureCodePolicy RS-3-2-1024k hdfs://127.0.0.1:1/x", "-erasureCodePolicy RS-3-2-1024k is not"),
         ("-write -nrFiles 2 -resFile /nowhere/x /x", "cannot write to /nowhere/x"),
     ],
 )

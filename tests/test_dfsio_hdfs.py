@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import subprocess
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from dfsio_support import MEGABYTE, blocks, dfsio
+from dfsio_support import MEGABYTE, DfsioResult, blocks, dfsio
 from hadoop_support import hdfs_ports
+from loadstone.observe.sockets import Sockets, inodes
 from loadstone.systems.base.files import maven
 from loadstone.systems.base.running import Running
 from loadstone.systems.hdfs import hadoop
@@ -120,6 +122,73 @@ def test_hadoop_reads_ours_and_we_read_hadoops(program: Path, tmp_path: Path, cl
         assert (each["Number of files"], each["Total MBytes processed"]) == ("2", "6")
 
 
+@pytest.fixture(scope="module")
+def damaged(program: Path, tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> str:
+    """Three files, one with a flipped bit, one shorter; replaced through HDFS, so that its own checksums are right."""
+    home, size = tmp_path_factory.mktemp("damaged"), "-write -nrFiles 3 -fileSize 1MB --seed 7"
+    for place in (f"{cluster.uri}/damaged", str(home)):
+        assert dfsio(program, home, size, place).code == 0
+    flipped, short = (home / f"io_data/test_io_{number}" for number in range(2))
+    content = bytearray(flipped.read_bytes())
+    content[700_003] ^= 4
+    flipped.write_bytes(content)
+    os.truncate(short, 600_000)
+    cluster.hadoop("org.apache.hadoop.fs.FsShell", "-put", "-f", str(flipped), str(short), "/damaged/io_data")
+    return f"{cluster.uri}/damaged"
+
+
+def test_wrong_and_missing_bytes_are_named_by_file_and_offset(program: Path, tmp_path: Path, damaged: str) -> None:
+    result = dfsio(program, tmp_path, "-read -nrFiles 3 -fileSize 1MB", damaged)
+    assert (result.code, result.ours("files done")) == (1, "1, 2, 0, 0"), result.err
+    assert "/damaged/io_data/test_io_0 at byte 700003: found" in result.err
+    assert "cannot read /damaged/io_data/test_io_1 at byte 600000: the file ends there" in result.err
+    assert not blocks(result.out)
+
+
+def test_a_damaged_block_is_named_by_file_and_offset(program: Path, tmp_path: Path, cluster: Cluster) -> None:
+    """Below HDFS's checksums: its client refuses the bytes, and there is no other copy."""
+    place, size = f"{cluster.uri}/block", "-nrFiles 2 -fileSize 1MB"
+    before = set(cluster.storage.rglob("blk_*"))
+    assert dfsio(program, tmp_path, f"-write {size} -D dfs.replication=1", place).code == 0
+    (one, _) = sorted(path for path in set(cluster.storage.rglob("blk_*")) - before if not path.suffix)
+    with one.open("r+b") as file:
+        file.seek(700_003)
+        byte = file.read(1)[0]
+        file.seek(700_003)
+        file.write(bytes([byte ^ 4]))
+    result = dfsio(program, tmp_path, f"-read {size}", place)
+    assert (result.code, result.ours("files done")) == (1, "1, 1, 0, 0"), result.err
+    found = re.search(
+        r"READ failed with UNEXPECTED_STATE: cannot read /block/io_data/test_io_[01] at byte (\d+): ", result.err
+    )
+    assert found, result.err
+    # Checksums are sent with packets of 64 KiB.
+    assert 700_003 - (64 << 10) < int(found[1]) <= 700_003
+    assert "ChecksumError" in result.err
+
+
+def test_many_small_files_are_written_and_read(program: Path, tmp_path: Path, cluster: Cluster) -> None:
+    place, size = f"{cluster.uri}/small", "-nrFiles 2000 -fileSize 4KB -bufferSize 4096 --clients 32"
+    for test in (f"-write {size} -D dfs.replication=1", f"-read {size}"):
+        result = dfsio(program, tmp_path, test, place)
+        assert (result.code, result.ours("files done")) == (0, "2000, 0, 0, 0"), result.err
+    assert result.counted("VERIFY") == result.counted("READ") == 2000
+    assert dfsio(program, tmp_path, "-clean", place).code == 0
+
+
+def test_compressed_files_are_exchanged_with_hadoop(program: Path, tmp_path: Path, cluster: Cluster) -> None:
+    words = ["-nrFiles", "2", "-size", "3MB", "-compression", "org.apache.hadoop.io.compress.GzipCodec"]
+    cluster.test_dfsio(tmp_path, "-write", *words, "-resFile", str(tmp_path / "hadoop.log"))
+    result = dfsio(program, tmp_path, "-read", *words, f"{cluster.uri}/bench")
+    assert (result.code, result.ours("files not compared")) == (0, "2, 0"), result.err
+    assert dfsio(program, tmp_path, "-write --compressible", *words, f"{cluster.uri}/bench").code == 0
+    result = dfsio(program, tmp_path, "-read", *words, f"{cluster.uri}/bench")
+    assert (result.code, result.counted("VERIFY")) == (0, result.counted("READ")), result.err
+    cluster.test_dfsio(tmp_path, "-read", *words, "-resFile", str(tmp_path / "hadoop.log"))
+    read = blocks((tmp_path / "hadoop.log").read_text())[-1]
+    assert (read["test"], read["Total MBytes processed"]) == ("read", "6")
+
+
 def test_an_append_is_continued_and_random_reads_are_compared(program: Path, tmp_path: Path, cluster: Cluster) -> None:
     place = f"{cluster.uri}/appended"
     assert dfsio(program, tmp_path, "-write -fileSize 1500001B", place).code == 0
@@ -148,18 +217,43 @@ def test_segments_write_what_the_whole_writes(program: Path, tmp_path: Path, clu
     assert (result.code, result.ours("files done")) == (0, "3, 0, 0, 0"), result.err
 
 
-def killed_under(cluster: Cluster, program: Path, home: Path, line: str, place: str) -> tuple[int, str, str]:
-    """Runs a test, and kills a data node when some of it is done."""
+def carried(pid: int, sockets: Sockets) -> int:
+    """Bytes that a process's connections have carried."""
+    own = set(inodes(pid))
+    return sum(each.received + each.sent for each in sockets.connections() if each.inode in own)
+
+
+def killed_under(
+    running: Running, number: int, program: Path, home: Path, line: str, place: str, then: Callable[[], object] = int
+) -> DfsioResult:
+    """Runs a test, and kills a data node in the midst of it: the test is stopped meanwhile, with most bytes to come."""
     words = [str(program), "dfsio", *line.split(), place]
-    running = subprocess.Popen(words, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    killer = threading.Timer(1.0, cluster.running.kill, ["data-node-2"])
-    killer.start()
+    test = subprocess.Popen(words, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    sockets, until = Sockets(), time.monotonic() + 120
     try:
-        out, err = running.communicate(timeout=300)
+        while carried(test.pid, sockets) < 8 * MEGABYTE:
+            assert test.poll() is None, "the test ended before the kill"
+            assert time.monotonic() < until
+        test.send_signal(signal.SIGSTOP)
+        assert test.poll() is None, "the test ended before the kill"
+        moved = carried(test.pid, sockets)
+        running.kill(f"data-node-{number}")
+        test.send_signal(signal.SIGCONT)
+        then()
+        out, err = test.communicate(timeout=300)
     finally:
-        killer.join()
-        running.kill()
-    return running.returncode, out, err
+        sockets.close()
+        test.kill()
+    assert moved < 200 * MEGABYTE, "there was little left to do"
+    return DfsioResult(test.returncode, out, err)
+
+
+def failed_and_repeated(result: DfsioResult) -> tuple[int, int]:
+    """How many attempts to use a data node failed, and how many requests were repeated, as a warning says."""
+    found = re.search(
+        r"^warning: (\d+) attempts to use a data node failed, and (\d+) requests", result.err, re.MULTILINE
+    )
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def restored(cluster: Cluster) -> None:
@@ -175,10 +269,11 @@ def test_a_data_node_that_dies_while_files_are_written_loses_nothing(
     program: Path, tmp_path: Path, cluster: Cluster
 ) -> None:
     place, size = f"{cluster.uri}/killed-write", "-nrFiles 4 -fileSize 64MB"
-    code, out, err = killed_under(cluster, program, tmp_path, f"-write {size} -D dfs.replication=3", place)
+    line = f"-write {size} -D dfs.replication=3 -D dfs.blocksize=64m"
     try:
-        assert code == 0, err
-        assert "4, 0, 0" in out
+        result = killed_under(cluster.running, 2, program, tmp_path, line, place)
+        assert (result.code, result.ours("files done")) == (0, "4, 0, 0, 0"), result.err
+        assert failed_and_repeated(result)[0] >= 1, result.err
         result = dfsio(program, tmp_path, f"-read {size}", place)
         assert (result.code, result.ours("files done")) == (0, "4, 0, 0, 0"), result.err
     finally:
@@ -189,11 +284,13 @@ def test_a_data_node_that_dies_while_files_are_read_is_read_around(
     program: Path, tmp_path: Path, cluster: Cluster
 ) -> None:
     place, size = f"{cluster.uri}/killed-read", "-nrFiles 4 -fileSize 64MB"
-    assert dfsio(program, tmp_path, f"-write {size} -D dfs.replication=3", place).code == 0
-    code, out, err = killed_under(cluster, program, tmp_path, f"-read {size}", place)
+    assert dfsio(program, tmp_path, f"-write {size} -D dfs.replication=3 -D dfs.blocksize=16m", place).code == 0
     try:
-        assert code == 0, err
-        assert "4, 0, 0" in out
+        result = killed_under(cluster.running, 2, program, tmp_path, f"-read {size}", place)
+        assert (result.code, result.ours("files done")) == (0, "4, 0, 0, 0"), result.err
+        assert result.counted("VERIFY") == result.counted("READ")
+        # Twelve more blocks of other files may be read from the node that died.
+        assert failed_and_repeated(result)[0] >= 1, result.err
     finally:
         restored(cluster)
 
@@ -221,16 +318,21 @@ def test_blocks_that_data_nodes_report_late_are_waited_for(program: Path, tmp_pa
 
 def test_a_read_waits_for_the_only_data_node_of_a_block(program: Path, tmp_path: Path, one_copy: Running) -> None:
     """Hadoop's client asks three times more where a block is when all of its data nodes failed."""
-    place, size = f"{one_copy.properties()['fs.defaultFS']}/away", "-nrFiles 2 -fileSize 4MB"
-    assert dfsio(program, tmp_path, f"-write {size}", place).code == 0
-    one_copy.kill("data-node-1")
-    starter = threading.Timer(1.0, one_copy.up, [1, one_copy.plan.settings])
-    starter.start()
-    try:
-        result = dfsio(program, tmp_path, f"-read {size}", place)
-    finally:
-        starter.join()
+    place, size = f"{one_copy.properties()['fs.defaultFS']}/away", "-nrFiles 2 -fileSize 128MB"
+    assert dfsio(program, tmp_path, f"-write {size} -D dfs.blocksize=128m", place).code == 0
+
+    def again() -> None:
+        # After the first of the three, so that nothing is read for whole seconds.
+        time.sleep(3)
+        one_copy.up(1, one_copy.plan.settings)
+
+    result = killed_under(one_copy, 1, program, tmp_path, f"-read {size}", place, again)
     assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
+    assert failed_and_repeated(result)[1] >= 2, result.err
+    assert result.ours("MB/s of a second, least and median").startswith("0.00 at ")
+    assert re.search(
+        r"^warning: throughput was below half of its m.* MB/s for \d+ s, first at", result.err, re.MULTILINE
+    )
 
 
 def test_a_name_node_that_is_not_there_is_named(program: Path, tmp_path: Path) -> None:

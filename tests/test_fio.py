@@ -61,6 +61,29 @@ def test_variants_of_a_job_are_compared(tmp_path: Path) -> None:
         assert decode(text.rpartition(",")[2]).count == trial.value("operations")
 
 
+VOLUME = """
+systems:
+  disk:
+    hooks:
+      before: ["mount -t tmpfs -o size={mb}m loadstone {directory}"]
+      after: ["umount {directory}"]
+workload: {fio: {job: "[write]\\nrw=write\\nsize=1m\\n"}}
+vary: {mb: [4, 8]}
+repeats: 2
+"""
+
+
+def test_a_volume_is_mounted_for_each_trial_where_fio_works(tmp_path: Path) -> None:
+    """As in the scale `volume` of experiments/hdfs-replication.yaml."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount")
+    loadstone(tmp_path, "run", experiment(tmp_path, VOLUME), "--no-report")
+    results = only_folder(tmp_path).load()
+    assert [(trial.end, trial.facts["file_system"]) for trial in results.trials] == [("done", "tmpfs")] * 4
+    assert "loadstone /" not in Path("/proc/mounts").read_text()
+    assert not list((tmp_path / "data").iterdir())
+
+
 def test_the_command_shows_each_job_and_keeps_the_results(tmp_path: Path) -> None:
     (tmp_path / "two.fio").write_text(JOBS)
     shown = loadstone(tmp_path, "fio", "two.fio").stdout

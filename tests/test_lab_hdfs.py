@@ -11,6 +11,9 @@ import pytest
 
 from hadoop_support import hdfs_ports
 from lab_support import experiment, loadstone, only_folder
+from loadstone.judge.judge import judge
+from loadstone.observe.device import IN_MEMORY, file_system_of
+from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
 from systems_support import temporary_root
 
@@ -78,6 +81,18 @@ def test_the_engine_gets_the_variants_replication_and_directory(results: Results
             assert spec["work"]["replication"] == trial.config["replication"]
             assert spec["store"]["properties"]["hdfs.dir"].endswith("/loadstone/dfsio")
             assert trial.value("server.blocks") == 6
+
+
+def test_a_cold_read_comes_from_the_data_nodes_devices(results: Results) -> None:
+    if file_system_of(results.folder) in IN_MEMORY:
+        pytest.skip("there is no device here")
+    judgement = judge(ResultSet("cold", results.trials, Question(claims="device")))
+    cold = [trial for trial in results.trials if trial.config["workload"] == "read"]
+    assert len(cold) == 4
+    for trial in cold:
+        # What was just written would come from memory, and give nothing.
+        assert (trial.value("device.read") or 0) >= (trial.value("returned") or 0) == 6 << 20
+        assert not [each for each in judgement.trials[trial.trial] if each.check == "page-cache"]
 
 
 def test_each_repeat_is_shown_with_its_average(results: Results) -> None:

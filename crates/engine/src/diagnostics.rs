@@ -26,6 +26,7 @@ pub fn notes(closed: &Closed<'_>) -> Vec<Note> {
     notes.extend(rate_not_held(closed));
     notes.extend(carried(closed));
     notes.extend(errors(closed));
+    notes.extend(recovered(closed));
     notes.extend(unanswered(closed));
     notes.extend(unclosed(closed));
     notes.extend(clock(closed));
@@ -170,6 +171,18 @@ fn errors(closed: &Closed<'_>) -> Option<Note> {
     let first = messages.find(|(_, status, _)| status.is_failure() && *status != Status::NotYet);
     let first = first.map(|(_, _, message)| format!(", the first: {message}")).unwrap_or_default();
     Some(note("errors", format!("{failed} steps failed{first}"), "see the counts by operation and status"))
+}
+
+fn recovered(closed: &Closed<'_>) -> Option<Note> {
+    let files = closed.files.as_ref()?;
+    let (retried, nodes) = (files.retried, files.data_node_failures);
+    (retried + nodes > 0).then(|| {
+        note(
+            "recovered",
+            format!("{nodes} attempts to use a data node failed, and {retried} requests were repeated"),
+            "the latencies include both; see the logs of the data nodes",
+        )
+    })
 }
 
 fn unanswered(closed: &Closed<'_>) -> Option<Note> {

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use loadstone_storage::content::Difference;
+use loadstone_storage::fs::hdfs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +74,15 @@ pub struct FilesSummary {
     /// Unverified files without a mark of Loadstone. If other files have marks, these were damaged or replaced.
     #[serde(default)]
     pub foreign: u64,
+    /// One of them, by its path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign_file: Option<String>,
+    /// Requests repeated after a failure: reads for which HDFS's name node was asked again, writes whose file was reopened.
+    #[serde(default)]
+    pub retried: u64,
+    /// Attempts to read from or write to a data node of HDFS that failed. Most go on with another node.
+    #[serde(default)]
+    pub data_node_failures: u64,
     /// Bytes moved, of files that are done.
     pub bytes: u64,
     /// Bytes moved, of files that are not done.
@@ -193,6 +203,17 @@ impl FileLog {
         self.moved.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Keeps the path of a file without a mark of Loadstone.
+    pub fn foreign(&self, file: &str) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.foreign_file.get_or_insert_with(|| file.to_owned());
+    }
+
+    /// Counts requests that were repeated.
+    pub fn retried(&self, requests: u64) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).retried += requests;
+    }
+
     /// Adds a wrong byte, up to the limit.
     pub fn wrong(&self, file: &str, difference: Difference) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
@@ -205,7 +226,8 @@ impl FileLog {
     /// The summary so far; `None` if no file was begun.
     pub fn summary(&self) -> Option<FilesSummary> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.first_start_unix_ns.is_some().then(|| all.clone())
+        let data_node_failures = hdfs::data_node_failures();
+        all.first_start_unix_ns.is_some().then(|| FilesSummary { data_node_failures, ..all.clone() })
     }
 }
 

@@ -8,6 +8,8 @@
 pub const SECTOR: usize = 4_096;
 /// The mark at the beginning of each of our sectors; the seed follows, little endian.
 pub const MAGIC: [u8; 8] = *b"\x89LDSTN1\n";
+/// The mark of a sector whose second half is zeros.
+const COMPRESSIBLE: [u8; 8] = *b"\x89LDSTN2\n";
 /// Bytes of [`MAGIC`] and seed.
 const HEADER: usize = 16;
 const LANES: usize = 8;
@@ -16,6 +18,7 @@ const LANES: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
     seed: u64,
+    compressible: bool,
 }
 
 /// A byte that differs from what was written.
@@ -40,7 +43,17 @@ pub(crate) fn mix(mut x: u64) -> u64 {
 impl Content {
     /// The content for a seed.
     pub fn new(seed: u64) -> Self {
-        Self { seed }
+        Self { seed, compressible: false }
+    }
+
+    /// The same, or content of which the second half of each sector is zeros.
+    #[must_use]
+    pub fn compressible(self, compressible: bool) -> Self {
+        Self { compressible, ..self }
+    }
+
+    fn mark(self) -> [u8; 8] {
+        if self.compressible { COMPRESSIBLE } else { MAGIC }
     }
 
     #[inline]
@@ -53,6 +66,9 @@ impl Content {
     /// Fills a sector, or the beginning of one.
     #[inline]
     fn sector(self, file: u64, sector: u64, into: &mut [u8]) {
+        let random = if self.compressible { into.len().min(SECTOR / 2) } else { into.len() };
+        let (into, zeros) = into.split_at_mut(random);
+        zeros.fill(0);
         let mut state = self.state(file, sector);
         let mut chunks = into.chunks_exact_mut(LANES * 8);
         for chunk in &mut chunks {
@@ -69,7 +85,7 @@ impl Content {
             }
         }
         let mut header = [0; HEADER];
-        header[..8].copy_from_slice(&MAGIC);
+        header[..8].copy_from_slice(&self.mark());
         header[8..].copy_from_slice(&self.seed.to_le_bytes());
         let len = into.len().min(HEADER);
         into[..len].copy_from_slice(&header[..len]);
@@ -80,21 +96,25 @@ impl Content {
         let first = (offset.next_multiple_of(SECTOR as u64) - offset) as usize;
         // All sectors: a flipped bit in one mark must not make our file look foreign.
         let sectors = read.get(first..)?.chunks(SECTOR);
-        let mut headers = sectors.filter(|sector| sector.len() >= HEADER && sector[..8] == MAGIC);
-        let mut seeds = headers.by_ref().map(|sector| u64::from_le_bytes(std::array::from_fn(|i| sector[8 + i])));
-        let one = seeds.next()?;
+        let headers =
+            sectors.filter(|sector| sector.len() >= HEADER && [MAGIC, COMPRESSIBLE].contains(&mark_of(sector)));
+        let mut found = headers.map(|sector| {
+            let seed = u64::from_le_bytes(std::array::from_fn(|i| sector[8 + i]));
+            Self::new(seed).compressible(mark_of(sector) == COMPRESSIBLE)
+        });
+        let one = found.next()?;
         // A seed that occurs twice is right, whichever came first.
-        let two = seeds.next();
-        let three = seeds.next();
-        let seed = if two.is_some() && two == three { two.unwrap_or(one) } else { one };
-        Some(Self::new(seed))
+        let two = found.next();
+        let three = found.next();
+        Some(if two.is_some() && two == three { two.unwrap_or(one) } else { one })
     }
 
     /// The first byte that differs from the mark, where the first complete mark of a part of a file should be.
     pub fn unmarked(offset: u64, read: &[u8]) -> Option<Difference> {
         let start = offset.next_multiple_of(SECTOR as u64);
         let found = read.get((start - offset) as usize..)?.get(..MAGIC.len())?;
-        (found != MAGIC).then(|| first_difference(start, found, &MAGIC)).flatten()
+        let ours = [MAGIC, COMPRESSIBLE].contains(&mark_of(found));
+        (!ours).then(|| first_difference(start, found, &MAGIC)).flatten()
     }
 
     /// Fills `into` with the content at `offset` of a file.
@@ -134,6 +154,11 @@ impl Content {
     }
 }
 
+/// The first bytes of a sector, of which there are enough.
+fn mark_of(sector: &[u8]) -> [u8; 8] {
+    std::array::from_fn(|i| sector[i])
+}
+
 #[inline]
 fn step(state: &mut [u64; LANES]) {
     for word in state {
@@ -157,8 +182,8 @@ mod tests {
     proptest! {
         /// Any part of a file is the same whether it is generated alone or with the rest.
         #[test]
-        fn a_part_is_the_same_alone_and_in_the_whole(seed: u64, file: u64, offset in 0usize..20_000, bytes in 0usize..20_000) {
-            let content = Content::new(seed);
+        fn a_part_is_the_same_alone_and_in_the_whole(seed: u64, half: bool, file: u64, offset in 0usize..20_000, bytes in 0usize..20_000) {
+            let content = Content::new(seed).compressible(half);
             let mut whole = vec![0; 40_000];
             content.fill(file, 0, &mut whole);
             let mut part = vec![0; bytes];
@@ -188,6 +213,11 @@ mod tests {
         assert_eq!(Content::of(0, &bytes), Some(Content::new(99)));
         assert_eq!(Content::of(1_000, &bytes[1_000..]), Some(Content::new(99)));
         assert_eq!(Content::of(0, &bytes[..15]), None, "too short to tell");
+        let half = Content::new(99).compressible(true);
+        half.fill(3, 0, &mut bytes);
+        assert_eq!((Content::of(0, &bytes), Content::unmarked(0, &bytes)), (Some(half), None));
+        assert!(bytes.chunks(SECTOR).all(|sector| sector[SECTOR / 2..] == [0; SECTOR / 2]));
+        Content::new(99).fill(3, 0, &mut bytes);
         for at in 0..HEADER {
             let mut flipped = bytes.clone();
             flipped[at] ^= 1;

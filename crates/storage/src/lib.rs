@@ -1,8 +1,10 @@
 //! Files: file systems behind one small trait, the content of files, and what a trial does with them.
 //!
-//! [`fs`] accesses local disks and HDFS. [`content`] defines what files contain: a pure function of seed, file and offset.
+//! [`fs`] accesses local disks and HDFS. [`content`] defines what files contain: a pure function of seed, file and offset;
+//! [`codec`] compresses it as Hadoop does.
 //! [`work`] defines the operations, [`store`] connects them to the engine. [`sort`] is TeraSort, in stages.
 
+pub mod codec;
 pub mod content;
 pub mod fs;
 pub mod sort;

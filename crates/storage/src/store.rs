@@ -14,6 +14,9 @@ use crate::fs::{FileSystem, Location, Scheme};
 /// More buffers than any device can process at a time.
 const DEPTH_MAX: u64 = 1_024;
 
+/// The fact of a store that was to use io_uring and cannot: why.
+pub const WITHOUT_URING: &str = "io_uring_unavailable";
+
 /// A session on files.
 pub trait FileSession: Connection {
     /// The file system.
@@ -140,23 +143,27 @@ impl Store for FileStore {
             direct: if direct { Direct::Required } else { Direct::Off },
             uring_depth: uring.map(|depth| depth as usize),
         });
-        let how = if in_memory(&location.path) {
+        let memory = in_memory(&location.path);
+        let how = if memory {
             "only in memory: this file system (tmpfs) has no device"
         } else if direct {
             "on the device, bypassing the page cache; its own cache is flushed according to --sync"
         } else {
             "in the page cache; on the device according to --sync"
         };
-        let io = match (uring, system.without_uring()) {
-            (Some(_), Some(why)) => format!("pread, pwrite (io_uring is not available: {why})"),
+        let without_uring = system.without_uring().map(str::to_owned);
+        let io = match (uring, &without_uring) {
             (Some(depth), None) => format!("io_uring, {depth} buffers for each file"),
-            (None, _) => "pread, pwrite".to_owned(),
+            _ => "pread, pwrite".to_owned(),
         };
-        let guarantee = Guarantee::new(Durability::Os, how)
+        let mut guarantee = Guarantee::new(Durability::Os, how)
             .fact("directory", &location.path)
             .fact("io", io)
-            .fact("o_direct", direct.to_string())
-            .fact("cold", if cold { "pages dropped before the trial" } else { "no" });
+            .fact("o_direct", effective(direct, memory, "true", "false"))
+            .fact("cold", effective(cold, memory, "pages dropped before the trial", "no"));
+        if let Some(why) = without_uring {
+            guarantee = guarantee.fact(WITHOUT_URING, why);
+        }
         Ok(Self { system, base: location.path, guarantee })
     }
 
@@ -174,6 +181,15 @@ impl Store for FileStore {
 
     fn close(self) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+/// What an option that concerns the page cache does: nothing where files have no other place.
+fn effective(set: bool, memory: bool, yes: &'static str, no: &'static str) -> &'static str {
+    match (set, memory) {
+        (false, _) => no,
+        (true, false) => yes,
+        (true, true) => "no effect on tmpfs",
     }
 }
 

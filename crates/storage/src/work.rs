@@ -7,6 +7,7 @@ use loadstone_load::{StepId, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::codec::Codec;
 use crate::content::mix;
 
 /// The maximum number of buffers of a trial, so that sums of indices do not overflow.
@@ -45,6 +46,12 @@ pub struct FilesSpec {
     /// Whether bytes that are read are compared with what was written.
     #[serde(default = "yes")]
     pub verify: bool,
+    /// How the bytes of a file are compressed; absent: not at all. `file_bytes` are those before compression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression: Option<Codec>,
+    /// Whether half of the content that is written is zeros, so that it can be compressed to half.
+    #[serde(default)]
+    pub compressible: bool,
     /// Copies of a written file; absent: the file system's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replication: Option<u32>,
@@ -188,6 +195,13 @@ impl Files {
         }
         if spec.action == Action::Write && matches!(spec.access, Access::Backward | Access::Skip) {
             return wrong("a write must be sequential or random".to_owned(), "leave -backward and -skip out");
+        }
+        let whole = matches!(spec.action, Action::Write | Action::Read) && spec.access == Access::Sequential;
+        if spec.compression.is_some() && !whole {
+            return wrong(
+                "a compressed file can only be written and read from its beginning to its end".to_owned(),
+                "leave -compression out, or use -write or -read alone",
+            );
         }
         if spec.align_bytes == 0 {
             return wrong("align_bytes must be at least 1, got 0".to_owned(), "leave align_bytes out for 1");
@@ -342,6 +356,8 @@ mod tests {
             align_bytes: 1,
             sync: Sync::None,
             verify: true,
+            compression: None,
+            compressible: false,
             replication: None,
             block_bytes: None,
         }

@@ -202,6 +202,8 @@ class Files:
     first_done_unix_ns: int | None = None
     last_done_unix_ns: int | None = None
     foreign: int = 0
+    retried: int = 0
+    data_node_failures: int = 0
 
     @property
     def guarantees(self) -> dict[str, Reached]:

@@ -149,8 +149,8 @@ def files(parts: Sequence[Files]) -> Files | None:
         reached = [each.guarantees[name] for each in parts]
         last = max((each.last_unix_ns for each in reached if each.last_unix_ns is not None), default=None)
         extremes[name] = Reached(**sums(reached, "files bytes ns"), last_unix_ns=last)
-    counted = "done failed unfinished unverified foreign bytes lost_bytes task_ns rate_sum rate_square_sum"
-    return Files(**sums(parts, counted), **extremes)
+    counted = "done failed unfinished unverified foreign retried data_node_failures bytes lost_bytes task_ns"
+    return Files(**sums(parts, f"{counted} rate_sum rate_square_sum"), **extremes)
 
 
 def stage(parts: Sequence[Sorted]) -> Sorted | None:

@@ -1,6 +1,7 @@
 //! Files: one buffer after another, between the open and the syncs and close.
 
 use loadstone_load::{Status, StepId};
+use loadstone_storage::codec::{Decoder, Encoder};
 use loadstone_storage::content::{Content, Difference};
 use loadstone_storage::fs::{
     Access as Reading, CreateOptions, ErrorKind, FileSystem, FsError, OpenOptions, Reader, Writer,
@@ -39,6 +40,9 @@ struct Current {
     base: u64,
     /// Its content; `None`: not known yet, or not written by Loadstone.
     content: Option<Content>,
+    /// With compression: of a file that is written, or read.
+    encoder: Option<Encoder>,
+    decoder: Option<Decoder>,
     /// Where a mark of Loadstone was first expected and not found.
     unmarked: Option<Difference>,
     /// Bytes that were not compared: they were read before the content was known.
@@ -60,12 +64,19 @@ pub struct Files<'a, S: FileSession> {
     file: Current,
     /// Whether the last operation was attempted and failed.
     attempted: bool,
+    /// The content of a buffer before it is compressed.
+    plain: Vec<u8>,
 }
 
 impl<'a, S: FileSession> Files<'a, S> {
     /// An actor for a client with this session.
     pub fn new(task: &'a Task<FilesOf>, session: &'a mut S) -> Self {
-        Self { task, session, handle: None, file: Current::default(), attempted: false }
+        Self { task, session, handle: None, file: Current::default(), attempted: false, plain: Vec::new() }
+    }
+
+    /// The content of what is written.
+    fn own(&self) -> Content {
+        Content::new(self.task.seed).compressible(self.task.workload.spec.compressible)
     }
 
     /// Records a step with this result, and keeps the message of a failure.
@@ -101,7 +112,13 @@ impl<'a, S: FileSession> Files<'a, S> {
         let start = watch.sent_ns;
         self.file =
             Current { path, times: FileTimes { start, ..FileTimes::default() }, begun: true, ..Current::default() };
-        self.file.content = (spec.action == Action::Write).then(|| Content::new(task.seed));
+        let codec = spec.compression.filter(|_| S::KEEPS);
+        if spec.action == Action::Write {
+            self.file.content = Some(self.own());
+            self.file.encoder = codec.map(Encoder::new);
+        } else {
+            self.file.decoder = codec.map(Decoder::new);
+        }
         let create = CreateOptions {
             replication: spec.replication,
             block_bytes: spec.block_bytes,
@@ -122,7 +139,7 @@ impl<'a, S: FileSession> Files<'a, S> {
                 other => other.map(Handle::Writer),
             },
             (Action::Write, _) => system.create(&self.file.path, &create).await.map(Handle::Writer),
-            (Action::Append, _) => match append::<S>(system, &self.file.path, &create, open, task.seed).await {
+            (Action::Append, _) => match append::<S>(system, &self.file.path, &create, open, self.own()).await {
                 Ok((writer, content)) => {
                     self.file.base = writer.position();
                     self.file.content = Some(content);
@@ -137,7 +154,8 @@ impl<'a, S: FileSession> Files<'a, S> {
         self.file.times.opened = now;
         self.handle = self.step(FileStep::Open, opened, watch, (start, now));
         if let Some(Handle::Reader(reader)) = &mut self.handle {
-            for part in 0..task.workload.parts().min(reader.depth() as u64) {
+            let ahead = if spec.compression.is_some() { 0 } else { reader.depth() as u64 };
+            for part in 0..task.workload.parts().min(ahead) {
                 let next = task.workload.operation(operation.file, part);
                 reader.ahead(next.offset, next.bytes as usize);
             }
@@ -178,7 +196,12 @@ impl<'a, S: FileSession> Files<'a, S> {
     ) -> u64 {
         let sent = if operation.part == 0 { self.file.times.opened } else { watch.sent_ns };
         let wanted = operation.bytes as usize;
-        let fetched = reader.fetch(operation.offset, wanted).await;
+        let mut decoder = self.file.decoder.take();
+        let compressed = decoder.is_some();
+        let fetched = match &mut decoder {
+            None => reader.fetch(operation.offset, wanted).await,
+            Some(decoder) => decode(reader, decoder, &self.file.path, wanted).await,
+        };
         let done = watch.now_ns();
         let fetched = match fetched {
             Ok(read) if read.len() < wanted => Err(ended_early(&self.file.path, operation, read.len())),
@@ -209,8 +232,9 @@ impl<'a, S: FileSession> Files<'a, S> {
                 }
             }
         }
+        self.file.decoder = decoder;
         let depth = reader.depth() as u64;
-        if operation.part + depth < self.task.workload.parts() {
+        if !compressed && operation.part + depth < self.task.workload.parts() {
             let next = self.task.workload.operation(operation.file, operation.part + depth);
             reader.ahead(next.offset, next.bytes as usize);
         }
@@ -238,10 +262,18 @@ impl<'a, S: FileSession> Files<'a, S> {
     ) -> u64 {
         let sent = if operation.part == 0 { self.file.times.opened } else { watch.sent_ns };
         let at = self.file.base + operation.offset;
-        let content = self.file.content.unwrap_or(Content::new(self.task.seed));
-        let sought = if writer.position() == at { Ok(()) } else { writer.seek(at).await };
+        let content = self.file.content.unwrap_or(self.own());
+        let compressed = self.file.encoder.is_some();
+        let sought = if compressed || writer.position() == at { Ok(()) } else { writer.seek(at).await };
         let (mut from, mut until) = (sent, sent);
         let written = match sought {
+            Ok(()) if compressed => {
+                from = watch.now_ns();
+                self.plain.resize(operation.bytes as usize, 0);
+                content.fill(operation.file, at, &mut self.plain);
+                until = watch.now_ns();
+                self.encode(writer, false).await
+            }
             Ok(()) => match writer.buffer(operation.bytes as usize).await {
                 Ok(buffer) => {
                     from = watch.now_ns();
@@ -253,7 +285,11 @@ impl<'a, S: FileSession> Files<'a, S> {
             },
             Err(error) => Err(error),
         };
-        let written = self.rewrite_lost(writer, written, (operation.file, content, at + operation.bytes)).await;
+        let written = match written {
+            // What was lost of a compressed file is not a function of the offset.
+            written if compressed => written,
+            written => self.rewrite_lost(writer, written, (operation.file, content, at + operation.bytes)).await,
+        };
         let done = watch.now_ns();
         watch.step(FileStep::Generate.id(), Status::Ok, from, until);
         // Generating the content is not part of the write's time.
@@ -266,6 +302,24 @@ impl<'a, S: FileSession> Files<'a, S> {
             self.file.times.durable = now;
         }
         operation.bytes
+    }
+
+    /// Writes what the encoder makes of the content in `plain`, or of the end of the file.
+    async fn encode(&mut self, writer: &mut <S::System as FileSystem>::Writer, end: bool) -> Result<(), FsError> {
+        let stored = match self.file.encoder.take() {
+            None => return Ok(()),
+            Some(encoder) if end => encoder.finish(),
+            Some(mut encoder) => {
+                let stored = encoder.encode(&self.plain);
+                self.file.encoder = Some(encoder);
+                stored
+            }
+        };
+        let stored = stored.map_err(|error| FsError::io("compress", &self.file.path, &error))?;
+        for part in stored.chunks(self.task.workload.spec.buffer_bytes as usize) {
+            writer.write(part).await?;
+        }
+        Ok(())
     }
 
     /// Rewrites what a file system lost of a file, up to the limit: the content is a function of the offset.
@@ -322,6 +376,14 @@ impl<'a, S: FileSession> Files<'a, S> {
         match self.handle.take() {
             Some(Handle::Writer(mut writer)) => {
                 let sync = self.task.workload.spec.sync;
+                let compressed = self.file.encoder.is_some();
+                if self.file.failed.is_none() && compressed {
+                    let sent = watch.now_ns();
+                    let written = self.encode(&mut writer, true).await;
+                    let now = watch.now_ns();
+                    self.step(FileStep::Write, written, watch, (sent, now));
+                    self.file.times.returned = now;
+                }
                 if self.file.failed.is_none() && sync == Sync::Flush {
                     let sent = watch.now_ns();
                     let flushed = writer.flush().await;
@@ -339,9 +401,11 @@ impl<'a, S: FileSession> Files<'a, S> {
                     }
                 }
                 let sent = watch.now_ns();
-                let (content, end) = (self.file.content.unwrap_or(Content::new(self.task.seed)), writer.position());
+                let (content, end) = (self.file.content.unwrap_or(self.own()), writer.position());
                 let mut complete = writer.complete().await;
-                while matches!(&complete, Err(error) if error.kind == ErrorKind::Rewound) && self.file.failed.is_none()
+                while !compressed
+                    && matches!(&complete, Err(error) if error.kind == ErrorKind::Rewound)
+                    && self.file.failed.is_none()
                 {
                     complete = match self.rewrite_lost(&mut writer, complete, (file, content, end)).await {
                         Ok(()) => writer.complete().await,
@@ -351,11 +415,13 @@ impl<'a, S: FileSession> Files<'a, S> {
                         break;
                     }
                 }
+                self.task.files.retried(writer.retries());
                 let closed = writer.close().await;
                 self.step(FileStep::Close, complete.and(closed), watch, (sent, watch.now_ns()));
             }
             Some(Handle::Reader(reader)) => {
                 let sent = watch.now_ns();
+                self.task.files.retried(reader.retries());
                 drop(reader);
                 watch.step(FileStep::Close.id(), Status::Ok, sent, watch.now_ns());
             }
@@ -369,12 +435,36 @@ impl<'a, S: FileSession> Files<'a, S> {
     fn note(&mut self, end: FileEnd) {
         let compared = match self.file.content {
             _ if self.file.uncompared == 0 => Compared::Whole,
-            None if self.file.unmarked.is_some() => Compared::Foreign,
+            None if self.file.unmarked.is_some() => {
+                self.task.files.foreign(&self.file.path);
+                Compared::Foreign
+            }
             _ => Compared::Part,
         };
         self.task.files.add(end, self.file.bytes, compared, &self.file.times, self.task.to_unix_ns);
         self.file.begun = false;
     }
+}
+
+/// Reads and decompresses until the decoder has `wanted` bytes, or the file ends.
+async fn decode<'d, R: Reader>(
+    reader: &mut R,
+    decoder: &'d mut Decoder,
+    path: &str,
+    wanted: usize,
+) -> Result<&'d [u8], FsError> {
+    let failed =
+        |at, error: std::io::Error| FsError::new(ErrorKind::Corrupt, "decompress", path, error.to_string()).at(at);
+    let mut at = decoder.at;
+    while !decoder.feed(&[], wanted).map_err(|error| failed(at, error))? {
+        at = decoder.at;
+        let part = reader.fetch(at, wanted).await?;
+        if part.is_empty() {
+            break;
+        }
+        decoder.feed(part, wanted).map_err(|error| failed(at, error))?;
+    }
+    Ok(decoder.take(wanted))
 }
 
 /// Opens a file for append. Returns its writer and the content to append, which continues that of a Loadstone file.
@@ -383,12 +473,12 @@ async fn append<S: FileSession>(
     path: &str,
     create: &CreateOptions,
     open: OpenOptions,
-    seed: u64,
+    own: Content,
 ) -> Result<(<S::System as FileSystem>::Writer, Content), FsError> {
     let content = {
         let mut reader = system.open(path, open).await?;
         let bytes = open.buffer_bytes.min(16_384);
-        Content::of(0, reader.fetch(0, bytes).await?).unwrap_or(Content::new(seed))
+        Content::of(0, reader.fetch(0, bytes).await?).unwrap_or(own)
     };
     Ok((system.append(path, create).await?, content))
 }
@@ -434,11 +524,16 @@ impl<S: FileSession> Actor for Files<'_, S> {
 
     async fn close(&mut self) -> (StepId, Status) {
         let mut status = Status::Ok;
-        if let Some(Handle::Writer(writer)) = self.handle.take()
-            && let Err(error) = writer.close().await
-        {
-            status = error.status();
-            self.task.failures.keep(FileStep::Cleanup.id(), status, || Some(error.to_string()));
+        match self.handle.take() {
+            Some(Handle::Writer(writer)) => {
+                self.task.files.retried(writer.retries());
+                if let Err(error) = writer.close().await {
+                    status = error.status();
+                    self.task.failures.keep(FileStep::Cleanup.id(), status, || Some(error.to_string()));
+                }
+            }
+            Some(Handle::Reader(reader)) => self.task.files.retried(reader.retries()),
+            None => {}
         }
         if self.file.begun {
             self.note(FileEnd::Unfinished);

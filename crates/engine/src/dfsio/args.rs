@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use loadstone_storage::codec::Codec;
 use loadstone_storage::work::{Access, Action, Sync};
 
 use crate::error::EngineError;
@@ -22,6 +23,7 @@ OPTION, as Hadoop's:
   -nrFiles N                 files (1)
   -fileSize SIZE, -size SIZE bytes of a file, with B, KB, MB, GB or TB; a number alone is MB (1MB)
   -bufferSize BYTES          bytes written or read at once (1000000)
+  -compression CODEC         GzipCodec, DefaultCodec or DeflateCodec: of -write, and of -read of such files
   -resFile FILE              append the results to FILE (TestDFSIO_results.log)
   -D NAME=VALUE              dfs.replication, dfs.blocksize, test.build.data, fs.defaultFS,
                              mapreduce.local.map.tasks.maximum (clients)
@@ -34,6 +36,7 @@ Loadstone's own:
                              when written data is synced: never (none), to the file system before the close (flush),
                              to the device before the close (close), or to the device after each buffer (buffer)
   --cold                     drop the pages of local files from the page cache first
+  --compressible             write content that can be compressed to half (incompressible)
   --no-verify                do not compare what is read with what was written
   --seed N                   seed of random positions and of the content of files
   --print-spec               print the TrialSpec instead of running it
@@ -55,6 +58,8 @@ const KNOWN: &[&str] = &[
     "-bufferSize",
     "-resFile",
     "-compression",
+    "-storagePolicy",
+    "-erasureCodePolicy",
     "-seq",
     "-D",
     "--clients",
@@ -63,6 +68,7 @@ const KNOWN: &[&str] = &[
     "--depth",
     "--sync",
     "--cold",
+    "--compressible",
     "--no-verify",
     "--seed",
     "--print-spec",
@@ -113,6 +119,7 @@ pub struct Args {
     pub buffer_bytes: u64,
     /// `None`: the length of the buffer.
     pub skip_bytes: Option<u64>,
+    pub compression: Option<Codec>,
     pub res_file: String,
     pub settings: BTreeMap<String, String>,
     pub uri: Option<String>,
@@ -122,6 +129,7 @@ pub struct Args {
     pub depth: Option<u64>,
     pub sync: Sync,
     pub cold: bool,
+    pub compressible: bool,
     pub verify: bool,
     pub seed: Option<u64>,
     pub print_spec: bool,
@@ -138,6 +146,7 @@ impl Args {
             file_bytes: 1 << 20,
             buffer_bytes: 1_000_000,
             skip_bytes: None,
+            compression: None,
             res_file: "TestDFSIO_results.log".to_owned(),
             settings: BTreeMap::new(),
             uri: None,
@@ -147,6 +156,7 @@ impl Args {
             depth: None,
             sync: Sync::None,
             cold: false,
+            compressible: false,
             verify: true,
             seed: None,
             print_spec: false,
@@ -189,10 +199,10 @@ impl Args {
                 "-buffersize" => args.buffer_bytes = whole(arg, value()?)?,
                 "-resfile" => args.res_file.clone_from(value()?),
                 "-compression" => {
-                    let codec = value()?;
-                    return Err(EngineError::usage(format!("-compression {codec} is not supported"))
-                        .hint("leave it out: the content is incompressible, so a codec would only cost time"));
+                    let class = value()?;
+                    args.compression = Some(Codec::of_class(class).ok_or_else(|| refused(arg, class))?);
                 }
+                "-storagepolicy" | "-erasurecodepolicy" => return Err(refused(arg, value()?)),
                 "-seq" => {
                     return Err(EngineError::usage("-seq is not supported")
                         .hint("use --clients 1: one file after another, without MapReduce"));
@@ -224,6 +234,7 @@ impl Args {
                     }
                 }
                 "--cold" => args.cold = true,
+                "--compressible" => args.compressible = true,
                 "--no-verify" => args.verify = false,
                 "--seed" => args.seed = Some(whole(arg, value()?)?),
                 "--print-spec" => args.print_spec = true,
@@ -268,6 +279,18 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// The error for an option of Hadoop's that is not supported.
+fn refused(option: &str, value: &str) -> EngineError {
+    let hint = match option.to_lowercase().as_str() {
+        "-compression" => "use org.apache.hadoop.io.compress.GzipCodec or DefaultCodec".to_owned(),
+        "-storagepolicy" => {
+            format!("before the test, run hdfs storagepolicies -setStoragePolicy -path DIRECTORY -policy {value}")
+        }
+        _ => format!("before the test, run hdfs ec -setPolicy -path DIRECTORY -policy {value}"),
+    };
+    EngineError::usage(format!("{option} {value} is not supported")).hint(hint)
 }
 
 fn unknown(option: &str) -> EngineError {
@@ -344,7 +367,9 @@ mod tests {
             ("-write -nrFiles many /x", "whole number"),
             ("-write -nrFiels 1 /x", "unknown option"),
             ("-write /x /y", "unexpected argument"),
-            ("-write -compression org.X /x", "-compression"),
+            ("-write -compression org.X /x", "-compression org.X is not supported"),
+            ("-write -storagePolicy HOT /x", "-storagePolicy HOT is not supported"),
+            ("-write -erasureCodePolicy RS-3-2-1024k /x", "-erasureCodePolicy RS-3-2-1024k is not supported"),
             ("-write --sync always /x", "--sync"),
             ("-write --depth 4 /x", "--io uring"),
             ("-write -nrFiles", "needs a value"),

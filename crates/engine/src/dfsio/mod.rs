@@ -13,7 +13,7 @@ use std::time::Instant;
 use args::{Args, Test, USAGE};
 use loadstone_storage::fs::hdfs::{self, Hdfs};
 use loadstone_storage::fs::local::Local;
-use loadstone_storage::fs::{FileSystem, FsError, Location, Scheme};
+use loadstone_storage::fs::{FileStat, FileSystem, FsError, Location, Scheme};
 use loadstone_storage::work::{Access, Action};
 use loadstone_stores::StoreError;
 use printer::Printer;
@@ -32,9 +32,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     let args = Args::parse(arguments)?;
     let Test::Work(action, access) = args.test else {
         let location = translate::location(&args)?;
-        if clean(&location, &CREATED)? {
-            err(&format!("deleted the files of TestDFSIO in {}\n", location.uri()));
-        } else {
+        if !clean(&location, &CREATED)? {
             err(&format!("there are no files of TestDFSIO in {}\n", location.uri()));
         }
         return Ok(0);
@@ -101,16 +99,40 @@ impl Drop for Results {
 /// The directories that TestDFSIO creates (3.4; Loadstone creates the first).
 const CREATED: [&str; 7] = ["data", "control", "write", "read", "append", "random_read", "truncate"];
 
-/// Deletes what TestDFSIO, Hadoop's or ours, leaves in a directory: `names` below it. Returns whether there was any.
+/// The names of the first of these.
+fn some_of<'a>(entries: impl Iterator<Item = &'a FileStat>) -> String {
+    let names: Vec<_> = entries.take(4).map(FileStat::name).collect();
+    match names[..] {
+        [a, b, c, _] => format!("{a}, {b}, {c} and others"),
+        _ => names.join(", "),
+    }
+}
+
+/// Deletes what TestDFSIO, Hadoop's or ours, leaves in a directory: `names` below it. Prints what, and returns whether there
+/// was any.
 fn clean(location: &Location, names: &[&str]) -> Result<bool, EngineError> {
     async fn from(system: &impl FileSystem, base: &str, names: &[&str]) -> Result<bool, FsError> {
         let mut deleted = false;
         for name in names {
-            deleted |= system.delete(&format!("{}/io_{name}", base.trim_end_matches('/'))).await?;
+            let path = format!("{}/io_{name}", base.trim_end_matches('/'));
+            let inside = system.list(&path).await.unwrap_or_default();
+            if system.delete(&path).await? {
+                deleted = true;
+                let others = inside.iter().filter(|entry| *name == "data" && !entry.name().starts_with("test_io_"));
+                let others = some_of(others);
+                let others = if others.is_empty() { others } else { format!(", also {others}, not of a test") };
+                err(&format!("deleted {path}: {} files{others}\n", inside.len()));
+            }
         }
-        // Anything else in the directory belongs to the user.
-        if deleted && names.len() == CREATED.len() && system.list(base).await?.is_empty() {
-            system.delete(base).await?;
+        if deleted && names.len() == CREATED.len() {
+            // Anything else in the directory belongs to the user.
+            match system.list(base).await? {
+                rest if rest.is_empty() => {
+                    system.delete(base).await?;
+                    err(&format!("deleted {base}\n"));
+                }
+                rest => err(&format!("kept {base} for {}\n", some_of(rest.iter()))),
+            }
         }
         Ok(deleted)
     }

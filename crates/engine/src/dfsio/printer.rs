@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use loadstone_load::meter::Reading;
 use loadstone_load::{Status, StepId};
-use loadstone_storage::work::FileStep;
+use loadstone_storage::store::WITHOUT_URING;
+use loadstone_storage::work::{FileStep, Files};
 
 use super::args::Test;
+use super::report::Course;
 use super::{Results, report};
 use crate::clock::unix_ns;
 use crate::control::End;
@@ -28,12 +30,22 @@ pub struct Printer<'a> {
     lines: Vec<(String, String)>,
     warnings: Vec<String>,
     unanswered: u64,
+    clients: u64,
+    /// Bytes of a buffer, on average.
+    buffer_bytes: f64,
+    course: Vec<Course>,
 }
 
 impl<'a> Printer<'a> {
     /// A printer for a run on files below `uri`.
     pub fn new(test: Test, spec: &'a TrialSpec, uri: String) -> Self {
-        Self { test, spec, uri, files: None, lines: Vec::new(), warnings: Vec::new(), unanswered: 0 }
+        let buffer_bytes = match &spec.work {
+            WorkSpec::Files(work) => Files::new(work.clone(), spec.seed)
+                .map_or(0.0, |files| files.bytes_of_file() as f64 / files.parts() as f64),
+            _ => 0.0,
+        };
+        let (lines, warnings, course) = (Vec::new(), Vec::new(), Vec::new());
+        Self { test, spec, uri, files: None, lines, warnings, unanswered: 0, clients: 0, buffer_bytes, course }
     }
 
     /// Prints the results, appends Hadoop's block to a file, and returns the exit code.
@@ -82,7 +94,10 @@ impl<'a> Printer<'a> {
         }
         if !complete || self.unanswered > 0 {
             if replaced > 0 {
-                let message = format!("{replaced} of {expected} files do not begin with Loadstone's mark, others do");
+                let one = files.foreign_file.as_deref().unwrap_or_default();
+                let message = format!(
+                    "{replaced} of {expected} files lack Loadstone's mark and are unverified, others have it: {one}"
+                );
                 return Err(EngineError::failed(message)
                     .hint("write them again: they were damaged or replaced after the test that wrote them"));
             }
@@ -99,6 +114,7 @@ impl<'a> Printer<'a> {
 
 impl Observer for Printer<'_> {
     fn ready(&mut self, opened: &Opened<'_>) {
+        self.clients = opened.clients;
         err(&format!(
             "Loadstone {}: {} on {}, {} clients, seed {}\n",
             env!("CARGO_PKG_VERSION"),
@@ -109,15 +125,34 @@ impl Observer for Printer<'_> {
         ));
         let facts = opened.guarantee.facts.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>();
         err(&format!("durability of writes: {}; {}\n", opened.guarantee.how, facts.join(", ")));
+        if let Some((_, why)) = opened.guarantee.facts.iter().find(|(name, _)| name == WITHOUT_URING) {
+            err(&format!("warning: io_uring is not available ({why}): pread and pwrite are used\n"));
+        }
     }
 
-    fn interval(&mut self, _moment: &Moment<'_>, _interval: &Interval<'_>) {}
+    fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>) {
+        for (number, more) in interval.earlier {
+            if let Some(course) = self.course.get_mut(*number as usize) {
+                course.bytes += more.completed as f64 * self.buffer_bytes;
+            }
+        }
+        self.course.push(Course {
+            start: interval.start_ns as f64 / 1e9,
+            seconds: interval.length_ns.max(1) as f64 / 1e9,
+            bytes: interval.additions.completed as f64 * self.buffer_bytes,
+            busy: moment.totals.in_flight == self.clients,
+        });
+    }
 
     fn end(&mut self, closed: &Closed<'_>) {
         self.files.clone_from(&closed.files);
         self.unanswered = closed.censored.unanswered;
         for ((step, status), [service, ..]) in closed.latencies {
             self.lines.push((latency_name(*step, *status), latency(service)));
+        }
+        if let Some((line, warning)) = report::course(&self.course).filter(|_| self.buffer_bytes > 0.0) {
+            self.lines.push(("MB/s of a second, least and median".to_owned(), line));
+            self.warnings.extend(warning);
         }
         let cpu_seconds = (closed.cpu_ns[0] + closed.cpu_ns[1]) as f64 / 1e9;
         self.lines.push(("CPU of this process, s".to_owned(), format!("{cpu_seconds:.2}")));

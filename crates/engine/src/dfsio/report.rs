@@ -68,6 +68,45 @@ fn rate(bytes: u64, ns: u64) -> String {
     if ns == 0 { "-".to_owned() } else { format!("{:.2}", bytes as f64 / MB / (ns as f64 / 1e9)) }
 }
 
+/// Fewer intervals have no median worth the name.
+const INTERVALS_MIN: usize = 3;
+
+/// What one interval of a run did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Course {
+    /// Seconds from the start of the run.
+    pub start: f64,
+    /// Its length, s.
+    pub seconds: f64,
+    pub bytes: f64,
+    /// Whether all clients were at work at its end.
+    pub busy: bool,
+}
+
+/// The least rate of an interval and the median, MB/s, and a warning if any was below half of that (of the mean, if nothing
+/// was moved in most). Only the time in which all clients were at work counts: with fewer, less is moved.
+pub fn course(intervals: &[Course]) -> Option<(String, Option<String>)> {
+    let busy = &intervals[..=intervals.iter().rposition(|each| each.busy)?];
+    let rates: Vec<f64> = busy.iter().map(|each| each.bytes / MB / each.seconds).collect();
+    let mut sorted = rates.clone();
+    sorted.sort_by(f64::total_cmp);
+    let median = *sorted.get(sorted.len() / 2).filter(|_| sorted.len() >= INTERVALS_MIN)?;
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let (name, usual) = if median > 0.0 { ("median", median) } else { ("mean", mean) };
+    let low = |&i: &usize| rates[i] < usual / 2.0;
+    let least = (0..rates.len()).min_by(|&a, &b| rates[a].total_cmp(&rates[b]))?;
+    let line = format!("{:.2} at {:.0} s, {median:.2}", rates[least], busy[least].start);
+    let warning = (0..rates.len()).find(low).map(|first| {
+        let seconds: f64 = (0..rates.len()).filter(low).map(|i| busy[i].seconds).sum();
+        format!(
+            "throughput was below half of its {name} of {usual:.2} MB/s for {seconds:.0} s, first at {:.0} s; least: {:.2} MB/s \
+             at {:.0} s",
+            busy[first].start, rates[least], busy[least].start
+        )
+    });
+    Some((line, warning))
+}
+
 /// Files that were not begun, of the `expected` number.
 pub fn not_started(files: &FilesSummary, expected: u64) -> u64 {
     expected.saturating_sub(files.done + files.failed + files.unfinished)
@@ -124,6 +163,24 @@ mod tests {
         };
         let expected = include_str!("../../fixtures/testdfsio-write.txt");
         assert_eq!(hadoop("write", "Sat Nov 21 09:41:36 UTC 2026", &files, Duration::from_millis(14_440)), expected);
+    }
+
+    #[test]
+    fn a_fall_of_throughput_is_reported_with_its_time_and_depth() {
+        let run = |rates: &[f64], busy: usize| {
+            let each =
+                |(i, rate): (usize, &f64)| Course { start: i as f64, seconds: 1.0, bytes: rate * MB, busy: i < busy };
+            course(&rates.iter().enumerate().map(each).collect::<Vec<_>>())
+        };
+        assert_eq!(run(&[100.0, 98.0, 0.5], 2), None, "too short");
+        // Clients that have ended move nothing.
+        assert_eq!(run(&[100.0, 98.0, 60.0, 99.0, 1.0], 4), Some(("60.00 at 2 s, 99.00".to_owned(), None)));
+        let (line, warning) = run(&[100.0, 98.0, 30.0, 0.0, 99.0, 101.0, 97.0], 7).unwrap();
+        assert_eq!(line, "0.00 at 3 s, 98.00");
+        let expected = "below half of its median of 98.00 MB/s for 2 s, first at 2 s; least: 0.00 MB/s at 3 s";
+        assert!(warning.as_ref().is_some_and(|warning| warning.ends_with(expected)), "{warning:?}");
+        let stalled = run(&[80.0, 0.0, 0.0, 0.0], 4).and_then(|(_, warning)| warning).unwrap();
+        assert!(stalled.contains("below half of its mean of 20.00 MB/s for 3 s, first at 1 s"), "{stalled}");
     }
 
     #[test]

@@ -64,6 +64,8 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
         align_bytes: if args.direct || writes { args.buffer_bytes } else { 1 },
         sync: args.sync,
         verify: args.verify,
+        compression: args.compression,
+        compressible: args.compressible,
         replication: setting("dfs.replication").map(replication).transpose()?,
         block_bytes: setting("dfs.blocksize").map(block_bytes).transpose()?,
     };
@@ -161,6 +163,12 @@ fn refuse(args: &Args, location: &Location) -> Result<(), EngineError> {
     if args.direct && args.skip_bytes.is_some_and(|bytes| !bytes.is_multiple_of(ALIGNMENT as u64)) {
         let message = format!("--direct needs a -skipSize that is a multiple of {ALIGNMENT}");
         return Err(EngineError::usage(message).hint("add -skipSize 1048576B"));
+    }
+    if args.direct && args.compression.is_some() {
+        return hint("--direct cannot be combined with -compression", "leave one of them out");
+    }
+    if args.compressible && !writes {
+        return hint("--compressible is for -write and -append", "leave it out: a read finds out what was written");
     }
     if args.cold && writes {
         return hint("--cold is for -read", "leave it out: a write does not read from the page cache");

@@ -155,6 +155,11 @@ pub trait Reader: Send + std::fmt::Debug {
         self.len() == 0
     }
 
+    /// How often it asked again after all servers of a part of the file had failed.
+    fn retries(&self) -> u64 {
+        0
+    }
+
     /// How many reads it can start ahead of its caller.
     fn depth(&self) -> usize {
         0
@@ -197,6 +202,11 @@ pub trait Writer: Send + Sized + std::fmt::Debug {
 
     /// The offset of the next byte.
     fn position(&self) -> u64;
+
+    /// How often it reopened the file after a failure.
+    fn retries(&self) -> u64 {
+        0
+    }
 
     /// Sets the offset of the next buffer, for file systems with random writes.
     fn seek(&mut self, offset: u64) -> impl Future<Output = Result<(), FsError>> + Send;

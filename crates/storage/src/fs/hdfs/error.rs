@@ -1,5 +1,6 @@
 //! The errors of the crate `hdfs-native`, as ours.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 
 use hdfs_native::HdfsError;
@@ -9,15 +10,28 @@ use crate::fs::error::{ErrorKind, FsError};
 
 /// The target of the crate's log records begins with this.
 const CRATE: &str = "hdfs_native";
+/// The modules that talk to data nodes: each warning of theirs is an attempt that failed.
+const DATA_NODES: [&str; 2] = ["hdfs_native::hdfs::block_reader", "hdfs_native::hdfs::block_writer"];
+/// In the warning about a block whose checksums are wrong, the only place where the crate says so.
+const CHECKSUM: &str = "ChecksumError";
 /// The crate's records name a data node by its whole description, some 600 characters.
 const WARNING_CHARS: usize = 300;
 
-/// Keeps the crate's last warning: `All DataNodes failed` does not say why, only the log does.
-struct LastWarning(Mutex<String>);
+/// Keeps the crate's last warning: `All DataNodes failed` does not say why, only the log does. Counts those about data nodes:
+/// a read or write that succeeds with another node returns nothing else.
+struct Warnings {
+    last: Mutex<String>,
+    data_nodes: AtomicU64,
+}
 
-static LAST_WARNING: LastWarning = LastWarning(Mutex::new(String::new()));
+static WARNINGS: Warnings = Warnings { last: Mutex::new(String::new()), data_nodes: AtomicU64::new(0) };
 
-impl Log for LastWarning {
+/// How many attempts to read from or write to a data node have failed in this process, whatever became of the read or write.
+pub fn data_node_failures() -> u64 {
+    WARNINGS.data_nodes.load(Ordering::Relaxed)
+}
+
+impl Log for Warnings {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.level() <= LevelFilter::Warn && metadata.target().starts_with(CRATE)
     }
@@ -25,7 +39,8 @@ impl Log for LastWarning {
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
             let text = with_addresses(&record.args().to_string());
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
+            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = text;
+            self.data_nodes.fetch_add(u64::from(DATA_NODES.contains(&record.target())), Ordering::Relaxed);
         }
     }
 
@@ -36,7 +51,7 @@ impl Log for LastWarning {
 pub(super) fn keep_warnings() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        if log::set_logger(&LAST_WARNING).is_ok() {
+        if log::set_logger(&WARNINGS).is_ok() {
             log::set_max_level(LevelFilter::Warn);
         }
     });
@@ -61,7 +76,7 @@ fn with_addresses(text: &str) -> String {
 
 /// An error of the crate, with the action that failed.
 pub(super) fn failed(action: &'static str, path: &str, error: &HdfsError) -> FsError {
-    let kind = match error {
+    let mut kind = match error {
         HdfsError::IOError(error) => return FsError::io(action, path, error),
         HdfsError::FileNotFound(_) => ErrorKind::NotFound,
         HdfsError::AlreadyExists(_) => ErrorKind::AlreadyExists,
@@ -80,12 +95,19 @@ pub(super) fn failed(action: &'static str, path: &str, error: &HdfsError) -> FsE
     let mut message =
         text.lines().next().and_then(|line| line.split(": [DatanodeInfoProto").next()).unwrap_or_default().to_owned();
     if matches!(error, HdfsError::DataTransferError(_)) {
-        let last = LAST_WARNING.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = WARNINGS.last.lock().unwrap_or_else(PoisonError::into_inner);
         if !last.is_empty() {
             message = format!("{message}; the client's last warning: {last}");
         }
+        if last.contains(CHECKSUM) {
+            kind = ErrorKind::Corrupt;
+        }
     }
-    FsError::new(kind, action, path, message)
+    let failed = FsError::new(kind, action, path, message);
+    if kind == ErrorKind::Corrupt {
+        return failed.hint(format!("its copies are damaged: see hdfs fsck {path} -files -blocks -locations"));
+    }
+    failed
 }
 
 /// The kind of an exception of the name node.

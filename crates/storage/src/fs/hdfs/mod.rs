@@ -16,6 +16,7 @@ use std::time::Duration;
 use hdfs_native::client::FileStatus;
 use hdfs_native::{Client, ClientBuilder, WriteOptions};
 
+pub use self::error::data_node_failures;
 use self::error::failed;
 pub use self::reader::HdfsReader;
 pub use self::writer::HdfsWriter;

@@ -31,6 +31,8 @@ pub struct HdfsReader {
     /// Bytes received and not requested yet.
     rest: Bytes,
     buffer: BytesMut,
+    /// How often the name node was asked again.
+    retries: u64,
 }
 
 impl std::fmt::Debug for HdfsReader {
@@ -51,6 +53,7 @@ impl HdfsReader {
             at: 0,
             rest: Bytes::new(),
             buffer: BytesMut::with_capacity(options.buffer_bytes),
+            retries: 0,
         })
     }
 
@@ -68,6 +71,7 @@ impl HdfsReader {
             self.stream = None;
             let error = self.failed("read", &error);
             let Some(wait) = waits.next().filter(|_| error.kind == ErrorKind::Unavailable) else { return Err(error) };
+            self.retries += 1;
             tokio::time::sleep(wait).await;
             self.reopen().await?;
         }
@@ -92,6 +96,10 @@ impl HdfsReader {
 impl Reader for HdfsReader {
     fn len(&self) -> u64 {
         self.file.file_length() as u64
+    }
+
+    fn retries(&self) -> u64 {
+        self.retries
     }
 
     async fn fetch(&mut self, offset: u64, bytes: usize) -> Result<&[u8], FsError> {

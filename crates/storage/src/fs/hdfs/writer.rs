@@ -39,6 +39,8 @@ pub struct HdfsWriter {
     buffer: BytesMut,
     /// Buffers that were passed to the client.
     sent: VecDeque<Bytes>,
+    /// How often the file was reopened.
+    retries: u64,
 }
 
 impl std::fmt::Debug for HdfsWriter {
@@ -50,7 +52,7 @@ impl std::fmt::Debug for HdfsWriter {
 impl HdfsWriter {
     pub(super) fn new(client: &Client, file: FileWriter, path: &str, at: u64, buffer_bytes: usize) -> Self {
         let (buffer, sent) = (BytesMut::zeroed(buffer_bytes), VecDeque::new());
-        Self { client: client.clone(), file: Some(file), path: path.to_owned(), at, buffer, sent }
+        Self { client: client.clone(), file: Some(file), path: path.to_owned(), at, buffer, sent, retries: 0 }
     }
 
     fn failed(&self, action: &'static str, error: &HdfsError) -> FsError {
@@ -96,6 +98,7 @@ impl HdfsWriter {
     async fn reopen(&mut self, buffer: &Bytes, begun: Instant) -> Result<(), FsError> {
         // Dropped before the next writer is created: this ends the lease of the file.
         self.file = None;
+        self.retries += 1;
         while !self.client.recover_lease(&self.path).await.map_err(|error| self.failed("recover", &error))? {
             if begun.elapsed() > RESUME {
                 return Err(
@@ -148,6 +151,10 @@ impl Writer for HdfsWriter {
 
     fn position(&self) -> u64 {
         self.at
+    }
+
+    fn retries(&self) -> u64 {
+        self.retries
     }
 
     async fn seek(&mut self, offset: u64) -> Result<(), FsError> {

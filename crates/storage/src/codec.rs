@@ -1,0 +1,168 @@
+//! Compression of a file's bytes in the formats of Hadoop's codecs: what `TestDFSIO -compression` wraps a stream in.
+
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::{GzEncoder, MultiGzDecoder, ZlibDecoder, ZlibEncoder};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Decoded at once at most, so that bytes that compress a thousandfold need no memory to match.
+const PIECE: usize = 4_096;
+
+/// A format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Codec {
+    /// gzip (RFC 1952).
+    Gzip,
+    /// zlib (RFC 1950), which Hadoop calls deflate.
+    Deflate,
+}
+
+impl Codec {
+    /// The format of a class of Hadoop's, by its full or its simple name.
+    pub fn of_class(class: &str) -> Option<Self> {
+        match class.strip_prefix("org.apache.hadoop.io.compress.").unwrap_or(class) {
+            "GzipCodec" => Some(Self::Gzip),
+            "DefaultCodec" | "DeflateCodec" => Some(Self::Deflate),
+            _ => None,
+        }
+    }
+}
+
+/// Compresses a stream, at the level that Hadoop uses unless it is told another.
+#[derive(Debug)]
+pub enum Encoder {
+    /// gzip.
+    Gzip(GzEncoder<Vec<u8>>),
+    /// zlib.
+    Deflate(ZlibEncoder<Vec<u8>>),
+}
+
+impl Encoder {
+    /// An encoder at the beginning of a stream.
+    pub fn new(codec: Codec) -> Self {
+        match codec {
+            Codec::Gzip => Self::Gzip(GzEncoder::new(Vec::new(), Compression::default())),
+            Codec::Deflate => Self::Deflate(ZlibEncoder::new(Vec::new(), Compression::default())),
+        }
+    }
+
+    /// Takes bytes; returns the compressed ones that are complete. Some of the stream is kept until the end.
+    pub fn encode(&mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Gzip(stream) => stream.write_all(bytes).map(|()| std::mem::take(stream.get_mut())),
+            Self::Deflate(stream) => stream.write_all(bytes).map(|()| std::mem::take(stream.get_mut())),
+        }
+    }
+
+    /// The end of the stream.
+    pub fn finish(self) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Gzip(stream) => stream.finish(),
+            Self::Deflate(stream) => stream.finish(),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Stream {
+    Gzip(MultiGzDecoder<Vec<u8>>),
+    Deflate(ZlibDecoder<Vec<u8>>),
+}
+
+/// Decompresses a stream.
+#[derive(Debug)]
+pub struct Decoder {
+    stream: Stream,
+    /// The offset in the compressed file of what is fed next.
+    pub at: u64,
+    /// What the last [`take`](Self::take) returned, which goes with the next one.
+    taken: usize,
+}
+
+impl Decoder {
+    /// A decoder at the beginning of a stream.
+    pub fn new(codec: Codec) -> Self {
+        let stream = match codec {
+            Codec::Gzip => Stream::Gzip(MultiGzDecoder::new(Vec::new())),
+            Codec::Deflate => Stream::Deflate(ZlibDecoder::new(Vec::new())),
+        };
+        Self { stream, at: 0, taken: 0 }
+    }
+
+    fn decoded(&mut self) -> &mut Vec<u8> {
+        match &mut self.stream {
+            Stream::Gzip(stream) => stream.get_mut(),
+            Stream::Deflate(stream) => stream.get_mut(),
+        }
+    }
+
+    /// Drops what was taken, and feeds compressed bytes until `wanted` are decoded; without any, looks for what the decoder
+    /// still holds. Returns whether they are.
+    pub fn feed(&mut self, compressed: &[u8], wanted: usize) -> io::Result<bool> {
+        let taken = std::mem::take(&mut self.taken);
+        self.decoded().drain(..taken);
+        for piece in compressed.chunks(PIECE) {
+            if self.decoded().len() >= wanted {
+                break;
+            }
+            match &mut self.stream {
+                Stream::Gzip(stream) => stream.write_all(piece)?,
+                Stream::Deflate(stream) => stream.write_all(piece)?,
+            }
+            self.at += piece.len() as u64;
+        }
+        if compressed.is_empty() {
+            match &mut self.stream {
+                Stream::Gzip(stream) => stream.flush()?,
+                Stream::Deflate(stream) => stream.flush()?,
+            }
+        }
+        Ok(self.decoded().len() >= wanted)
+    }
+
+    /// The next decoded bytes: `wanted`, or fewer at the end of the stream.
+    pub fn take(&mut self, wanted: usize) -> &[u8] {
+        self.taken = wanted.min(self.decoded().len());
+        let taken = self.taken;
+        &self.decoded()[..taken]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_encoded_is_decoded_in_pieces_of_any_size_and_memory_does_not_follow_the_ratio() {
+        for codec in [Codec::Gzip, Codec::Deflate] {
+            // Compresses a thousandfold, after a part that does not.
+            let mut content = vec![0; 20_000_000];
+            crate::content::Content::new(3).fill(0, 0, &mut content[..50_000]);
+            let mut encoder = Encoder::new(codec);
+            let mut stored =
+                content.chunks(1_000_003).flat_map(|part| encoder.encode(part).unwrap()).collect::<Vec<_>>();
+            stored.extend(encoder.finish().unwrap());
+            assert!(stored.len() < 100_000, "{}", stored.len());
+            let mut decoder = Decoder::new(codec);
+            for part in content.chunks(300_001) {
+                let at = decoder.at as usize;
+                let enough = decoder.feed(&stored[at..], part.len()).unwrap();
+                assert!(enough || decoder.feed(&[], part.len()).unwrap());
+                assert!(decoder.decoded().len() < 300_001 + 5_000_000);
+                assert!(decoder.take(part.len()) == part);
+            }
+            assert!(!decoder.feed(&[], 1).unwrap() && decoder.take(1).is_empty());
+        }
+    }
+
+    #[test]
+    fn codecs_have_hadoops_names() {
+        let class = |name: &str| Codec::of_class(name);
+        assert_eq!(class("org.apache.hadoop.io.compress.GzipCodec"), Some(Codec::Gzip));
+        assert_eq!(class("DefaultCodec"), Some(Codec::Deflate));
+        assert_eq!(class("org.apache.hadoop.io.compress.SnappyCodec"), None);
+    }
+}
