@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from imports_support import FIXTURES
-from judge_support import Spoil, asking, facts
+from judge_support import Spoil, asking, both, facts
 from known_truth_expected import (
     SUSPECT,
     VALID,
@@ -19,6 +19,7 @@ from known_truth_expected import (
     fires,
     not_for,
     refused,
+    same,
     says,
     silent,
     unranked,
@@ -29,12 +30,12 @@ from known_truth_expected import (
 )
 from known_truth_imports import against, logs, read, runs, table
 from known_truth_refused import overload
-from known_truth_support import MS, faster, of_trials, on, scaled, trial, typical, world
+from known_truth_support import MS, faster, given, of_trials, on, scaled, trial, typical, world
 from loadstone.results.folder import Folder
 from loadstone.results.projection import Projection, project
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
-from moving_support import P99, THROUGHPUT, TWICE, always, line, moving
+from moving_support import FLAT, P99, THROUGHPUT, TWICE, alternating, always, line, moving
 
 BOTH = ("throughput", P99)
 LATENCIES = tuple(f"{kind}.{name}" for kind in ("read", "all") for name in ("p99", "p99.9", "max"))
@@ -392,6 +393,45 @@ EDGES = [
         many_rates,
         (not_for("lmdb"), not_for("rocksdb"), VALID),
         context={"rate": 400},
+    ),
+    # Equal as measured, at a limit of the load generator.
+    Case(
+        "equal, and 12 percent of both sides' time is our own: one may be faster by that",
+        lambda: world(FLAT, 10, noise=0.001, spoil=given(driver=1.2 * MS), question=THROUGHPUT),
+        (refused("generator-limited"), says("from 12 % lower to 1.14× is possible")),
+    ),
+    Case(
+        "equal, and nine percent of both sides' time is our own, which is less than counts",
+        lambda: world(FLAT, 10, noise=0.001, spoil=given(driver=0.9 * MS), question=THROUGHPUT),
+        (same(), VALID),
+    ),
+    Case(
+        "equal, and an executor of ours is saturated on one side, which may be faster by any factor",
+        lambda: world(
+            FLAT,
+            10,
+            noise=0.001,
+            spoil=both(
+                facts(networked="yes"), given(executor__busy_max=0.4), on("lmdb", given(executor__busy_max=0.97))
+            ),
+            question=THROUGHPUT,
+        ),
+        (refused("generator-limited"), says("lower upward is possible")),
+    ),
+    # Two runs.
+    Case(
+        "a fifth faster in two runs, and half of its windows rise by 30 percent and half fall",
+        lambda: moving(
+            {"rocksdb": 1000.0, "lmdb": 1200.0}, alternating(1.3, "lmdb"), 8, interleaved=False, question=THROUGHPUT
+        ),
+        (unsure(), SUSPECT),
+    ),
+    Case(
+        "half as fast again in two runs, and falls from 1.3 to 0.7 of its mean in every window",
+        lambda: moving(
+            {"rocksdb": 1000.0, "lmdb": 1500.0}, always(lmdb=line(1.3, 0.7)), 8, interleaved=False, question=THROUGHPUT
+        ),
+        (unsure(), SUSPECT),
     ),
     # A pilot that was cut.
     Case(

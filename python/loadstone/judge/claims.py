@@ -69,10 +69,9 @@ def turned(comparison: Comparison, tested: Tested, measured: Estimate, excused: 
     """A comparison that would claim something if its figures, or that the `excused` are chance, were beyond doubt."""
     ratio = comparison.ratio
     low, high = (wording.short_change(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
+    up_to = "upward" if ratio.high == math.inf else f"to {high}"
     possible = (
-        "the repeats that are left do not show it"
-        if ratio.low is None
-        else f"anything from {low} to {high} is possible"
+        "the repeats that are left do not show it" if ratio.low is None else f"anything from {low} {up_to} is possible"
     )
     than = "than " if measured.value < 1 else ""
     message = (
