@@ -168,7 +168,7 @@ def test_a_damaged_block_is_named_by_file_and_offset(program: Path, tmp_path: Pa
 
 
 def test_many_small_files_are_written_and_read(program: Path, tmp_path: Path, cluster: Cluster) -> None:
-    place, size = f"{cluster.uri}/small", "-nrFiles 2000 -fileSize 4KB -bufferSize 4096 --clients 32"
+    place, size = f"{cluster.uri}/small", "-nrFiles 2000 -fileSize 4KB -bufferSize 4096 --clients 64"
     for test in (f"-write {size} -D dfs.replication=1", f"-read {size}"):
         result = dfsio(program, tmp_path, test, place)
         assert (result.code, result.ours("files done")) == (0, "2000, 0, 0, 0"), result.err

@@ -1,6 +1,7 @@
 //! Notes on a trial: what its figures show about the engine itself, the clients and the system.
 
 use loadstone_load::Status;
+use loadstone_storage::fs::hdfs;
 
 use crate::event::Note;
 use crate::observer::Closed;
@@ -179,7 +180,10 @@ fn recovered(closed: &Closed<'_>) -> Option<Note> {
     (retried + nodes > 0).then(|| {
         note(
             "recovered",
-            format!("{nodes} attempts to use a data node failed, and {retried} requests were repeated"),
+            format!(
+                "{nodes} attempts to use a data node failed, and {retried} requests were repeated; the client's last warning: {}",
+                hdfs::last_warning()
+            ),
             "the latencies include both; see the logs of the data nodes",
         )
     })

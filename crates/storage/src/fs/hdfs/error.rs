@@ -31,6 +31,11 @@ pub fn data_node_failures() -> u64 {
     WARNINGS.data_nodes.load(Ordering::Relaxed)
 }
 
+/// The last warning of the client; empty: none.
+pub fn last_warning() -> String {
+    WARNINGS.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
 impl Log for Warnings {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.level() <= LevelFilter::Warn && metadata.target().starts_with(CRATE)
@@ -95,7 +100,7 @@ pub(super) fn failed(action: &'static str, path: &str, error: &HdfsError) -> FsE
     let mut message =
         text.lines().next().and_then(|line| line.split(": [DatanodeInfoProto").next()).unwrap_or_default().to_owned();
     if matches!(error, HdfsError::DataTransferError(_)) {
-        let last = WARNINGS.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = last_warning();
         if !last.is_empty() {
             message = format!("{message}; the client's last warning: {last}");
         }

@@ -16,8 +16,8 @@ use std::time::Duration;
 use hdfs_native::client::FileStatus;
 use hdfs_native::{Client, ClientBuilder, WriteOptions};
 
-pub use self::error::data_node_failures;
 use self::error::failed;
+pub use self::error::{data_node_failures, last_warning};
 pub use self::reader::HdfsReader;
 pub use self::writer::HdfsWriter;
 use super::error::{ErrorKind, FsError};
