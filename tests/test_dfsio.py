@@ -327,7 +327,8 @@ def test_many_small_files_are_written_and_read_in_bounded_memory(program: Path, 
             assert verified(summary) == (100_000 if test == "-read" else 0)
             of_test.append(summary["memory_bytes_max"])
     assert dfsio(program, tmp_path, "-clean", place).code == 0
-    assert all(many < few + 4 * MEGABYTE for few, many in peaks.values()), peaks
+    # The paths and times of all files would take over 10 MB. Histograms vary by 5 MB with latencies on a busy machine.
+    assert all(many < few + 8 * MEGABYTE for few, many in peaks.values()), peaks
 
 
 def verified(summary: dict[str, Any]) -> int:
