@@ -113,7 +113,9 @@ class Pilot:
                 raise given_up(failures if attempts.done else "no variant can run", result)
         self.report_pairs()
         if not attempts.done:
-            raise LoadstoneError("no variant can run: all are set aside", "mend them, then add --retry-failed")
+            raise LoadstoneError(
+                "no variant can run: all are set aside", "mend them, then `loadstone run --resume --retry-failed`"
+            )
         outcome = self.result(self.folder.pilots())
         capped = ", the longest possible" if outcome.capped else ""
         self.display.say(f"every trial warms up for {written(outcome.warmup_seconds)}{capped} ({PILOT})")
