@@ -256,7 +256,10 @@ def test_a_run_killed_during_its_pilot_can_be_resumed(tmp_path: Path) -> None:
     folder = only_folder(tmp_path)
     after = (folder.path / PILOT_TRIALS).read_text()
     assert after.startswith(before)
-    assert len({each.trial for each in folder.pilots()}) == len(after.splitlines()) == 2
+    ended = [json.loads(line)["end"] for line in after.splitlines()]
+    # The kill may hit the second variant's attempt, which then has a line of its own.
+    assert ended.count("interrupted") <= 1
+    assert len({each.trial for each in folder.pilots()}) == len(ended) - ended.count("interrupted") == 2
     assert len(trials(folder)) == 6
 
 
