@@ -1,4 +1,4 @@
-"""Worlds at the edges: several figures to be narrow, attempts that the lab ended, pooled columns, other guarantees."""
+"""Worlds at the edges: several figures to be narrow, interrupted attempts, pooled columns, other guarantees."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def at_this(rate: int) -> Callable[[str, int, float], TrialResult]:
 
 
 def piloted(results: ResultSet) -> ResultSet:
-    """The pilot block of it asked for more warm-up than the limit."""
+    """Its pilot block needed more warm-up than the limit."""
     group = {"trials": ["pilot-lmdb"], "steady_seconds": {"pilot-lmdb": 60.0}, "warmup_seconds": 120.0}
     pilot = {"warmup_seconds": 90.0, "cap_seconds": 90.0, "capped": True, "trial_seconds": 150.0, "groups": [group]}
     return replace(results, pilot=pilot, pilots=pilots(results))
@@ -207,7 +207,7 @@ EDGES = [
         (not_for("rocksdb"), VALID, silent("noisy")),
         metric=P99,
     ),
-    # Attempts that the lab ended.
+    # Attempts during which the lab ended.
     Case(
         "twice as fast; the lab ended during two attempts, with figures that would be far too good",
         lambda: attempted(rocksdb_3=(("interrupted", 50.0),), rocksdb_5=(("interrupted", 50.0), ("interrupted", 50.0))),

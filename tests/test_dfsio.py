@@ -194,7 +194,7 @@ def test_a_replaced_file_among_ours_fails_the_test(program: Path, tmp_path: Path
     result = dfsio(program, tmp_path, READ, place)
     assert (result.code, result.ours("files not compared")) == (1, "1, 0")
     assert (
-        f"error: 1 of 3 files lack Loadstone's mark and are unverified, others have it: {place}/io_data/test_io_1"
+        f"error: 1 of 3 files lack Loadstone's mark, which others have, and are unverified: {place}/io_data/test_io_1"
         in result.err
     )
     hint_of(result)
@@ -226,7 +226,11 @@ def test_clean_keeps_files_that_are_not_of_a_test(program: Path, tmp_path: Path,
     (place / "io_control").mkdir()
     (place / "letters").write_text("precious")
     result = dfsio(program, tmp_path, "-clean", place)
-    deleted = [f"deleted {place}/io_data: 3 files", f"deleted {place}/io_control: 0 files", f"kept {place} for letters"]
+    deleted = [
+        f"deleted {place}/io_data: 3 files",
+        f"deleted {place}/io_control: 0 files",
+        f"kept {place}: it also contains letters",
+    ]
     assert (result.code, result.err.splitlines()) == (0, deleted)
     assert [path.name for path in place.iterdir()] == ["letters"]
 
@@ -239,7 +243,7 @@ def test_files_of_others_in_a_tests_directory_are_named_when_they_are_deleted(
     assert dfsio(program, tmp_path, WRITE, place).code == 0
     (place / "io_data/letters").write_text("precious")
     result = dfsio(program, tmp_path, test, place)
-    assert f"deleted {place}/io_data: 4 files, also letters, not of a test" in result.err.splitlines()
+    assert f"deleted {place}/io_data: 4 files, including letters (not from a test)" in result.err.splitlines()
     assert not (place / "io_data/letters").exists()
     assert place.exists() == (test == WRITE)
     assert (f"deleted {place}" in result.err.splitlines()) == (test == "-clean")

@@ -226,7 +226,7 @@ def carried(pid: int, sockets: Sockets) -> int:
 def killed_under(
     running: Running, number: int, program: Path, home: Path, line: str, place: str, then: Callable[[], object] = int
 ) -> DfsioResult:
-    """Runs a test, and kills a data node in the midst of it: the test is stopped meanwhile, with most bytes to come."""
+    """Runs a test, and kills a data node during it: the test is stopped meanwhile, with most bytes to come."""
     words = [str(program), "dfsio", *line.split(), place]
     test = subprocess.Popen(words, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     sockets, until = Sockets(), time.monotonic() + 120
@@ -329,7 +329,7 @@ def test_a_read_waits_for_the_only_data_node_of_a_block(program: Path, tmp_path:
     result = killed_under(one_copy, 1, program, tmp_path, f"-read {size}", place, again)
     assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
     assert failed_and_repeated(result)[1] >= 2, result.err
-    assert result.ours("MB/s of a second, least and median").startswith("0.00 at ")
+    assert result.ours("MB/s in a second, lowest and median").startswith("0.00 at ")
     assert re.search(
         r"^warning: throughput was below half of its m.* MB/s for \d+ s, first at", result.err, re.MULTILINE
     )

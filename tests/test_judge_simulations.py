@@ -143,7 +143,7 @@ def test_a_tenth_more_is_found_after_a_pilot() -> None:
 
 
 @pytest.mark.parametrize("at_least", [7, 10])
-def test_single_faults_do_not_hide_a_tenth_more(at_least: int) -> None:
+def test_single_faults_do_not_hide_a_difference_of_a_tenth(at_least: int) -> None:
     counts = claims(1.1, 0.05, at_least=at_least, faults=FAULTS)
     assert counts["worse"] == 0
     assert counts["better"] / EXPERIMENTS >= 0.75

@@ -97,7 +97,7 @@ def kept_cached(directory: Path) -> Iterator[None]:
 def test_reading_back_cached_data_is_not_reading_the_device(
     tmp_path: Path, cold: str, direct: str, cached: bool
 ) -> None:
-    """The report's trap: of what was just written, a claim about the device holds only past the page cache."""
+    """A claim about the device, of reads of what was just written, holds only if they bypass the page cache."""
     if file_system_of(tmp_path) in IN_MEMORY:
         pytest.skip("there is no device here")
     with kept_cached(tmp_path / "data") if cached else contextlib.nullcontext():

@@ -1,4 +1,4 @@
-"""An attempt that the lab ended is recorded as interrupted, keeps its files, and never counts."""
+"""An attempt during which the lab ended is recorded as interrupted, keeps its files, and never counts."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_an_attempt_whose_line_was_written_is_not_interrupted(folder: Folder) ->
     assert not (folder.path / "trials" / "a" / BEGUN).exists()
 
 
-def test_an_interrupted_attempt_neither_hides_nor_is_a_failure(folder: Folder) -> None:
+def test_an_interrupted_attempt_neither_hides_a_failure_nor_is_one(folder: Folder) -> None:
     folder.append(TrialResult("a", {"system": "lmdb"}, 1, {}, end="failed"))
     folder.append(begun(2))
     (trial,) = folder.load().trials

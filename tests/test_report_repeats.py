@@ -90,7 +90,7 @@ def test_a_repeat_that_is_missing_is_left_blank_and_a_variant_without_a_baseline
 
 
 def test_the_verdict_is_that_of_the_worst_trial() -> None:
-    """Three reads at 1,803.99 MB/s on average, from a device of 1,690.2: the report's own trap."""
+    """Three reads at 1,803.99 MB/s on average, from a device of 1,690.2: more than it can do, as in the report."""
     judgement = judge(ResultSet("seed", [each.result for each in read(SEED, {})]))
     table = repeats(judgement, "read.bandwidth")
     assert table is not None

@@ -109,7 +109,7 @@ def test_what_is_damaged_is_put_aside_and_not_thrown_away(folder: Folder) -> Non
     table = folder.path / "values.jsonl"
     first, second = table.read_bytes().splitlines()
     table.write_bytes(b"\0\xff garbage \n" + first + b"\n[]\n" + second[:40])
-    assert folder.repair() == ["values.jsonl: took out damaged lines (1, 3, 4) to values.jsonl.damaged"]
+    assert folder.repair() == ["values.jsonl: moved damaged lines (1, 3, 4) to values.jsonl.damaged"]
     assert table.read_bytes() == first + b"\n"
     assert (folder.path / "values.jsonl.damaged").read_bytes() == b"\0\xff garbage \n[]\n" + second[:40] + b"\n"
 

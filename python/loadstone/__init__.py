@@ -1,3 +1,3 @@
-"""Loadstone: which data store, configuration or size holds my load, by how much, and can I trust the answer?"""
+"""Loadstone: which data store, configuration or size handles my load, by how much, and can I trust the answer?"""
 
 __version__ = "0.1.0"

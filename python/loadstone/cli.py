@@ -109,7 +109,7 @@ def usage() -> str:
     """The help text, without a trailing newline."""
     listed = "\n".join(f"  {name:<13}{what}" for name, what in commands().items())
     return f"""\
-Loadstone: which data store, configuration or size holds my load, by how much, and can I trust the answer?
+Loadstone: which data store, configuration or size handles my load, by how much, and can I trust the answer?
 
 usage: loadstone <command> [arguments]
 

@@ -88,7 +88,7 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
         message = (
             f"YCSB's throughput of {units.rate(throughput)} counts operations that failed, {units.count(failed)} here"
         )
-        found.note("counts-failures", message, "these are taken off; see `errors`")
+        found.note("counts-failures", message, "these are subtracted; see `errors`")
         # Of composed operations it is not known how many failed.
         rate = throughput if composed else throughput * well / done
     found.add_totals(rate, None if runtime is None else runtime * 1e6, total)

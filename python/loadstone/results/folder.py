@@ -39,8 +39,9 @@ VERSION = 2
 ROOT = Path("results")
 IMPORTED = "imported"
 UNDER_WAY = ".part"
-# What the pilot block found, and its trials.
+# The trials.
 VALUES = "values.jsonl"
+# What the pilot block found, and its trials.
 PILOT, PILOT_TRIALS = "pilot.json", "pilot.jsonl"
 # In the files of an attempt until its line is written: the line it gets if the lab ends before that.
 BEGUN = "begun.json"
@@ -145,7 +146,7 @@ class Folder:
         repairs = []
         for name in ("plan.jsonl", VALUES, PILOT_TRIALS):
             if damaged := lines.mend(self.path / name):
-                repairs.append(f"{name}: took out damaged lines ({', '.join(map(str, damaged))}) to {name}.damaged")
+                repairs.append(f"{name}: moved damaged lines ({', '.join(map(str, damaged))}) to {name}.damaged")
         for begun in sorted((self.path / "trials").glob(f"*/{BEGUN}")):
             self._interrupted(begun)
         for left in (self.path / "trials").glob(f"*{UNDER_WAY}"):

@@ -78,7 +78,7 @@ def project(results: ResultSet, asked: Projection) -> Projected:
         ]
     by_name = name if col else None
     same = results.question.by == by_name
-    # What differs on purpose is the price of what the question compares: it is no price of other columns.
+    # What may differ on purpose between the values that the question compares need not between other columns.
     promises = kept.question.promises if kept.compared in (by_name, *col) else ()
     question = replace(
         kept.question,

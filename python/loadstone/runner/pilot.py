@@ -114,7 +114,8 @@ class Pilot:
         self.report_pairs()
         if not attempts.done:
             raise LoadstoneError(
-                "no variant can run: all are set aside", "mend them, then `loadstone run --resume --retry-failed`"
+                "no variant can run: all are set aside",
+                "remove the causes, then use `loadstone run --resume --retry-failed`",
             )
         outcome = self.result(self.folder.pilots())
         capped = ", the longest possible" if outcome.capped else ""

@@ -23,7 +23,7 @@ OPTION, as Hadoop's:
   -nrFiles N                 files (1)
   -fileSize SIZE, -size SIZE bytes of a file, with B, KB, MB, GB or TB; a number alone is MB (1MB)
   -bufferSize BYTES          bytes written or read at once (1000000)
-  -compression CODEC         GzipCodec, DefaultCodec or DeflateCodec: of -write, and of -read of such files
+  -compression CODEC         GzipCodec, DefaultCodec or DeflateCodec: for -write, and for -read of such files
   -resFile FILE              append the results to FILE (TestDFSIO_results.log)
   -D NAME=VALUE              dfs.replication, dfs.blocksize, test.build.data, fs.defaultFS,
                              mapreduce.local.map.tasks.maximum (clients)
@@ -36,7 +36,7 @@ Loadstone's own:
                              when written data is synced: never (none), to the file system before the close (flush),
                              to the device before the close (close), or to the device after each buffer (buffer)
   --cold                     drop the pages of local files from the page cache first
-  --compressible             write content that can be compressed to half (incompressible)
+  --compressible             write content that can be compressed to half its size (incompressible)
   --no-verify                do not compare what is read with what was written
   --seed N                   seed of random positions and of the content of files
   --print-spec               print the TrialSpec instead of running it

@@ -120,7 +120,7 @@ fn clean(location: &Location, names: &[&str]) -> Result<bool, EngineError> {
                 deleted = true;
                 let others = inside.iter().filter(|entry| *name == "data" && !entry.name().starts_with("test_io_"));
                 let others = some_of(others);
-                let others = if others.is_empty() { others } else { format!(", also {others}, not of a test") };
+                let others = if others.is_empty() { others } else { format!(", including {others} (not from a test)") };
                 err(&format!("deleted {path}: {} files{others}\n", inside.len()));
             }
         }
@@ -131,7 +131,7 @@ fn clean(location: &Location, names: &[&str]) -> Result<bool, EngineError> {
                     system.delete(base).await?;
                     err(&format!("deleted {base}\n"));
                 }
-                rest => err(&format!("kept {base} for {}\n", some_of(rest.iter()))),
+                rest => err(&format!("kept {base}: it also contains {}\n", some_of(rest.iter()))),
             }
         }
         Ok(deleted)

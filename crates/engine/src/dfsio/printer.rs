@@ -96,7 +96,7 @@ impl<'a> Printer<'a> {
             if replaced > 0 {
                 let one = files.foreign_file.as_deref().unwrap_or_default();
                 let message = format!(
-                    "{replaced} of {expected} files lack Loadstone's mark and are unverified, others have it: {one}"
+                    "{replaced} of {expected} files lack Loadstone's mark, which others have, and are unverified: {one}"
                 );
                 return Err(EngineError::failed(message)
                     .hint("write them again: they were damaged or replaced after the test that wrote them"));
@@ -151,7 +151,7 @@ impl Observer for Printer<'_> {
             self.lines.push((latency_name(*step, *status), latency(service)));
         }
         if let Some((line, warning)) = report::course(&self.course).filter(|_| self.buffer_bytes > 0.0) {
-            self.lines.push(("MB/s of a second, least and median".to_owned(), line));
+            self.lines.push(("MB/s in a second, lowest and median".to_owned(), line));
             self.warnings.extend(warning);
         }
         let cpu_seconds = (closed.cpu_ns[0] + closed.cpu_ns[1]) as f64 / 1e9;

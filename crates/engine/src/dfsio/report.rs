@@ -68,10 +68,10 @@ fn rate(bytes: u64, ns: u64) -> String {
     if ns == 0 { "-".to_owned() } else { format!("{:.2}", bytes as f64 / MB / (ns as f64 / 1e9)) }
 }
 
-/// Fewer intervals have no median worth the name.
+/// With fewer intervals, no median is reported.
 const INTERVALS_MIN: usize = 3;
 
-/// What one interval of a run did.
+/// One interval of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Course {
     /// Seconds from the start of the run.
@@ -99,8 +99,8 @@ pub fn course(intervals: &[Course]) -> Option<(String, Option<String>)> {
     let warning = (0..rates.len()).find(low).map(|first| {
         let seconds: f64 = (0..rates.len()).filter(low).map(|i| busy[i].seconds).sum();
         format!(
-            "throughput was below half of its {name} of {usual:.2} MB/s for {seconds:.0} s, first at {:.0} s; least: {:.2} MB/s \
-             at {:.0} s",
+            "throughput was below half of its {name} of {usual:.2} MB/s for {seconds:.0} s, first at {:.0} s; \
+             lowest: {:.2} MB/s at {:.0} s",
             busy[first].start, rates[least], busy[least].start
         )
     });
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(run(&[100.0, 98.0, 60.0, 99.0, 1.0], 4), Some(("60.00 at 2 s, 99.00".to_owned(), None)));
         let (line, warning) = run(&[100.0, 98.0, 30.0, 0.0, 99.0, 101.0, 97.0], 7).unwrap();
         assert_eq!(line, "0.00 at 3 s, 98.00");
-        let expected = "below half of its median of 98.00 MB/s for 2 s, first at 2 s; least: 0.00 MB/s at 3 s";
+        let expected = "below half of its median of 98.00 MB/s for 2 s, first at 2 s; lowest: 0.00 MB/s at 3 s";
         assert!(warning.as_ref().is_some_and(|warning| warning.ends_with(expected)), "{warning:?}");
         let stalled = run(&[80.0, 0.0, 0.0, 0.0], 4).and_then(|(_, warning)| warning).unwrap();
         assert!(stalled.contains("below half of its mean of 20.00 MB/s for 3 s, first at 1 s"), "{stalled}");

@@ -168,7 +168,7 @@ fn refuse(args: &Args, location: &Location) -> Result<(), EngineError> {
         return hint("--direct cannot be combined with -compression", "leave one of them out");
     }
     if args.compressible && !writes {
-        return hint("--compressible is for -write and -append", "leave it out: a read finds out what was written");
+        return hint("--compressible is for -write and -append", "leave it out: -read recognises such content");
     }
     if args.cold && writes {
         return hint("--cold is for -read", "leave it out: a write does not read from the page cache");

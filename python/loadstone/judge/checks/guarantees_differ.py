@@ -50,7 +50,7 @@ def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
             severity = Severity.NOTE
             if any(len(set(map(str, side))) > 1 for side in (baseline, contender)):
                 hint = (
-                    f"the repeats of a side keep several: no difference is the price of one. Compare by {name} as well"
+                    f"repeats of one side differ in it, so the difference is not its price: compare by {name} as well"
                 )
                 severity = Severity.SUSPECT
             yield Finding(NAME, severity, message, hint, pair.trials)

@@ -47,7 +47,7 @@ def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
 
 
 def pooled(pair: Pair, settings: Settings) -> Iterator[Finding]:
-    """Dimensions that were pooled in other shares on one side: a difference may be theirs.
+    """Dimensions that the sides pooled in different shares: a difference may be theirs.
 
     One that has a single value on each side belongs to what is compared.
     """
@@ -65,8 +65,8 @@ def pooled(pair: Pair, settings: Settings) -> Iterator[Finding]:
             units.listed([f"{units.percent(side[value])} of {value}" for value in sorted(side, key=natural)], MIXED)
             for side in sides
         )
-        message = f"{pair.baseline} and {pair.contender} pool {name} in other shares: {shares}"
-        yield Finding(NAME, Severity.SUSPECT, message, f"keep {name} apart: add it to --row", pair.trials)
+        message = f"{pair.baseline} and {pair.contender} pool {name} in different shares: {shares}"
+        yield Finding(NAME, Severity.SUSPECT, message, f"add {name} to --row, so that it is not pooled", pair.trials)
 
 
 def between(pair: Pair, settings: Settings) -> Iterator[Finding]:

@@ -114,7 +114,7 @@ pub(super) fn failed(action: &'static str, path: &str, error: &HdfsError) -> FsE
     }
     let failed = FsError::new(kind, action, path, message);
     if kind == ErrorKind::Corrupt {
-        return failed.hint(format!("its copies are damaged: see hdfs fsck {path} -files -blocks -locations"));
+        return failed.hint(format!("its copies are damaged: run hdfs fsck {path} -files -blocks -locations"));
     }
     failed
 }
