@@ -36,6 +36,18 @@ pub fn last_warning() -> String {
     WARNINGS.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
+impl Warnings {
+    fn keep(&self, text: String, of_data_node: bool) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        self.data_nodes.fetch_add(u64::from(of_data_node), Ordering::Relaxed);
+    }
+}
+
+/// Notes that a data node could not be read from without the crate.
+pub(super) fn data_node_failed(text: String) {
+    WARNINGS.keep(text, true);
+}
+
 impl Log for Warnings {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.level() <= LevelFilter::Warn && metadata.target().starts_with(CRATE)
@@ -48,8 +60,7 @@ impl Log for Warnings {
             if text.starts_with("Failed to use cached connection") {
                 return;
             }
-            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = text;
-            self.data_nodes.fetch_add(u64::from(DATA_NODES.contains(&record.target())), Ordering::Relaxed);
+            self.keep(text, DATA_NODES.contains(&record.target()));
         }
     }
 

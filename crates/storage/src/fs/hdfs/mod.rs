@@ -4,13 +4,17 @@
 
 #![expect(clippy::large_futures, reason = "the client's futures; they stay within the executor's")]
 
+mod data_node;
 mod error;
+mod messages;
+mod name_node;
 mod reader;
 mod writer;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hdfs_native::client::FileStatus;
@@ -18,6 +22,7 @@ use hdfs_native::{Client, ClientBuilder, WriteOptions};
 
 use self::error::failed;
 pub use self::error::{data_node_failures, last_warning};
+use self::name_node::NameNode;
 pub use self::reader::HdfsReader;
 pub use self::writer::HdfsWriter;
 use super::error::{ErrorKind, FsError};
@@ -33,6 +38,7 @@ const DIRECTORY_MODE: u32 = 0o755;
 #[derive(Clone, Debug)]
 pub struct Hdfs {
     client: Client,
+    name_node: Arc<NameNode>,
 }
 
 impl Hdfs {
@@ -45,12 +51,15 @@ impl Hdfs {
         // For a block of 3 copies, Hadoop's own client replaces a lost node only after an append or a flush; this one does so
         // for any block with bytes, and gives up without a fourth node.
         settings.entry(BEST_EFFORT.to_owned()).or_insert_with(|| "true".to_owned());
+        // As the crate does (`get_simple_user`), and Hadoop.
+        let user = std::env::var("HADOOP_USER_NAME").or_else(|_| whoami::username());
+        let name_node = Arc::new(NameNode::new(authority, user.unwrap_or_else(|_| "unknown".to_owned()), &settings));
         let built = ClientBuilder::new()
             .with_url(&url)
             .with_config(settings)
             .with_io_runtime(tokio::runtime::Handle::current())
             .build();
-        built.map(|client| Self { client }).map_err(|error| failed("open", &url, &error))
+        built.map(|client| Self { client, name_node }).map_err(|error| failed("open", &url, &error))
     }
 }
 
@@ -95,7 +104,7 @@ impl FileSystem for Hdfs {
     }
 
     async fn open(&self, path: &str, options: OpenOptions) -> Result<HdfsReader, FsError> {
-        HdfsReader::open(&self.client, path, options).await
+        HdfsReader::open(&self.client, &self.name_node, path, options).await
     }
 
     async fn stat(&self, path: &str) -> Result<FileStat, FsError> {

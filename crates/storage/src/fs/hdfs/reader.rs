@@ -1,14 +1,23 @@
 //! Reads of a file of HDFS.
+//!
+//! From start to end, blocks are read from their data nodes directly ([`DataNode`]). Whatever that cannot read (striped or
+//! encrypted files, protected clusters), and whatever follows a failure of it, the crate `hdfs-native` reads, as well as parts
+//! of a file in any order: it has the other replicas, the retries and the errors.
 
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use hdfs_native::file::FileReader;
 use hdfs_native::{Client, HdfsError};
 
-use super::error::failed;
+use super::data_node::{BlockReader, DataNode};
+use super::error::{data_node_failed, failed};
+use super::messages::{LocatedBlock, LocatedFile, invalid};
+use super::name_node::NameNode;
 use crate::fs::error::{ErrorKind, FsError};
 use crate::fs::{Access, OpenOptions, Reader};
 
@@ -21,16 +30,19 @@ const READ_RETRY_WAITS: [Duration; 3] =
 /// Reads a file of HDFS.
 pub struct HdfsReader {
     client: Client,
-    file: FileReader,
     path: String,
     sequential: bool,
+    bytes: u64,
+    /// The offset of the next byte to receive.
+    at: u64,
+    direct: Option<Direct>,
+    /// The file as the crate reads it, once it is needed.
+    file: Option<FileReader>,
     /// The packets that follow `rest`, to the end of the file.
     stream: Option<BoxStream<'static, Result<Bytes, HdfsError>>>,
-    /// The offset of the first byte of `rest`.
-    at: u64,
-    /// Bytes received and not requested yet.
+    /// Bytes received from the crate and not requested yet.
     rest: Bytes,
-    buffer: BytesMut,
+    buffer: Vec<u8>,
     /// How often the name node was asked again.
     retries: u64,
 }
@@ -42,28 +54,56 @@ impl std::fmt::Debug for HdfsReader {
 }
 
 impl HdfsReader {
-    pub(super) async fn open(client: &Client, path: &str, options: OpenOptions) -> Result<Self, FsError> {
-        let file = client.read(path).await.map_err(|error| failed("open", path, &error))?;
-        Ok(Self {
+    pub(super) async fn open(
+        client: &Client,
+        name_node: &Arc<NameNode>,
+        path: &str,
+        options: OpenOptions,
+    ) -> Result<Self, FsError> {
+        let sequential = options.access == Access::Sequential;
+        let located = if sequential { name_node.locate(path).await } else { None };
+        let mut reader = Self {
             client: client.clone(),
-            file,
             path: path.to_owned(),
-            sequential: options.access == Access::Sequential,
-            stream: None,
+            sequential,
+            bytes: 0,
             at: 0,
+            direct: None,
+            file: None,
+            stream: None,
             rest: Bytes::new(),
-            buffer: BytesMut::with_capacity(options.buffer_bytes),
+            buffer: vec![0; options.buffer_bytes],
             retries: 0,
-        })
+        };
+        if let Some(file) = located {
+            reader.bytes = file.bytes;
+            reader.direct = Some(Direct { name_node: Arc::clone(name_node), file, reading: None, idle: None });
+        } else {
+            reader.bytes = reader.opened().await?.file_length() as u64;
+        }
+        Ok(reader)
+    }
+
+    /// The file as the crate reads it.
+    async fn opened(&mut self) -> Result<&FileReader, FsError> {
+        if self.file.is_none() {
+            let file = self.client.read(&self.path).await.map_err(|error| self.failed("open", &error))?;
+            self.file = Some(file);
+        }
+        self.file.as_ref().ok_or_else(|| FsError::new(ErrorKind::Other, "open", &self.path, "it is not open"))
     }
 
     /// The next packet of the stream that ends before `end`. After an error of the data nodes, asks the name node again.
     async fn next_packet(&mut self, end: u64) -> Result<Option<Bytes>, FsError> {
         let mut waits = READ_RETRY_WAITS.into_iter();
         loop {
-            let (file, at) = (&self.file, self.at);
-            let stream =
-                self.stream.get_or_insert_with(|| file.read_range_stream(at as usize, (end - at) as usize).boxed());
+            if self.stream.is_none() {
+                let at = self.at;
+                self.reopen_if_new().await?;
+                let file = self.opened().await?;
+                self.stream = Some(file.read_range_stream(at as usize, (end - at) as usize).boxed());
+            }
+            let Some(stream) = &mut self.stream else { return Ok(None) };
             let error = match stream.next().await.transpose() {
                 Ok(packet) => return Ok(packet),
                 Err(error) => error,
@@ -73,16 +113,19 @@ impl HdfsReader {
             let Some(wait) = waits.next().filter(|_| error.kind == ErrorKind::Unavailable) else { return Err(error) };
             self.retries += 1;
             tokio::time::sleep(wait).await;
-            self.reopen().await?;
+            // Data nodes that failed are tried again, too.
+            self.file = None;
         }
     }
 
-    /// Asks the name node for the blocks again. Data nodes that failed are tried again, too.
-    async fn reopen(&mut self) -> Result<(), FsError> {
-        let before = self.len();
-        self.file = self.client.read(&self.path).await.map_err(|error| self.failed("open", &error))?;
-        if self.len() != before {
-            let message = format!("its length changed from {before} to {} bytes", self.len());
+    /// Asks the name node for the blocks, if the crate does not have them.
+    async fn reopen_if_new(&mut self) -> Result<(), FsError> {
+        if self.file.is_some() {
+            return Ok(());
+        }
+        let (before, now) = (self.bytes, self.opened().await?.file_length() as u64);
+        if now != before {
+            let message = format!("its length changed from {before} to {now} bytes");
             return Err(FsError::new(ErrorKind::Other, "read", &self.path, message).at(self.at));
         }
         Ok(())
@@ -95,7 +138,7 @@ impl HdfsReader {
 
 impl Reader for HdfsReader {
     fn len(&self) -> u64 {
-        self.file.file_length() as u64
+        self.bytes
     }
 
     fn retries(&self) -> u64 {
@@ -103,33 +146,146 @@ impl Reader for HdfsReader {
     }
 
     async fn fetch(&mut self, offset: u64, bytes: usize) -> Result<&[u8], FsError> {
-        let end = (offset + bytes as u64).min(self.len());
-        self.buffer.clear();
+        let end = (offset + bytes as u64).min(self.bytes);
         if offset >= end {
             return Ok(&[]);
         }
         let wanted = (end - offset) as usize;
-        if self.stream.is_none() || self.at != offset {
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        if self.at != offset {
             self.rest = Bytes::new();
             self.at = offset;
             self.stream = None;
+            if let Some(direct) = &mut self.direct {
+                direct.reading = None;
+            }
         }
-        let until = if self.sequential { self.len() } else { end };
-        while self.buffer.len() < wanted {
+        let mut filled = 0;
+        if let Some(direct) = &mut self.direct {
+            if let Err(error) = direct.read(self.at, &mut self.buffer[..wanted], &mut filled).await {
+                data_node_failed(format!("Failed to read from DataNode {}: {error}", direct.address()));
+                self.direct = None;
+            }
+            self.at += filled as u64;
+        }
+        let until = if self.sequential { self.bytes } else { end };
+        while filled < wanted {
             if self.rest.is_empty() {
                 match self.next_packet(until).await? {
                     Some(packet) => self.rest = packet,
                     None => break,
                 }
             }
-            let taken = self.rest.len().min(wanted - self.buffer.len());
-            self.buffer.extend_from_slice(&self.rest[..taken]);
+            let taken = self.rest.len().min(wanted - filled);
+            self.buffer[filled..filled + taken].copy_from_slice(&self.rest[..taken]);
             self.rest.advance(taken);
             self.at += taken as u64;
+            filled += taken;
         }
-        if self.at >= self.len() || !self.sequential {
+        if self.at >= self.bytes || !self.sequential {
             self.stream = None;
         }
-        Ok(&self.buffer)
+        Ok(&self.buffer[..filled])
+    }
+}
+
+/// A file whose blocks are read from the first of their data nodes.
+struct Direct {
+    name_node: Arc<NameNode>,
+    file: LocatedFile,
+    reading: Option<BlockReader>,
+    /// A connection that takes requests, and the data node's address of the last request.
+    idle: Option<DataNode>,
+}
+
+impl Direct {
+    /// The address of the data node that is read from.
+    fn address(&self) -> &str {
+        self.reading.as_ref().map_or("", BlockReader::address)
+    }
+
+    /// Fills a buffer with the bytes that follow an offset, and counts them in `filled`.
+    async fn read(&mut self, at: u64, into: &mut [u8], filled: &mut usize) -> io::Result<()> {
+        while *filled < into.len() {
+            if self.reading.is_none() {
+                let reading = self.begin(at + *filled as u64).await?;
+                self.reading = Some(reading);
+            }
+            let Some(reading) = &mut self.reading else { break };
+            *filled += reading.read(&mut into[*filled..]).await?;
+            if reading.is_done()
+                && let Some(done) = self.reading.take()
+            {
+                // A connection that cannot be used again is no failure: everything was read.
+                self.idle = done.finish().await.ok();
+            }
+        }
+        Ok(())
+    }
+
+    /// Requests the rest of the block that holds an offset.
+    async fn begin(&mut self, at: u64) -> io::Result<BlockReader> {
+        let holds = |block: &&LocatedBlock| (block.offset..block.offset + block.block.bytes).contains(&at);
+        let Some(block) = self.file.blocks.iter().find(holds) else { return Err(invalid("no block holds the offset")) };
+        let Some(node) = block.nodes.first() else { return Err(invalid("the block has no data node")) };
+        let host = if self.name_node.by_host_name { &node.id.host } else { &node.id.ip };
+        let address = format!("{host}:{}", node.id.port);
+        let offset = at - block.offset;
+        if let Some(idle) = self.idle.take().filter(|idle| idle.address == address)
+            && let Ok(reader) = idle.request(block, offset).await
+        {
+            return Ok(reader);
+        }
+        DataNode::connect(address, self.name_node.timeout).await?.request(block, offset).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::data_node::tests::Script;
+    use super::*;
+    use crate::fs::FileSystem;
+    use crate::fs::hdfs::Hdfs;
+    use crate::fs::hdfs::name_node::tests::serve;
+
+    /// Two blocks on scripted servers, which tell the crate that there is no such file.
+    async fn file(first: Script, second: Script) -> (Vec<u8>, HdfsReader) {
+        let content = [first.content.clone(), second.content.clone()].concat();
+        let end_of_first = first.content.len() as u64;
+        let blocks = vec![first.serve(0).await, second.serve(end_of_first).await];
+        let located = LocatedFile { bytes: content.len() as u64, blocks, ..LocatedFile::default() };
+        let hdfs = Hdfs::new(&serve(Some(located)).await, &BTreeMap::new()).unwrap();
+        (content, hdfs.open("/file", OpenOptions { buffer_bytes: 70_000, ..OpenOptions::default() }).await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_file_is_read_from_its_data_nodes_across_blocks_and_after_a_jump() {
+        let (content, mut reader) = file(Script::new(300_001), Script::new(100_000)).await;
+        assert_eq!(reader.len(), 400_001);
+        let mut at = 0;
+        while at < content.len() {
+            let read = reader.fetch(at as u64, 70_000).await.unwrap();
+            assert!(read == &content[at..(at + 70_000).min(content.len())]);
+            at += read.len();
+        }
+        assert!(reader.fetch(299_999, 5).await.unwrap() == &content[299_999..300_004]);
+        assert!(reader.fetch(17, 200_000).await.unwrap() == &content[17..200_017]);
+        assert!(reader.fetch(400_001, 1).await.unwrap().is_empty());
+        assert!(reader.direct.is_some() && reader.file.is_none());
+    }
+
+    #[tokio::test]
+    async fn after_a_failure_the_rest_is_left_to_the_crate_and_counted() {
+        let before = crate::fs::hdfs::data_node_failures();
+        let (content, mut reader) =
+            file(Script::new(300_000), Script { flipped: Some(9), ..Script::new(10_000) }).await;
+        assert!(reader.fetch(0, 300_000).await.unwrap() == &content[..300_000]);
+        assert_eq!(reader.fetch(300_000, 10_000).await.unwrap_err().kind, ErrorKind::NotFound);
+        assert!(reader.direct.is_none());
+        assert!(crate::fs::hdfs::data_node_failures() > before);
     }
 }

@@ -1,0 +1,238 @@
+//! Asks a name node where the blocks of a file are.
+//!
+//! Hadoop's IPC without authentication: a name node that asks for it closes the connection, and files are then read through the
+//! crate `hdfs-native`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use prost::Message;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::messages::{
+    BlockLocations, ConnectionContext, GetBlockLocations, LocatedFile, RequestHeader, RpcRequestHeader,
+    RpcResponseHeader, UserInformation, checked, invalid,
+};
+
+const PROTOCOL: &str = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
+/// Version 9, service class 0, no authentication (`org.apache.hadoop.ipc.Server`).
+const GREETING: &[u8] = b"hrpc\x09\x00\x00";
+/// The call id of the connection's context (`RpcConstants.CONNECTION_CONTEXT_CALL_ID`).
+const CONTEXT_CALL: i32 = -3;
+const PROTOCOL_BUFFERS: i32 = 2;
+/// Settings under which data nodes do not speak plainly to whoever asks.
+const PROTECTED: [(&str, &str); 3] = [
+    ("hadoop.security.authentication", "simple"),
+    ("dfs.encrypt.data.transfer", "false"),
+    ("dfs.data.transfer.protection", ""),
+];
+/// As in Hadoop (`dfs.client.socket-timeout`), ms.
+const TIMEOUT_MS: u64 = 60_000;
+
+/// A name node, and the connections to it that nobody uses.
+#[derive(Debug)]
+pub(super) struct NameNode {
+    authority: String,
+    user: String,
+    /// How long a server may stay silent.
+    pub timeout: Duration,
+    /// Whether data nodes are addressed by their names.
+    pub by_host_name: bool,
+    /// Whether it answers us at all.
+    usable: AtomicBool,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl NameNode {
+    /// The name node of an authority, `host:port`; a name service is none.
+    pub fn new(authority: &str, user: String, settings: &BTreeMap<String, String>) -> Self {
+        let get = |name: &str| settings.get(name).map(String::as_str);
+        let plain = PROTECTED.iter().all(|(name, plain)| get(name).is_none_or(|value| value == *plain));
+        let timeout = get("dfs.client.socket-timeout").and_then(|value| value.parse().ok()).unwrap_or(TIMEOUT_MS);
+        Self {
+            authority: authority.to_owned(),
+            user,
+            timeout: Duration::from_millis(timeout),
+            by_host_name: get("dfs.client.use.datanode.hostname") == Some("true"),
+            usable: AtomicBool::new(plain && authority.contains(':')),
+            idle: Mutex::default(),
+        }
+    }
+
+    /// The blocks of a file; `None` if they cannot be read as they are: striped, encrypted, or still being written. `None` also
+    /// for any failure, which the crate then meets, too, and reports.
+    pub async fn locate(&self, path: &str) -> Option<LocatedFile> {
+        if !self.usable.load(Ordering::Relaxed) {
+            return None;
+        }
+        let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let found = match kept {
+            // It may have been closed: name nodes close those that are idle.
+            Some(mut connection) => match self.within(connection.locate(path)).await {
+                Ok(found) => Ok((connection, found)),
+                Err(_) => self.ask(path).await,
+            },
+            None => self.ask(path).await,
+        };
+        let Ok((connection, found)) = found else {
+            self.usable.store(false, Ordering::Relaxed);
+            return None;
+        };
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        found.filter(|file| !file.under_construction && file.encryption.is_none() && file.erasure_coding.is_none())
+    }
+
+    /// The same over a new connection.
+    async fn ask(&self, path: &str) -> io::Result<(Connection, Option<LocatedFile>)> {
+        self.within(async {
+            let mut connection = Connection::open(&self.authority, &self.user).await?;
+            let found = connection.locate(path).await?;
+            Ok((connection, found))
+        })
+        .await
+    }
+
+    async fn within<T>(&self, answer: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        tokio::time::timeout(self.timeout, answer).await?
+    }
+}
+
+#[derive(Debug)]
+struct Connection {
+    stream: TcpStream,
+    client_id: Vec<u8>,
+    calls: i32,
+}
+
+impl Connection {
+    async fn open(authority: &str, user: &str) -> io::Result<Self> {
+        let stream = TcpStream::connect(authority).await?;
+        stream.set_nodelay(true)?;
+        // 16 bytes that tell clients apart in the name node's cache of retries, which reads do not use.
+        let client_id = stream.local_addr()?.to_string().bytes().rev().chain([0; 16]).take(16).collect();
+        let mut connection = Self { stream, client_id, calls: 0 };
+        connection.stream.write_all(GREETING).await?;
+        let user = UserInformation { effective_user: user.to_owned() };
+        let context = ConnectionContext { user, protocol: PROTOCOL.to_owned() };
+        connection.send(CONTEXT_CALL, &[context.encode_length_delimited_to_vec()]).await?;
+        Ok(connection)
+    }
+
+    async fn send(&mut self, call_id: i32, messages: &[Vec<u8>]) -> io::Result<()> {
+        let client_id = self.client_id.clone();
+        let header = RpcRequestHeader { rpc_kind: PROTOCOL_BUFFERS, rpc_op: 0, call_id, client_id, retry_count: 0 };
+        let body = [header.encode_length_delimited_to_vec(), messages.concat()].concat();
+        self.stream.write_all(&[&(body.len() as u32).to_be_bytes(), body.as_slice()].concat()).await
+    }
+
+    /// The blocks of a file; `None` if there is no such file, or the name node does not say.
+    async fn locate(&mut self, path: &str) -> io::Result<Option<LocatedFile>> {
+        let header =
+            RequestHeader { method: "getBlockLocations".to_owned(), protocol: PROTOCOL.to_owned(), version: 1 };
+        let question = GetBlockLocations { path: path.to_owned(), offset: 0, length: i64::MAX as u64 };
+        let call = self.calls;
+        self.calls = self.calls.wrapping_add(1).max(0);
+        self.send(call, &[header.encode_length_delimited_to_vec(), question.encode_length_delimited_to_vec()]).await?;
+        let bytes = checked(u64::from(self.stream.read_u32().await?))?;
+        let mut answer = vec![0; bytes];
+        self.stream.read_exact(&mut answer).await?;
+        let mut rest = answer.as_slice();
+        let header = RpcResponseHeader::decode_length_delimited(&mut rest)?;
+        match header.status {
+            _ if header.call_id as i32 != call => Err(invalid("the answer to another call")),
+            0 => Ok(BlockLocations::decode_length_delimited(&mut rest)?.file),
+            1 => Ok(None),
+            _ => Err(invalid(header.class.unwrap_or_default())),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A name node that answers each question on its first connection with this, and on all others that there is no such file.
+    /// Returns its address.
+    pub async fn serve(file: Option<LocatedFile>) -> String {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = server.local_addr().unwrap().to_string();
+        tokio::spawn(async move {
+            let mut file = Some(file);
+            while let Ok((client, _)) = server.accept().await {
+                tokio::spawn(answer(client, file.take()));
+            }
+        });
+        address
+    }
+
+    async fn answer(mut client: TcpStream, file: Option<Option<LocatedFile>>) {
+        let mut greeting = [0; GREETING.len()];
+        client.read_exact(&mut greeting).await.unwrap();
+        assert_eq!(greeting, GREETING);
+        while let Ok(bytes) = client.read_u32().await {
+            let mut call = vec![0; bytes as usize];
+            client.read_exact(&mut call).await.unwrap();
+            let call_id = RpcRequestHeader::decode_length_delimited(call.as_slice()).unwrap().call_id;
+            if call_id == CONTEXT_CALL {
+                continue;
+            }
+            let status = i32::from(file.is_none());
+            let class = file.is_none().then(|| "java.io.FileNotFoundException".to_owned());
+            let header = RpcResponseHeader { call_id: call_id as u32, status, class }.encode_length_delimited_to_vec();
+            let found = BlockLocations { file: file.clone().flatten() }.encode_length_delimited_to_vec();
+            client.write_all(&((header.len() + found.len()) as u32).to_be_bytes()).await.unwrap();
+            client.write_all(&[header, found].concat()).await.unwrap();
+        }
+    }
+
+    fn of(authority: &str, settings: &[(&str, &str)]) -> NameNode {
+        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        NameNode::new(authority, "me".to_owned(), &settings)
+    }
+
+    #[tokio::test]
+    async fn only_whole_plain_files_are_located() {
+        let whole = LocatedFile { bytes: 9, ..LocatedFile::default() };
+        let name_node = of(&serve(Some(whole.clone())).await, &[]);
+        assert_eq!(name_node.locate("/a").await, Some(whole.clone()));
+        // On the same connection: there is no other.
+        assert_eq!(name_node.locate("/b").await, Some(whole.clone()));
+        for other in [
+            LocatedFile { under_construction: true, ..whole.clone() },
+            LocatedFile { encryption: Some(vec![1]), ..whole.clone() },
+            LocatedFile { erasure_coding: Some(vec![1]), ..whole.clone() },
+        ] {
+            assert_eq!(of(&serve(Some(other)).await, &[]).locate("/a").await, None);
+        }
+        assert_eq!(of(&serve(None).await, &[]).locate("/a").await, None);
+    }
+
+    #[tokio::test]
+    async fn protected_clusters_and_name_services_are_not_asked() {
+        let address = serve(Some(LocatedFile::default())).await;
+        for (authority, name, value) in [
+            (address.as_str(), "hadoop.security.authentication", "kerberos"),
+            (&address, "dfs.encrypt.data.transfer", "true"),
+            (&address, "dfs.data.transfer.protection", "privacy"),
+            ("nameservice", "dfs.replication", "3"),
+        ] {
+            assert_eq!(of(authority, &[(name, value)]).locate("/a").await, None, "{name}");
+        }
+        assert!(of(&address, &[("hadoop.security.authentication", "simple")]).locate("/a").await.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_name_node_that_hangs_up_is_not_asked_again() {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let name_node = of(&server.local_addr().unwrap().to_string(), &[]);
+        tokio::spawn(async move { drop(server.accept().await) });
+        assert_eq!(name_node.locate("/a").await, None);
+        assert!(!name_node.usable.load(Ordering::Relaxed));
+    }
+}
