@@ -86,7 +86,7 @@ test: all
 	$(VENV)/mypy $(PYTHON_SOURCES)
 	cargo clippy --workspace --all-targets $(LOCKED) -- --deny warnings
 	cargo test --workspace $(LOCKED)
-	$(VENV)/pytest -n 2
+	$(VENV)/pytest -n 3
 
 bench: all
 	$(VENV)/python benchmarks/run.py

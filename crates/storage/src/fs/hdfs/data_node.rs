@@ -12,6 +12,7 @@ use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::REACH;
 use super::messages::{
     BaseHeader, BlockResponse, ClientHeader, LocatedBlock, PacketHeader, ReadBlock, invalid, read_delimited,
 };
@@ -41,7 +42,7 @@ pub(super) struct DataNode {
 impl DataNode {
     /// Connects to a data node.
     pub async fn connect(address: String, timeout: Duration) -> io::Result<Self> {
-        let stream = tokio::time::timeout(timeout, TcpStream::connect(&address)).await??;
+        let stream = tokio::time::timeout(timeout.min(REACH), TcpStream::connect(&address)).await??;
         stream.set_nodelay(true)?;
         Ok(Self { address, stream, timeout, received: vec![0; RECEIVE_BYTES], start: 0, end: 0 })
     }

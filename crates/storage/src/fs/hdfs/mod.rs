@@ -28,7 +28,7 @@ pub use self::writer::HdfsWriter;
 use super::error::{ErrorKind, FsError};
 use super::{CreateOptions, FileKind, FileStat, FileSystem, OpenOptions};
 
-/// How long a name node may take to accept a connection.
+/// How long a server may take to accept a connection.
 const REACH: Duration = Duration::from_secs(5);
 const BEST_EFFORT: &str = "dfs.client.block.write.replace-datanode-on-failure.best-effort";
 /// The mode of directories that we create.

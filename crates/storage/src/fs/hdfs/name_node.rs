@@ -42,8 +42,10 @@ pub(super) struct NameNode {
     pub timeout: Duration,
     /// Whether data nodes are addressed by their names.
     pub by_host_name: bool,
-    /// Whether it answers us at all.
+    /// Whether it answers us, and data nodes do.
     usable: AtomicBool,
+    /// Whether a data node has answered.
+    proved: AtomicBool,
     idle: Mutex<Vec<Connection>>,
 }
 
@@ -59,8 +61,20 @@ impl NameNode {
             timeout: Duration::from_millis(timeout),
             by_host_name: get("dfs.client.use.datanode.hostname") == Some("true"),
             usable: AtomicBool::new(plain && authority.contains(':')),
+            proved: AtomicBool::new(false),
             idle: Mutex::default(),
         }
+    }
+
+    /// Notes that a data node has answered.
+    pub fn prove(&self) {
+        self.proved.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that a data node has failed. If none has ever answered, the addresses may not be reachable from here, or only under
+    /// settings of a site file, which the crate reads: no further file is tried.
+    pub fn doubt(&self) {
+        self.usable.fetch_and(self.proved.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// The blocks of a file; `None` if they cannot be read as they are: striped, encrypted, or still being written. `None` also

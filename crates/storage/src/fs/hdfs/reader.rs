@@ -166,6 +166,7 @@ impl Reader for HdfsReader {
         if let Some(direct) = &mut self.direct {
             if let Err(error) = direct.read(self.at, &mut self.buffer[..wanted], &mut filled).await {
                 data_node_failed(format!("Failed to read from DataNode {}: {error}", direct.address()));
+                direct.name_node.doubt();
                 self.direct = None;
             }
             self.at += filled as u64;
@@ -211,6 +212,7 @@ impl Direct {
         while *filled < into.len() {
             if self.reading.is_none() {
                 let reading = self.begin(at + *filled as u64).await?;
+                self.name_node.prove();
                 self.reading = Some(reading);
             }
             let Some(reading) = &mut self.reading else { break };
@@ -287,5 +289,18 @@ mod tests {
         assert_eq!(reader.fetch(300_000, 10_000).await.unwrap_err().kind, ErrorKind::NotFound);
         assert!(reader.direct.is_none());
         assert!(crate::fs::hdfs::data_node_failures() > before);
+    }
+
+    #[tokio::test]
+    async fn where_no_data_node_ever_answered_the_next_file_is_left_to_the_crate() {
+        for bytes in [0, usize::MAX] {
+            let silent = Script { sent: bytes, ..Script::new(5_000) };
+            let located = LocatedFile { bytes: 5_000, blocks: vec![silent.serve(0).await], ..LocatedFile::default() };
+            let hdfs = Hdfs::new(&serve(Some(located)).await, &BTreeMap::new()).unwrap();
+            let mut reader = hdfs.open("/a", OpenOptions::default()).await.unwrap();
+            let read = reader.fetch(0, 5_000).await;
+            assert_eq!(read.is_ok(), bytes > 0);
+            assert_eq!(hdfs.open("/b", OpenOptions::default()).await.is_ok(), bytes > 0);
+        }
     }
 }
