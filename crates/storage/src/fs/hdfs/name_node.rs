@@ -177,15 +177,15 @@ pub(super) mod tests {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = server.local_addr().unwrap().to_string();
         tokio::spawn(async move {
-            let mut file = Some(file);
+            let mut found = Ok(BlockLocations { file });
             while let Ok((client, _)) = server.accept().await {
-                tokio::spawn(answer(client, file.take()));
+                tokio::spawn(answer(client, std::mem::replace(&mut found, Err("java.io.FileNotFoundException"))));
             }
         });
         address
     }
 
-    async fn answer(mut client: TcpStream, file: Option<Option<LocatedFile>>) {
+    async fn answer(mut client: TcpStream, found: Result<BlockLocations, &str>) {
         let mut greeting = [0; GREETING.len()];
         client.read_exact(&mut greeting).await.unwrap();
         assert_eq!(greeting, GREETING);
@@ -196,10 +196,10 @@ pub(super) mod tests {
             if call_id == CONTEXT_CALL {
                 continue;
             }
-            let status = i32::from(file.is_none());
-            let class = file.is_none().then(|| "java.io.FileNotFoundException".to_owned());
+            let class = found.as_ref().err().map(|&class| class.to_owned());
+            let status = i32::from(found.is_err());
             let header = RpcResponseHeader { call_id: call_id as u32, status, class }.encode_length_delimited_to_vec();
-            let found = BlockLocations { file: file.clone().flatten() }.encode_length_delimited_to_vec();
+            let found = found.clone().unwrap_or_default().encode_length_delimited_to_vec();
             client.write_all(&((header.len() + found.len()) as u32).to_be_bytes()).await.unwrap();
             client.write_all(&[header, found].concat()).await.unwrap();
         }
