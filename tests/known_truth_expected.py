@@ -289,7 +289,7 @@ def verdict(*names: str) -> Expectation:
 
 
 def whole(*names: str) -> Expectation:
-    """The verdict of the whole experiment, that of its worst finding (docs/guides/reading-a-report.md)."""
+    """The verdict of the whole experiment, as docs/guides/reading-a-report.md defines it."""
     return Expectation(
         f"verdict of the whole {' or '.join(names)}",
         lambda judged: str(judged.judgement.verdict) in names,

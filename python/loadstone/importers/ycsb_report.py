@@ -88,9 +88,11 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
         message = (
             f"YCSB's throughput of {units.rate(throughput)} counts operations that failed, {units.count(failed)} here"
         )
-        found.note("counts-failures", message, "these are subtracted; see `errors`")
-        # Of composed operations it is not known how many failed.
-        rate = throughput if composed else throughput * well / done
+        if composed:
+            hint = "they are not subtracted, as it is not known how many read-modify-writes failed; see `errors`"
+        else:
+            rate, hint = throughput * well / done, "these are subtracted; see `errors`"
+        found.note("counts-failures", message, hint)
     found.add_totals(rate, None if runtime is None else runtime * 1e6, total)
     if throughput is None:
         found.note("not-a-number", "YCSB printed no throughput: no operation was done", "check the run")

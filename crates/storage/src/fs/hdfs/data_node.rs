@@ -70,6 +70,7 @@ impl DataNode {
         let Some(skip) = skip else { return Err(invalid("an offset or a chunk that cannot be")) };
         Ok(BlockReader {
             node: self,
+            at: read.offset,
             algorithm,
             chunk,
             sums: Vec::new(),
@@ -109,6 +110,8 @@ impl DataNode {
 #[derive(Debug)]
 pub(super) struct BlockReader {
     node: DataNode,
+    /// Where the next packet begins in the block.
+    at: u64,
     algorithm: Option<CrcAlgorithm>,
     /// Bytes of a checksum's chunk.
     chunk: usize,
@@ -191,6 +194,10 @@ impl BlockReader {
         self.node.receive(LENGTHS + header).await?;
         let decoded = PacketHeader::decode(&self.node.have()[LENGTHS..LENGTHS + header])?;
         let data = usize::try_from(decoded.data_bytes).map_err(invalid)?;
+        if data > 0 && decoded.offset as u64 != self.at {
+            return Err(invalid(format!("a packet of offset {} where {} was expected", decoded.offset, self.at)));
+        }
+        self.at += data as u64;
         // The payload's length counts itself.
         let sums = payload.checked_sub(4 + data).filter(|sums| LENGTHS + header + sums <= PACKET_HEAD_MAX);
         let Some(sums) = sums else { return Err(invalid("a packet whose lengths cannot be")) };
@@ -377,6 +384,30 @@ pub(super) mod tests {
                 assert!(read_all(&mut request(&block, 0).await, 10_000).await.is_err());
             });
         }
+    }
+
+    #[test]
+    fn a_packet_that_is_missing_or_sent_twice_is_refused() {
+        runtime().block_on(async {
+            for offset in [0, 1_024, 65_536] {
+                let script = Script::new(200_000);
+                let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let address = server.local_addr().unwrap().to_string();
+                let mut sent = script.answer(0);
+                script.packet(&mut sent, 0, &script.content[..512], false);
+                script.packet(&mut sent, offset, &script.content[offset..offset + 512], false);
+                tokio::spawn(async move {
+                    let (mut client, _) = server.accept().await.unwrap();
+                    client.write_all(&sent).await.unwrap();
+                    client.read_to_end(&mut Vec::new()).await.ok();
+                });
+                let block = script.serve(0).await;
+                let node = DataNode::connect(address, Duration::from_secs(5)).await.unwrap();
+                let mut reader = node.request(&block, 0).await.unwrap();
+                let error = reader.read(&mut [0; 1_000]).await.unwrap_err();
+                assert!(error.to_string().ends_with("where 512 was expected"), "{error}");
+            }
+        });
     }
 
     #[test]
