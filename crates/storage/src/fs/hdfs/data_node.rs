@@ -1,8 +1,8 @@
 //! Reads blocks from data nodes.
 //!
-//! The data of a packet are copied once, from a buffer of the size of the kernel's into the caller's, right after their
-//! checksums were compared. Most of a read's cost is the kernel's, for each call: few large ones take a third of the CPU of one
-//! for each packet.
+//! Most of what a read costs are the kernel's calls. So as much is received in a call as the kernel has, up to 1 MiB, and not a
+//! packet of 64 KiB: that takes half of the CPU. Data are copied once, into the caller's buffer, right after their checksums were
+//! compared.
 
 use std::io;
 use std::time::Duration;
@@ -82,7 +82,7 @@ impl DataNode {
         })
     }
 
-    fn have(&self) -> &[u8] {
+    fn pending(&self) -> &[u8] {
         &self.received[self.start..self.end]
     }
 
@@ -147,7 +147,7 @@ impl BlockReader {
                 self.compare().await?;
             }
             let bytes = self.ready.min(into.len() - filled).min(self.left as usize);
-            into[filled..filled + bytes].copy_from_slice(&self.node.have()[..bytes]);
+            into[filled..filled + bytes].copy_from_slice(&self.node.pending()[..bytes]);
             self.node.start += bytes;
             self.ready -= bytes;
             self.left -= bytes as u64;
@@ -163,7 +163,7 @@ impl BlockReader {
                 return Err(invalid("the block ended early"));
             }
             self.node.receive(self.chunk.min(self.packet)).await?;
-            let mut rest = self.node.have();
+            let mut rest = self.node.pending();
             while self.packet > 0 {
                 let Some(chunk) = rest.get(..self.chunk.min(self.packet)) else { break };
                 if let Some(algorithm) = self.algorithm {
@@ -188,11 +188,11 @@ impl BlockReader {
     /// Receives the head of the next packet: lengths, header, checksums.
     async fn begin_packet(&mut self) -> io::Result<PacketHeader> {
         self.node.receive(LENGTHS).await?;
-        let lengths = self.node.have();
+        let lengths = self.node.pending();
         let payload = u32::from_be_bytes([lengths[0], lengths[1], lengths[2], lengths[3]]) as usize;
         let header = usize::from(u16::from_be_bytes([lengths[4], lengths[5]]));
         self.node.receive(LENGTHS + header).await?;
-        let decoded = PacketHeader::decode(&self.node.have()[LENGTHS..LENGTHS + header])?;
+        let decoded = PacketHeader::decode(&self.node.pending()[LENGTHS..LENGTHS + header])?;
         let data = usize::try_from(decoded.data_bytes).map_err(invalid)?;
         if data > 0 && decoded.offset as u64 != self.at {
             return Err(invalid(format!("a packet of offset {} where {} was expected", decoded.offset, self.at)));
@@ -204,7 +204,7 @@ impl BlockReader {
         let head = LENGTHS + header + sums;
         self.node.receive(head).await?;
         self.sums.clear();
-        self.sums.extend_from_slice(&self.node.have()[LENGTHS + header..head]);
+        self.sums.extend_from_slice(&self.node.pending()[LENGTHS + header..head]);
         self.node.start += head;
         (self.compared, self.packet) = (0, data);
         Ok(decoded)

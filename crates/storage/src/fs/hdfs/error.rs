@@ -44,7 +44,7 @@ impl Warnings {
 }
 
 /// Notes that a data node could not be read from without the crate.
-pub(super) fn data_node_failed(text: String) {
+pub(super) fn note_data_node_failure(text: String) {
     WARNINGS.keep(text, true);
 }
 

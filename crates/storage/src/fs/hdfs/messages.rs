@@ -6,7 +6,7 @@ use std::io;
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// No message of these is longer: some 300 bytes for each replica of each block of a file.
+/// The longest message lists the blocks of a file: some 300 bytes for each replica of each.
 const MESSAGE_BYTES_MAX: u64 = 128 << 20;
 
 #[derive(Clone, PartialEq, Message)]

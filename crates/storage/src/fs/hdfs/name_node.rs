@@ -45,7 +45,7 @@ pub(super) struct NameNode {
     /// Whether it answers us, and data nodes do.
     usable: AtomicBool,
     /// Whether a data node has answered.
-    proved: AtomicBool,
+    answered: AtomicBool,
     idle: Mutex<Vec<Connection>>,
 }
 
@@ -61,20 +61,20 @@ impl NameNode {
             timeout: Duration::from_millis(timeout),
             by_host_name: get("dfs.client.use.datanode.hostname") == Some("true"),
             usable: AtomicBool::new(plain && authority.contains(':')),
-            proved: AtomicBool::new(false),
+            answered: AtomicBool::new(false),
             idle: Mutex::default(),
         }
     }
 
     /// Notes that a data node has answered.
-    pub fn prove(&self) {
-        self.proved.store(true, Ordering::Relaxed);
+    pub fn data_node_answered(&self) {
+        self.answered.store(true, Ordering::Relaxed);
     }
 
     /// Notes that a data node has failed. If none has ever answered, the addresses may not be reachable from here, or only under
     /// settings of a site file, which the crate reads: no further file is tried.
-    pub fn doubt(&self) {
-        self.usable.fetch_and(self.proved.load(Ordering::Relaxed), Ordering::Relaxed);
+    pub fn data_node_failed(&self) {
+        self.usable.fetch_and(self.answered.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// The blocks of a file; `None` if they cannot be read as they are: striped, encrypted, or still being written. `None` also

@@ -15,7 +15,7 @@ use hdfs_native::file::FileReader;
 use hdfs_native::{Client, HdfsError};
 
 use super::data_node::{BlockReader, DataNode};
-use super::error::{data_node_failed, failed};
+use super::error::{failed, note_data_node_failure};
 use super::messages::{LocatedBlock, LocatedFile, invalid};
 use super::name_node::NameNode;
 use crate::fs::error::{ErrorKind, FsError};
@@ -165,8 +165,8 @@ impl Reader for HdfsReader {
         let mut filled = 0;
         if let Some(direct) = &mut self.direct {
             if let Err(error) = direct.read(self.at, &mut self.buffer[..wanted], &mut filled).await {
-                data_node_failed(format!("Failed to read from DataNode {}: {error}", direct.address()));
-                direct.name_node.doubt();
+                note_data_node_failure(format!("Failed to read from DataNode {}: {error}", direct.address()));
+                direct.name_node.data_node_failed();
                 self.direct = None;
             }
             self.at += filled as u64;
@@ -212,7 +212,7 @@ impl Direct {
         while *filled < into.len() {
             if self.reading.is_none() {
                 let reading = self.begin(at + *filled as u64).await?;
-                self.name_node.prove();
+                self.name_node.data_node_answered();
                 self.reading = Some(reading);
             }
             let Some(reading) = &mut self.reading else { break };
