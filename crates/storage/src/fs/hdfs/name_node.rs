@@ -24,7 +24,7 @@ const GREETING: &[u8] = b"hrpc\x09\x00\x00";
 /// The call id of the connection's context (`RpcConstants.CONNECTION_CONTEXT_CALL_ID`).
 const CONTEXT_CALL: i32 = -3;
 const PROTOCOL_BUFFERS: i32 = 2;
-/// Settings under which data nodes do not speak plainly to whoever asks.
+/// Settings that require authentication or encryption, with the values that do not.
 const PROTECTED: [(&str, &str); 3] = [
     ("hadoop.security.authentication", "simple"),
     ("dfs.encrypt.data.transfer", "false"),
@@ -143,7 +143,7 @@ impl Connection {
         self.stream.write_all(&[&(body.len() as u32).to_be_bytes(), body.as_slice()].concat()).await
     }
 
-    /// The blocks of a file; `None` if there is no such file, or the name node does not say.
+    /// The blocks of a file; `None` if there is no such file, or the call failed.
     async fn locate(&mut self, path: &str) -> io::Result<Option<LocatedFile>> {
         let header =
             RequestHeader { method: "getBlockLocations".to_owned(), protocol: PROTOCOL.to_owned(), version: 1 };

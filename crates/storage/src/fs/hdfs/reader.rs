@@ -77,7 +77,8 @@ impl HdfsReader {
         };
         if let Some(file) = located {
             reader.bytes = file.bytes;
-            reader.direct = Some(Direct { name_node: Arc::clone(name_node), file, reading: None, idle: None });
+            let name_node = Arc::clone(name_node);
+            reader.direct = Some(Direct { name_node, file, reading: None, idle: None, address: String::new() });
         } else {
             reader.bytes = reader.opened().await?.file_length() as u64;
         }
@@ -165,7 +166,7 @@ impl Reader for HdfsReader {
         let mut filled = 0;
         if let Some(direct) = &mut self.direct {
             if let Err(error) = direct.read(self.at, &mut self.buffer[..wanted], &mut filled).await {
-                note_data_node_failure(format!("Failed to read from DataNode {}: {error}", direct.address()));
+                note_data_node_failure(format!("Failed to read from DataNode {}: {error}", direct.address));
                 direct.name_node.data_node_failed();
                 self.direct = None;
             }
@@ -197,16 +198,13 @@ struct Direct {
     name_node: Arc<NameNode>,
     file: LocatedFile,
     reading: Option<BlockReader>,
-    /// A connection that takes requests, and the data node's address of the last request.
+    /// A connection that takes requests.
     idle: Option<DataNode>,
+    /// The address of the data node of the last request.
+    address: String,
 }
 
 impl Direct {
-    /// The address of the data node that is read from.
-    fn address(&self) -> &str {
-        self.reading.as_ref().map_or("", BlockReader::address)
-    }
-
     /// Fills a buffer with the bytes that follow an offset, and counts them in `filled`.
     async fn read(&mut self, at: u64, into: &mut [u8], filled: &mut usize) -> io::Result<()> {
         while *filled < into.len() {
@@ -233,14 +231,14 @@ impl Direct {
         let Some(block) = self.file.blocks.iter().find(holds) else { return Err(invalid("no block holds the offset")) };
         let Some(node) = block.nodes.first() else { return Err(invalid("the block has no data node")) };
         let host = if self.name_node.by_host_name { &node.id.host } else { &node.id.ip };
-        let address = format!("{host}:{}", node.id.port);
+        self.address = format!("{host}:{}", node.id.port);
         let offset = at - block.offset;
-        if let Some(idle) = self.idle.take().filter(|idle| idle.address == address)
+        if let Some(idle) = self.idle.take().filter(|idle| idle.address == self.address)
             && let Ok(reader) = idle.request(block, offset).await
         {
             return Ok(reader);
         }
-        DataNode::connect(address, self.name_node.timeout).await?.request(block, offset).await
+        DataNode::connect(self.address.clone(), self.name_node.timeout).await?.request(block, offset).await
     }
 }
 
