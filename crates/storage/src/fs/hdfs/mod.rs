@@ -4,6 +4,7 @@
 
 #![expect(clippy::large_futures, reason = "the client's futures; they stay within the executor's")]
 
+mod block_reader;
 mod data_node;
 mod error;
 mod messages;

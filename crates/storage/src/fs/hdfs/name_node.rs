@@ -71,9 +71,9 @@ impl NameNode {
         self.answered.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that a data node has failed. If none has ever answered, the addresses may not be reachable from here, or only under
+    /// Notes that all data nodes of a block have failed. If none has ever answered, the addresses may not be reachable from here, or only under
     /// settings of a site file, which the crate reads: no further file is tried.
-    pub fn data_node_failed(&self) {
+    pub fn data_nodes_failed(&self) {
         self.usable.fetch_and(self.answered.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 

@@ -1,8 +1,8 @@
 //! Reads of a file of HDFS.
 //!
-//! From start to end, blocks are read from their data nodes directly ([`DataNode`]). Whatever that cannot read (striped or
-//! encrypted files, protected clusters), and whatever follows a failure of it, the crate `hdfs-native` reads, as well as parts
-//! of a file in any order: it has the other replicas, the retries and the errors.
+//! From start to end, blocks are read from their data nodes directly ([`BlockReader`]). The crate `hdfs-native` reads what that
+//! cannot (striped or encrypted files, protected clusters), a file of which no data node of a block is left, and parts of a
+//! file in any order: it has the retries and the errors.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use futures::stream::BoxStream;
 use hdfs_native::file::FileReader;
 use hdfs_native::{Client, HdfsError};
 
-use super::data_node::{BlockReader, DataNode};
+use super::block_reader::BlockReader;
+use super::data_node::DataNode;
 use super::error::{failed, note_data_node_failure};
 use super::messages::{LocatedBlock, LocatedFile, invalid};
 use super::name_node::NameNode;
@@ -78,20 +79,29 @@ impl HdfsReader {
         if let Some(file) = located {
             reader.bytes = file.bytes;
             let name_node = Arc::clone(name_node);
-            reader.direct = Some(Direct { name_node, file, reading: None, idle: None, address: String::new() });
+            reader.direct = Some(Direct { name_node, file, reading: None, idle: Vec::new(), failed: Vec::new() });
         } else {
-            reader.bytes = reader.opened().await?.file_length() as u64;
+            let file = reader.open_by_crate().await?;
+            reader.bytes = file.file_length() as u64;
+            reader.file = Some(file);
         }
         Ok(reader)
     }
 
-    /// The file as the crate reads it.
-    async fn opened(&mut self) -> Result<&FileReader, FsError> {
-        if self.file.is_none() {
-            let file = self.client.read(&self.path).await.map_err(|error| self.failed("open", &error))?;
-            self.file = Some(file);
+    /// Asks the name node for the blocks.
+    async fn open_by_crate(&mut self) -> Result<FileReader, FsError> {
+        self.client.read(&self.path).await.map_err(|error| self.failed("open", &error))
+    }
+
+    /// The same of a file whose length is known.
+    async fn reopen(&mut self) -> Result<FileReader, FsError> {
+        let file = self.open_by_crate().await?;
+        let (before, now) = (self.bytes, file.file_length() as u64);
+        if now != before {
+            let message = format!("its length changed from {before} to {now} bytes");
+            return Err(FsError::new(ErrorKind::Other, "read", &self.path, message).at(self.at));
         }
-        self.file.as_ref().ok_or_else(|| FsError::new(ErrorKind::Other, "open", &self.path, "it is not open"))
+        Ok(file)
     }
 
     /// The next packet of the stream that ends before `end`. After an error of the data nodes, asks the name node again.
@@ -99,10 +109,12 @@ impl HdfsReader {
         let mut waits = READ_RETRY_WAITS.into_iter();
         loop {
             if self.stream.is_none() {
-                let at = self.at;
-                self.reopen_if_new().await?;
-                let file = self.opened().await?;
-                self.stream = Some(file.read_range_stream(at as usize, (end - at) as usize).boxed());
+                let file = match self.file.take() {
+                    Some(file) => file,
+                    None => self.reopen().await?,
+                };
+                self.stream = Some(file.read_range_stream(self.at as usize, (end - self.at) as usize).boxed());
+                self.file = Some(file);
             }
             let Some(stream) = &mut self.stream else { return Ok(None) };
             let error = match stream.next().await.transpose() {
@@ -117,19 +129,6 @@ impl HdfsReader {
             // Data nodes that failed are tried again, too.
             self.file = None;
         }
-    }
-
-    /// Asks the name node for the blocks, if the crate does not have them.
-    async fn reopen_if_new(&mut self) -> Result<(), FsError> {
-        if self.file.is_some() {
-            return Ok(());
-        }
-        let (before, now) = (self.bytes, self.opened().await?.file_length() as u64);
-        if now != before {
-            let message = format!("its length changed from {before} to {now} bytes");
-            return Err(FsError::new(ErrorKind::Other, "read", &self.path, message).at(self.at));
-        }
-        Ok(())
     }
 
     fn failed(&self, action: &'static str, error: &HdfsError) -> FsError {
@@ -165,9 +164,8 @@ impl Reader for HdfsReader {
         }
         let mut filled = 0;
         if let Some(direct) = &mut self.direct {
-            if let Err(error) = direct.read(self.at, &mut self.buffer[..wanted], &mut filled).await {
-                note_data_node_failure(format!("Failed to read from DataNode {}: {error}", direct.address));
-                direct.name_node.data_node_failed();
+            if direct.read(self.at, &mut self.buffer[..wanted], &mut filled).await.is_err() {
+                direct.name_node.data_nodes_failed();
                 self.direct = None;
             }
             self.at += filled as u64;
@@ -193,33 +191,38 @@ impl Reader for HdfsReader {
     }
 }
 
-/// A file whose blocks are read from the first of their data nodes.
+/// A file whose blocks are read from their data nodes.
 struct Direct {
     name_node: Arc<NameNode>,
     file: LocatedFile,
     reading: Option<BlockReader>,
-    /// A connection that takes requests.
-    idle: Option<DataNode>,
-    /// The address of the data node of the last request.
-    address: String,
+    /// Connections that take requests, at most one to a data node.
+    idle: Vec<DataNode>,
+    /// The addresses of data nodes that failed; they are not tried again.
+    failed: Vec<String>,
 }
 
 impl Direct {
-    /// Fills a buffer with the bytes that follow an offset, and counts them in `filled`.
+    /// Fills a buffer with the bytes that follow an offset, and counts them in `filled`. After a failure continues with another
+    /// data node of the block; an error if there is none.
     async fn read(&mut self, at: u64, into: &mut [u8], filled: &mut usize) -> io::Result<()> {
         while *filled < into.len() {
-            if self.reading.is_none() {
-                let reading = self.begin(at + *filled as u64).await?;
-                self.name_node.data_node_answered();
-                self.reading = Some(reading);
+            let mut reading = match self.reading.take() {
+                Some(reading) => reading,
+                None => self.begin(at + *filled as u64).await?,
+            };
+            match reading.read(&mut into[*filled..]).await {
+                Ok(bytes) => *filled += bytes,
+                Err(error) => {
+                    note_failure(&mut self.failed, reading.address(), &error);
+                    continue;
+                }
             }
-            let Some(reading) = &mut self.reading else { break };
-            *filled += reading.read(&mut into[*filled..]).await?;
-            if reading.is_done()
-                && let Some(done) = self.reading.take()
-            {
+            if !reading.is_done() {
+                self.reading = Some(reading);
+            } else if let Ok(idle) = reading.finish().await {
                 // A connection that cannot be used again is no failure: everything was read.
-                self.idle = done.finish().await.ok();
+                self.idle.push(idle);
             }
         }
         Ok(())
@@ -229,24 +232,44 @@ impl Direct {
     async fn begin(&mut self, at: u64) -> io::Result<BlockReader> {
         let holds = |block: &&LocatedBlock| (block.offset..block.offset + block.block.bytes).contains(&at);
         let Some(block) = self.file.blocks.iter().find(holds) else { return Err(invalid("no block holds the offset")) };
-        let Some(node) = block.nodes.first() else { return Err(invalid("the block has no data node")) };
-        let host = if self.name_node.by_host_name { &node.id.host } else { &node.id.ip };
-        self.address = format!("{host}:{}", node.id.port);
         let offset = at - block.offset;
-        if let Some(idle) = self.idle.take().filter(|idle| idle.address == self.address)
-            && let Ok(reader) = idle.request(block, offset).await
-        {
-            return Ok(reader);
+        for node in &block.nodes {
+            let host = if self.name_node.by_host_name { &node.id.host } else { &node.id.ip };
+            let address = format!("{host}:{}", node.id.port);
+            if self.failed.contains(&address) {
+                continue;
+            }
+            if let Some(idle) = self.idle.iter().position(|idle| idle.address == address)
+                && let Ok(reading) = self.idle.swap_remove(idle).request(block, offset).await
+            {
+                return Ok(reading);
+            }
+            let reading = match DataNode::connect(address.clone(), self.name_node.timeout).await {
+                Ok(node) => node.request(block, offset).await,
+                Err(error) => Err(error),
+            };
+            match reading {
+                Ok(reading) => {
+                    self.name_node.data_node_answered();
+                    return Ok(reading);
+                }
+                Err(error) => note_failure(&mut self.failed, &address, &error),
+            }
         }
-        DataNode::connect(self.address.clone(), self.name_node.timeout).await?.request(block, offset).await
+        Err(io::Error::new(io::ErrorKind::NotFound, "no data node of the block is left"))
     }
+}
+
+fn note_failure(failed: &mut Vec<String>, address: &str, error: &io::Error) {
+    note_data_node_failure(format!("Failed to read from DataNode {address}: {error}"));
+    failed.push(address.to_owned());
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::data_node::tests::Script;
+    use super::super::block_reader::tests::Script;
     use super::*;
     use crate::fs::FileSystem;
     use crate::fs::hdfs::Hdfs;
@@ -279,7 +302,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_a_failure_the_rest_is_left_to_the_crate_and_counted() {
+    async fn after_a_failure_another_data_node_of_the_block_is_read_from() {
+        for broken in [
+            Script { flipped: Some(250_000), ..Script::new(300_001) },
+            Script { sent: 200_000, ..Script::new(300_001) },
+            Script { sent: 0, ..Script::new(300_001) },
+        ] {
+            let (content, mut block) = (broken.content.clone(), broken.serve(0).await);
+            block.nodes.extend(Script::new(300_001).serve(0).await.nodes);
+            let located = LocatedFile { bytes: 300_001, blocks: vec![block], ..LocatedFile::default() };
+            let hdfs = Hdfs::new(&serve(Some(located)).await, &BTreeMap::new()).unwrap();
+            let mut reader = hdfs.open("/file", OpenOptions::default()).await.unwrap();
+            let before = crate::fs::hdfs::data_node_failures();
+            for (n, expected) in content.chunks(70_000).enumerate() {
+                assert!(reader.fetch(n as u64 * 70_000, 70_000).await.unwrap() == expected);
+            }
+            assert!(reader.direct.as_ref().is_some_and(|direct| direct.failed.len() == 1) && reader.file.is_none());
+            assert!(crate::fs::hdfs::data_node_failures() > before);
+            // Not again from the one that failed.
+            assert!(reader.fetch(0, 300_001).await.unwrap() == content);
+        }
+    }
+
+    #[tokio::test]
+    async fn where_no_data_node_is_left_the_rest_is_left_to_the_crate() {
         let before = crate::fs::hdfs::data_node_failures();
         let (content, mut reader) =
             file(Script::new(300_000), Script { flipped: Some(9), ..Script::new(10_000) }).await;
