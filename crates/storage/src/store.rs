@@ -279,8 +279,8 @@ impl Store for HdfsStore {
     }
 
     fn connections(&self, clients: u64) -> u64 {
-        // One to the name node and one to a data node.
-        clients.saturating_mul(2)
+        // One to the name node; to data nodes the one in use and two that are kept.
+        clients.saturating_mul(4)
     }
 }
 

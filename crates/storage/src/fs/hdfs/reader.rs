@@ -28,6 +28,9 @@ use crate::fs::{Access, OpenOptions, Reader};
 const READ_RETRY_WAITS: [Duration; 3] =
     [Duration::from_millis(1500), Duration::from_secs(6), Duration::from_millis(10_500)];
 
+/// How many connections a reader keeps beside the one that it reads from ([`crate::store`] counts them).
+const IDLE_MAX: usize = 2;
+
 /// Reads a file of HDFS.
 pub struct HdfsReader {
     client: Client,
@@ -196,7 +199,7 @@ struct Direct {
     name_node: Arc<NameNode>,
     file: LocatedFile,
     reading: Option<BlockReader>,
-    /// Connections that take requests, at most one to a data node.
+    /// Connections that take requests, the last used at the end.
     idle: Vec<DataNode>,
     /// The addresses of data nodes that failed; they are not tried again.
     failed: Vec<String>,
@@ -223,6 +226,9 @@ impl Direct {
             } else if let Ok(idle) = reading.finish().await {
                 // A connection that cannot be used again is no failure: everything was read.
                 self.idle.push(idle);
+                if self.idle.len() > IDLE_MAX {
+                    self.idle.remove(0);
+                }
             }
         }
         Ok(())
