@@ -179,8 +179,7 @@ impl BlockReader {
             heads[..begun].copy_from_slice(pending);
         }
         loop {
-            let missing = whole.len() - got;
-            let current = (self.packet - (got - compared)).min(missing);
+            let current = (self.packet - (got - compared)).min(whole.len() - got);
             let mut slices: [IoSliceMut<'_>; 2 * PACKETS + 2] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
             let (first, free) = whole[got..].split_at_mut(current);
             slices[0] = IoSliceMut::new(first);
@@ -191,8 +190,7 @@ impl BlockReader {
                 used += 2;
             }
             slices[used] = IoSliceMut::new(&mut self.received[..beside]);
-            // Packets may be larger than expected, and have fewer heads: only the data will come in any case.
-            let mut bytes = self.node.receive(&mut slices[..=used], missing).await? + begun;
+            let mut bytes = self.node.receive(&mut slices[..=used]).await? + begun;
             begun = 0;
 
             let taken = bytes.min(current);
@@ -325,8 +323,7 @@ impl BlockReader {
         (self.start, self.end) = (0, self.end - self.start);
         let most = most.min(self.received.len());
         while self.end < bytes {
-            let free = IoSliceMut::new(&mut self.received[self.end..most]);
-            self.end += self.node.receive(&mut [free], bytes - self.end).await?;
+            self.end += self.node.receive(&mut [IoSliceMut::new(&mut self.received[self.end..most])]).await?;
         }
         Ok(())
     }
