@@ -10,6 +10,8 @@ mod error;
 mod messages;
 mod name_node;
 mod reader;
+#[cfg(test)]
+mod scripted_data_node;
 mod writer;
 
 use std::collections::BTreeMap;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use futures::StreamExt;
 use futures::stream::BoxStream;
+use futures::{StreamExt, TryFutureExt};
 use hdfs_native::file::FileReader;
 use hdfs_native::{Client, HdfsError};
 
@@ -250,11 +250,8 @@ impl Direct {
             {
                 return Ok(reading);
             }
-            let reading = match DataNode::connect(address.clone(), self.name_node.timeout).await {
-                Ok(node) => node.request(block, offset).await,
-                Err(error) => Err(error),
-            };
-            match reading {
+            let node = DataNode::connect(address.clone(), self.name_node.timeout);
+            match node.and_then(|node| node.request(block, offset)).await {
                 Ok(reading) => {
                     self.name_node.data_node_answered();
                     return Ok(reading);
@@ -275,11 +272,11 @@ fn note_failure(failed: &mut Vec<String>, address: &str, error: &io::Error) {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::block_reader::tests::Script;
     use super::*;
     use crate::fs::FileSystem;
     use crate::fs::hdfs::Hdfs;
     use crate::fs::hdfs::name_node::tests::serve;
+    use crate::fs::hdfs::scripted_data_node::Script;
 
     /// Two blocks on scripted servers, which tell the crate that there is no such file.
     async fn file(first: Script, second: Script) -> (Vec<u8>, HdfsReader) {
