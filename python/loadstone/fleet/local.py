@@ -15,8 +15,9 @@ from loadstone.fleet.fleet import LineListener, SegmentEvent
 from loadstone.observe.environment import environment, fingerprint
 from loadstone.results.trial_result import Scalar
 
-# The delay between all engines being ready and their start, so that each has read its command by then.
-START_NS = 250_000_000
+# The delay between all engines being ready and their start, so that each has read its command by then: a busy host
+# has paused one for 0.3 s.
+START_NS = 1_000_000_000
 
 
 class Local:
