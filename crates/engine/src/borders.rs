@@ -117,31 +117,45 @@ impl Borders {
     }
 }
 
-/// Finds the interval of an instant. It caches the last one, so it divides only when the interval changes.
+/// The interval of an instant. It divides only when the interval changes.
 #[derive(Debug, Default)]
 pub struct IntervalCursor {
     from_ns: u64,
+    /// 0: the instant is not counted.
     length_ns: u64,
     interval: u64,
 }
 
 impl IntervalCursor {
-    /// The interval of an instant, if that instant is counted.
+    /// Moves to the interval of an instant; `false` if that instant is not counted.
     #[inline]
-    pub fn counted(&mut self, borders: &Borders, ns: u64) -> Option<u64> {
+    pub fn seek(&mut self, borders: &Borders, ns: u64) -> bool {
+        self.contains(ns) || self.move_to(borders, ns)
+    }
+
+    /// Whether an instant is in the interval.
+    #[inline]
+    pub fn contains(&self, ns: u64) -> bool {
         // One comparison for both ends: an instant before the interval wraps around to a very large distance.
-        if ns.wrapping_sub(self.from_ns) < self.length_ns { Some(self.interval) } else { self.move_to(borders, ns) }
+        ns.wrapping_sub(self.from_ns) < self.length_ns
+    }
+
+    /// The interval's number; that of the last counted instant if this one is not.
+    #[inline]
+    pub fn interval(&self) -> u64 {
+        self.interval
     }
 
     #[cold]
-    fn move_to(&mut self, borders: &Borders, ns: u64) -> Option<u64> {
+    fn move_to(&mut self, borders: &Borders, ns: u64) -> bool {
         if !borders.counts(ns) {
-            return None;
+            self.length_ns = 0;
+            return false;
         }
         self.interval = borders.interval(ns);
         self.from_ns = borders.first_ns + self.interval * borders.interval_ns;
         self.length_ns = borders.interval_ns.min(borders.end_ns - self.from_ns);
-        Some(self.interval)
+        true
     }
 }
 
@@ -263,7 +277,8 @@ mod tests {
                 (0..4_000).chain((0..4_000).rev()).chain((0..40_000).map(|i| i * 7_919 % 4_001)).chain([NEVER - 1])
             {
                 let expected = borders.counts(ns).then(|| borders.interval(ns));
-                assert_eq!(cursor.counted(&borders, ns), expected, "{ns} in {borders:?}");
+                let found = cursor.seek(&borders, ns).then(|| cursor.interval());
+                assert_eq!((found, cursor.contains(ns)), (expected, expected.is_some()), "{ns} in {borders:?}");
             }
         }
     }

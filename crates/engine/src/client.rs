@@ -3,13 +3,14 @@
 //! A client takes the next index, fills its operation, waits until it is due, reads the clock, has its actor perform it, and
 //! counts it. Nothing in it allocates or locks; the store may.
 
+use loadstone_load::Status;
 use loadstone_load::pace::Cursor;
 
 use crate::actor::{Actor, Lateness, Outcome, Stopwatch, Task, Work};
-use crate::borders::{Borders, IntervalCursor};
+use crate::borders::Borders;
 use crate::clock::{Clock, ThreadTimer, Timer};
 use crate::pulse::Pulse;
-use crate::recorder::{Ended, Recorder, Step};
+use crate::recorder::{Recorder, Step};
 use crate::scheduler::Taken;
 use crate::sink::Times;
 use crate::worker_threads::block_on;
@@ -47,6 +48,13 @@ impl Wait {
     }
 }
 
+/// [`Status::is_failure`], kept out of the loop.
+#[cold]
+#[inline(never)]
+fn is_failure(status: Status) -> bool {
+    status.is_failure()
+}
+
 /// Waits for a future: asynchronously, or by blocking the thread.
 macro_rules! wait {
     (async, $future:expr) => {
@@ -66,77 +74,74 @@ macro_rules! timing_loop {
         let flight = &recorder.flights[client];
         let mut actor = W::actor(task, $session, worker);
         let mut operation = W::Operation::default();
+        let mut watch = Stopwatch::new(timer, recorder);
         let (mut cursor, mut taken) = (Cursor::default(), Taken::default());
-        let (mut due_in, mut done_in) = (IntervalCursor::default(), IntervalCursor::default());
+        let open = task.pace.is_some();
         // At a rate, overdue operations are still sent for a while; in a closed loop nothing is overdue.
-        let last_send_ns = if task.pace.is_some() { borders.cutoff_ns } else { borders.end_ns };
+        let last_send_ns = if open { borders.cutoff_ns } else { borders.end_ns };
         let mut free = timer.now_ns();
         // How much later the client is free than it would be if the generator had never been late.
         let mut delay = 0;
         while let Some(index) = task.scheduler.claim(&mut taken) {
             task.workload.fill(index, &mut operation);
-            let due = match &task.pace {
-                None => None,
-                Some(pace) => {
-                    let due = borders.start_ns.saturating_add(pace.due_ns(index, &mut cursor));
-                    if due >= borders.end_ns {
-                        task.scheduler.reach_end();
+            if let Some(pace) = &task.pace {
+                let due = borders.start_ns.saturating_add(pace.due_ns(index, &mut cursor));
+                if due >= borders.end_ns {
+                    task.scheduler.reach_end();
+                    break;
+                }
+                flight.take(index, due, borders.counts(due));
+                if due > free {
+                    wait!($wait, timer.until(due, || task.scheduler.halted()));
+                    if task.scheduler.halted() {
                         break;
                     }
-                    flight.take(index, due, borders.counts(due));
-                    if due > free {
-                        wait!($wait, timer.until(due, || task.scheduler.halted()));
-                        if task.scheduler.halted() {
-                            break;
-                        }
-                    }
-                    Some(due)
                 }
-            };
+                watch.due_ns = due;
+            }
             let sent = timer.now_ns();
             if sent >= last_send_ns {
                 task.scheduler.reach_end();
                 break;
             }
-            let due_ns = due.unwrap_or(sent);
-            let interval = due_in.counted(borders, due_ns);
-            let counted = interval.is_some();
+            watch.sent_ns = sent;
+            watch.ready_ns = free;
+            if !open {
+                watch.due_ns = sent;
+            }
+            let due = watch.due_ns;
+            let counted = watch.due_in.seek(borders, due);
             if counted && !task.scheduler.count() {
                 break;
             }
-            flight.send(index, due_ns, counted);
-            let watch = Stopwatch {
-                timer,
-                recorder,
-                due_ns,
-                sent_ns: sent,
-                ready_ns: due.map_or(free, |due| due.max(free)),
-                // Built in place: copying a value that was just written in parts would stall on those stores.
-                lateness: due.map(|due| {
-                    let wait = Wait::of(due, free, delay, sent);
-                    if counted {
-                        recorder.wait(wait);
-                    }
-                    Lateness { sent_ns: wait.generator, pulse, held_ns: pulse.held_ns(sent) }
-                }),
-                interval: interval.unwrap_or_default(),
-                counted,
-            };
-            let Outcome { status, done_ns, rows, bytes } = wait!($wait, actor.perform(&operation, &watch));
-            if let Some(interval) = done_in.counted(borders, done_ns) {
-                recorder.ended_in(interval, status);
+            flight.send(index, due, counted);
+            watch.counted = counted;
+            if open {
+                let wait = Wait::of(due, free, delay, sent);
+                if counted {
+                    recorder.wait(wait);
+                }
+                watch.ready_ns = due.max(free);
+                watch.lateness = Some(Lateness { sent_ns: wait.generator, pulse, held_ns: pulse.held_ns(sent) });
             }
+            let Outcome { status, done_ns, rows, bytes } = wait!($wait, actor.perform(&operation, &watch));
+            let elsewhere = !watch.due_in.contains(done_ns);
             if counted {
-                recorder.operation(&Ended { status, rows, bytes, due_ns, done_ns, interval: watch.interval });
+                let late_ns = done_ns.saturating_sub(due);
+                recorder.operation(watch.due_in.interval(), status, (rows, bytes), late_ns, elsewhere);
+                flight.end(done_ns);
             } else {
                 recorder.warmed_up(done_ns.saturating_sub(borders.first_ns));
+                flight.end_of_warm_up();
             }
-            flight.end();
+            if elsewhere && borders.counts(done_ns) {
+                recorder.ended_in(borders.interval(done_ns), status);
+            }
             free = done_ns;
             if let Some(lateness) = &watch.lateness {
                 delay = lateness.at(done_ns);
             }
-            if status.is_failure() {
+            if status != Status::Ok && is_failure(status) {
                 wait!($wait, actor.rest());
                 free = timer.now_ns();
             }
@@ -148,7 +153,7 @@ macro_rules! timing_loop {
         recorder.session_closed(done);
         // Not part of an operation, so it is recorded in the last interval.
         let interval = borders.interval(sent.min(borders.end_ns - 1));
-        recorder.step(Step { id: step, status, times: Times { due: sent, sent, done }, generator_ns: 0, interval });
+        recorder.step(Step { id: step, status, times: Times { due: sent, sent, done }, lateness: None, interval });
         if !status.is_ok() {
             task.failures.count_unclosed(status);
         }

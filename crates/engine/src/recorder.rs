@@ -9,12 +9,13 @@ pub mod flight;
 pub mod reader;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
 use loadstone_load::meter::{Grid, Table};
 use loadstone_load::{Status, StepId};
 
+use crate::actor::Lateness;
 use crate::client::Wait;
 use crate::clock::elapsed_ns;
 use crate::sink::{Sink, Times, YcsbMeasurements};
@@ -54,34 +55,25 @@ pub struct Shape {
 
 /// One recording: a step, its outcome and its instants.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub struct Step<'a> {
     pub id: StepId,
     pub status: Status,
     pub times: Times,
-    /// How late the generator sent the operation, ns.
-    pub generator_ns: u64,
+    /// The part of its response that the generator caused; at a rate only.
+    pub lateness: Option<&'a Lateness<'a>>,
     /// The interval in which its operation was due.
-    pub interval: u64,
-}
-
-/// A whole operation that has ended.
-#[derive(Clone, Copy, Debug)]
-pub struct Ended {
-    pub status: Status,
-    /// Records read or written.
-    pub rows: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// When it was due (closed loop: sent), ns.
-    pub due_ns: u64,
-    /// When it ended, ns.
-    pub done_ns: u64,
-    /// The interval in which it was due.
     pub interval: u64,
 }
 
 /// Operations that were good, late, failed and not yet.
 pub type FourCounts = [u64; 4];
+
+/// The first of them that are successes.
+const SUCCEEDED: usize = 2;
+
+fn sum(counts: FourCounts, more: FourCounts) -> FourCounts {
+    std::array::from_fn(|which| counts[which] + more[which])
+}
 
 /// [`FourCounts`] that one thread writes.
 #[derive(Debug, Default)]
@@ -91,18 +83,28 @@ impl Counts {
     fn get(&self) -> FourCounts {
         self.0.each_ref().map(|count| count.load(Ordering::Relaxed))
     }
+
+    fn set(&self, counts: FourCounts) {
+        self.0.iter().zip(counts).for_each(|(cell, n)| cell.store(n, Ordering::Relaxed));
+    }
 }
 
 const EMPTY: u8 = 0;
 const WRITTEN: u8 = 1;
 const LEFT: u8 = 2;
 
-/// The recordings of one interval, until they are read.
+/// The recordings of one interval, until they are read. Aligned, so that the reader's slot is on cache lines of its own.
+#[repr(align(128))]
 #[derive(Debug)]
 struct Slot {
     state: AtomicU8,
     interval: AtomicU64,
+    /// Operations due in the interval that have ended.
     counts: Counts,
+    /// Those of them that ended in another interval, or after the window: successes, then others.
+    elsewhere: [AtomicU64; 2],
+    /// Those of all intervals that were written before this one.
+    before: Counts,
     service: Option<Table>,
     response: Option<Table>,
     response_lower: Option<Table>,
@@ -116,6 +118,8 @@ impl Slot {
             state: AtomicU8::new(EMPTY),
             interval: AtomicU64::new(0),
             counts: Counts::default(),
+            elsewhere: <[AtomicU64; 2]>::default(),
+            before: Counts::default(),
             service: table(ns),
             response: table(ns && shape.open),
             response_lower: table(ns && shape.open),
@@ -126,8 +130,13 @@ impl Slot {
         [self.service.as_ref(), self.response.as_ref(), self.response_lower.as_ref()]
     }
 
+    /// The counts of this slot's interval and of all that were written before.
+    fn all(&self) -> FourCounts {
+        sum(self.before.get(), self.counts.get())
+    }
+
     fn clear(&self) {
-        for count in &self.counts.0 {
+        for count in self.counts.0.iter().chain(&self.elsewhere) {
             count.store(0, Ordering::Relaxed);
         }
         for (_, _, grid) in self.tables().into_iter().flatten().flat_map(Table::used) {
@@ -143,8 +152,13 @@ pub struct Recorder {
     /// The slot being written.
     current: AtomicU64,
     stragglers: Mutex<BTreeMap<u64, Additions>>,
-    /// Operations that ended in an interval: successes, then others; by the interval's number modulo [`ENDED`].
+    /// Operations that ended in an interval and were due in another, or in the warm-up: successes, then others; by the
+    /// interval's number modulo [`ENDED`].
     ended: [[AtomicU64; 2]; ENDED],
+    /// Operations due in the window that succeeded in another interval than they were due in, or after the window.
+    succeeded_elsewhere: AtomicU64,
+    /// Operations whose slot had been left when they ended.
+    straggled: Counts,
     /// Waits; at a rate only.
     pub waits: Option<Waits>,
     /// What YCSB's formats need to be exact.
@@ -158,16 +172,12 @@ pub struct Recorder {
     carried: AtomicU64,
     /// How far into the window the last of them ended, ns.
     carried_ns: AtomicU64,
-    /// Counted operations that have ended.
-    counts: Counts,
     /// Operations that the store batched, to be sent later.
     batched: AtomicU64,
     /// Attempts that failed and were retried.
     retried: AtomicU64,
     rows: AtomicU64,
     bytes: AtomicU64,
-    /// When the last counted operation ended, ns.
-    last_done: AtomicU64,
     /// When the last session was closed, ns.
     closed: AtomicU64,
     late_generator: AtomicU64,
@@ -185,8 +195,7 @@ fn record_response(
     response: &Table,
     lower: &Table,
     (id, status): (StepId, Status),
-    response_ns: u64,
-    generator_ns: u64,
+    (response_ns, generator_ns): (u64, u64),
 ) {
     response.record(id, status, response_ns);
     lower.record(id, status, response_ns.saturating_sub(generator_ns));
@@ -210,6 +219,8 @@ impl Recorder {
             current: zero(),
             stragglers: Mutex::default(),
             ended: std::array::from_fn(|_| [zero(), zero()]),
+            succeeded_elsewhere: zero(),
+            straggled: Counts::default(),
             waits: shape.open.then(Waits::default),
             ycsb: shape
                 .sinks
@@ -221,12 +232,10 @@ impl Recorder {
             warmup: zero(),
             carried: zero(),
             carried_ns: zero(),
-            counts: Counts::default(),
             batched: zero(),
             retried: zero(),
             rows: zero(),
             bytes: zero(),
-            last_done: zero(),
             closed: zero(),
             late_generator: zero(),
             late_client: zero(),
@@ -249,9 +258,11 @@ impl Recorder {
             return None;
         }
         next.interval.store(interval, Ordering::Relaxed);
+        next.before.set(current.all());
         next.state.store(WRITTEN, Ordering::Release);
+        // First this: once a slot is left the reader may clear it, and must not count operations from it then.
+        self.current.store(at + 1, Ordering::Release);
         current.state.store(LEFT, Ordering::Release);
-        self.current.store(at + 1, Ordering::Relaxed);
         Some(next)
     }
 
@@ -263,35 +274,39 @@ impl Recorder {
     /// Records one counted step: an operation, a part of one, or a check.
     #[expect(clippy::inline_always, reason = "its argument would go through memory, twice")]
     #[inline(always)]
-    pub fn step(&self, step: Step) {
-        let Step { id, status, times, generator_ns, interval } = step;
+    pub fn step(&self, Step { id, status, times, lateness, interval }: Step<'_>) {
         if !self.ycsb.is_empty() {
-            self.ycsb(id, status, times);
+            self.ycsb(id, status, times.due, times.sent, times.done);
         }
         let service = elapsed_ns(times.sent, times.done);
-        let Some(slot) = self.slot(interval) else { return self.straggling_step(step, service) };
+        let response = || {
+            let generator_ns = lateness.map_or(0, |lateness| lateness.at(times.done));
+            (times.done.saturating_sub(times.due), generator_ns)
+        };
+        let Some(slot) = self.slot(interval) else {
+            return self.straggling_step(interval, (id, status), service, response());
+        };
         if let Some(table) = &slot.service {
             table.record(id, status, service);
         }
         if let (Some(table), Some(lower)) = (&slot.response, &slot.response_lower) {
-            let response = times.done.saturating_sub(times.due);
-            record_response(table, lower, (id, status), response, generator_ns);
+            record_response(table, lower, (id, status), response());
         }
     }
 
     #[cold]
-    fn straggling_step(&self, Step { id, status, times, generator_ns, interval }: Step, service: u64) {
+    fn straggling_step(&self, interval: u64, (id, status): (StepId, Status), service: u64, response: (u64, u64)) {
         if self.slots[0].service.is_some() {
-            let response = times.done.saturating_sub(times.due);
-            let open = self.slots[0].response.is_some().then_some((response, generator_ns));
+            let open = self.slots[0].response.is_some().then_some(response);
             self.straggle(interval, |more| more.record(id, status, service, open));
         }
     }
 
+    // The instants as they are: a struct would go through memory.
     #[inline(never)]
-    fn ycsb(&self, id: StepId, status: Status, times: Times) {
+    fn ycsb(&self, id: StepId, status: Status, due: u64, sent: u64, done: u64) {
         for measurements in &self.ycsb {
-            measurements.record(id, status, times);
+            measurements.record(id, status, Times { due, sent, done });
         }
     }
 
@@ -299,7 +314,7 @@ impl Recorder {
     #[cold]
     pub fn attempt(&self, id: StepId, status: Status, times: Times) {
         add(&self.retried, 1);
-        self.ycsb(id, status, times);
+        self.ycsb(id, status, times.due, times.sent, times.done);
     }
 
     /// Counts an operation of the warm-up, which ended `late_ns` after the window began (0: before it).
@@ -312,45 +327,79 @@ impl Recorder {
         }
     }
 
-    /// Counts an operation that ended in an interval of the window, whenever it was due. This includes operations sent in the
-    /// warm-up, just as operations that end after the window are left out.
-    #[inline]
+    /// Counts an operation that ended in an interval of the window in which it was not due. This includes operations sent in
+    /// the warm-up, just as operations that end after the window are left out.
+    #[inline(never)]
     pub fn ended_in(&self, interval: u64, status: Status) {
         add(&self.ended[interval as usize % ENDED][usize::from(!status.is_ok())], 1);
     }
 
-    /// Counts a whole operation, once, after its steps.
+    /// Counts a whole operation that was due in an interval, once, after its steps: how it ended, its records read or written
+    /// and their bytes, how long after its due time it ended, and whether that was elsewhere than in the interval.
     #[expect(clippy::inline_always, reason = "as above")]
     #[inline(always)]
-    pub fn operation(&self, ended: &Ended) {
-        let which = if ended.status == Status::Ok { self.succeeded(ended) } else { self.ended_otherwise(ended) };
-        add(&self.counts.0[which], 1);
-        raise(&self.last_done, ended.done_ns);
-        match self.slot(ended.interval) {
-            Some(slot) => add(&slot.counts.0[which], 1),
-            None => self.straggle(ended.interval, |more| more.counts[which] += 1),
+    pub fn operation(
+        &self,
+        interval: u64,
+        status: Status,
+        (rows, bytes): (u64, u64),
+        response_ns: u64,
+        elsewhere: bool,
+    ) {
+        let late = usize::from(response_ns > self.deadline_ns);
+        let which = if status == Status::Ok { late } else { self.otherwise(status, late) };
+        if which < SUCCEEDED {
+            add(&self.rows, rows);
+            add(&self.bytes, bytes);
+        }
+        match self.slot(interval) {
+            Some(slot) => {
+                if elsewhere {
+                    self.ended_elsewhere(slot, which);
+                }
+                add(&slot.counts.0[which], 1);
+            }
+            None => self.straggling_operation(interval, which, elsewhere),
         }
     }
 
-    /// Counts the rows and bytes of an operation that succeeded; returns the position of good or late in the counts.
-    #[inline]
-    fn succeeded(&self, ended: &Ended) -> usize {
-        add(&self.rows, ended.rows);
-        add(&self.bytes, ended.bytes);
-        usize::from(ended.done_ns.saturating_sub(ended.due_ns) > self.deadline_ns)
-    }
-
+    /// The position in the counts of an operation whose status is not just a success.
     #[inline(never)]
-    fn ended_otherwise(&self, ended: &Ended) -> usize {
-        match ended.status {
-            Status::Ok => self.succeeded(ended),
+    fn otherwise(&self, status: Status, late: usize) -> usize {
+        match status {
+            Status::Ok => late,
             Status::BatchedOk => {
                 add(&self.batched, 1);
-                self.succeeded(ended)
+                late
             }
             Status::NotYet => 3,
             _ => 2,
         }
+    }
+
+    #[inline(never)]
+    fn ended_elsewhere(&self, slot: &Slot, which: usize) {
+        add(&slot.elsewhere[usize::from(which >= SUCCEEDED)], 1);
+        add(&self.succeeded_elsewhere, u64::from(which < SUCCEEDED));
+        // Whoever reads the operation's count reads these, too, if it reads them afterwards.
+        fence(Ordering::Release);
+    }
+
+    #[cold]
+    fn straggling_operation(&self, interval: u64, which: usize, elsewhere: bool) {
+        add(&self.straggled.0[which], 1);
+        add(&self.succeeded_elsewhere, u64::from(elsewhere && which < SUCCEEDED));
+        self.straggle(interval, |more| {
+            more.counts[which] += 1;
+            more.ended += u64::from(!elsewhere);
+            more.completed += u64::from(!elsewhere && which < SUCCEEDED);
+        });
+    }
+
+    /// The counted operations that have ended. Only for the thread that reads the slots, or once nothing is written any more.
+    fn counts(&self) -> FourCounts {
+        let current = &self.slots[self.current.load(Ordering::Acquire) as usize % SLOTS];
+        sum(current.all(), self.straggled.get())
     }
 
     /// Records the wait before a counted operation was sent.

@@ -81,7 +81,8 @@ impl Scheduler {
         }
         taken.left -= 1;
         let index = taken.index;
-        taken.index = index.saturating_add(self.pitch);
+        // After the last of those claimed, the index is not used.
+        taken.index = index.wrapping_add(self.pitch);
         Some(index)
     }
 

@@ -76,7 +76,8 @@ pub struct Existing {
 
 impl Existing {
     /// Draws until a record that exists comes, at most `redraws` times; then the last draw is folded into them.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a call on the hot path")]
+    #[inline(always)]
     fn draw(self, redraws: u64, mut draw: impl FnMut() -> Option<u64>) -> u64 {
         let mut number = 0;
         for _ in 0..redraws {
@@ -150,7 +151,8 @@ impl Chooser {
     }
 
     /// A record number within `existing`. `turn` counts the choices made before this one.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a call on the hot path")]
+    #[inline(always)]
     pub fn choose(&self, turn: u64, existing: Existing, draws: &mut Draws) -> u64 {
         // One loop for each distribution, not one with the choice inside: what is the same for all draws of one
         // distribution (two powers for `latest`) must not be computed ahead of the loop for the others as well.

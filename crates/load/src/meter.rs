@@ -110,17 +110,18 @@ impl Grid {
             0 => self.place(at / BLOCK),
             place => place,
         };
-        let count = &self.counts[(usize::from(place) - 1) * BLOCK + at % BLOCK];
-        match count.load(Ordering::Relaxed).checked_add(1) {
-            Some(n) => count.store(n, Ordering::Relaxed),
-            None => self.wrap(at, count),
-        }
         let old = self.sum.load(Ordering::Relaxed);
         let sum = old.wrapping_add(value);
         self.sum.store(sum, Ordering::Relaxed);
         if (old ^ sum) > SUM_LOW {
             // A reader that sees this change sees a sum that is at least as it is now.
             self.sum_high.store(self.sum_high.load(Ordering::Relaxed) + 1, Ordering::Release);
+        }
+        let count = &self.counts[(usize::from(place) - 1) * BLOCK + at % BLOCK];
+        // Last, so that nothing is kept for after the call.
+        match count.load(Ordering::Relaxed).checked_add(1) {
+            Some(n) => count.store(n, Ordering::Relaxed),
+            None => self.wrap(at, count),
         }
     }
 

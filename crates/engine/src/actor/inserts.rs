@@ -224,16 +224,7 @@ mod tests {
         };
         let shape = Shape { steps: Kind::COUNT, sinks: Vec::new(), open: false, deadline_ns: NEVER, to_unix_ns: 0 };
         let recorder = Recorder::new(&shape, 1);
-        let watch = Stopwatch {
-            timer: &timer,
-            recorder: &recorder,
-            due_ns: 0,
-            sent_ns: 0,
-            ready_ns: 0,
-            lateness: None,
-            interval: 0,
-            counted: false,
-        };
+        let watch = Stopwatch::new(&timer, &recorder);
         let ended = Cell::new(None);
         timer.run(vec![Box::pin(async {
             let (outcome, known) = insert(&task, &mut session, &watch, (0, b"key", &Row::default())).await;

@@ -15,6 +15,7 @@ use loadstone_load::pace::Pace;
 use loadstone_load::{Status, StepId, Workload};
 use loadstone_stores::Connection;
 
+use crate::borders::IntervalCursor;
 use crate::clock::Timer;
 use crate::failures::Failures;
 use crate::file_log::FileLog;
@@ -121,16 +122,17 @@ impl Lateness<'_> {
 }
 
 /// Reads the clock for one operation, and records its steps.
+///
+/// A client has one for all its operations: most of it stays the same from one to the next.
 #[derive(Debug)]
 pub struct Stopwatch<'a, T> {
     pub timer: &'a T,
     /// Where the steps are recorded.
     pub recorder: &'a Recorder,
-    // Two fields that are adjacent in `Step` are apart here: copying both in one load would stall on the separate stores.
     /// When the operation was due (closed loop: sent), ns.
     pub due_ns: u64,
     /// The interval in which it was due.
-    pub interval: u64,
+    pub due_in: IntervalCursor,
     /// When it was sent, ns.
     pub sent_ns: u64,
     /// The part of its response that the generator caused; at a rate only.
@@ -141,7 +143,13 @@ pub struct Stopwatch<'a, T> {
     pub counted: bool,
 }
 
-impl<T: Timer> Stopwatch<'_, T> {
+impl<'a, T: Timer> Stopwatch<'a, T> {
+    /// A stopwatch before the first operation.
+    pub fn new(timer: &'a T, recorder: &'a Recorder) -> Self {
+        let due_in = IntervalCursor::default();
+        Self { timer, recorder, due_ns: 0, due_in, sent_ns: 0, lateness: None, ready_ns: 0, counted: false }
+    }
+
     /// Now, ns.
     #[inline]
     pub fn now_ns(&self) -> u64 {
@@ -165,8 +173,7 @@ impl<T: Timer> Stopwatch<'_, T> {
     #[inline(always)]
     fn record(&self, id: StepId, status: Status, times: Times, lateness: Option<&Lateness<'_>>) {
         if self.counted {
-            let generator_ns = lateness.map_or(0, |lateness| lateness.at(times.done));
-            self.recorder.step(Step { id, status, times, generator_ns, interval: self.interval });
+            self.recorder.step(Step { id, status, times, lateness, interval: self.due_in.interval() });
         }
     }
 

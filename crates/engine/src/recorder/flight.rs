@@ -9,6 +9,8 @@ pub struct Flight {
     /// When it was due (closed loop: sent), ns; with [`SENT`] once it is sent, and [`WARM_UP`] if it does not count;
     /// [`NOTHING`] without an operation.
     due: AtomicU64,
+    /// When the client's last counted operation ended, ns; 0 before.
+    last_done: AtomicU64,
 }
 
 const SENT: u64 = 1 << 63;
@@ -30,7 +32,7 @@ pub struct Unfinished {
 
 impl Default for Flight {
     fn default() -> Self {
-        Self { index: AtomicU64::new(0), due: AtomicU64::new(NOTHING) }
+        Self { index: AtomicU64::new(0), due: AtomicU64::new(NOTHING), last_done: AtomicU64::new(0) }
     }
 }
 
@@ -48,10 +50,22 @@ impl Flight {
         self.take(index, due_ns | SENT, counted);
     }
 
-    /// The operation has ended.
+    /// The operation, which counts, has ended.
     #[inline]
-    pub fn end(&self) {
+    pub fn end(&self, done_ns: u64) {
+        // A client's operations end one after the other.
+        self.last_done.store(done_ns, Ordering::Relaxed);
+        self.end_of_warm_up();
+    }
+
+    /// The operation, which does not count, has ended.
+    #[inline]
+    pub fn end_of_warm_up(&self) {
         self.due.store(NOTHING, Ordering::Relaxed);
+    }
+
+    pub(super) fn last_done_ns(&self) -> u64 {
+        self.last_done.load(Ordering::Relaxed)
     }
 
     pub(super) fn unfinished(&self) -> Option<Unfinished> {

@@ -1,12 +1,13 @@
 //! Reads the recorders of all client threads together.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, PoisonError};
 
 use loadstone_load::meter::{Reading, Table};
 use loadstone_load::{Status, StepId};
 
+use super::flight::Flight;
 use super::{EMPTY, ENDED, FourCounts, LEFT, Recorder, SLOTS, Slot};
 
 /// With more recorders than this, the histograms of slots that are still being written are not read: each would need a copy,
@@ -65,17 +66,19 @@ pub fn totals(recorders: &[Arc<Recorder>]) -> Totals {
         all.warmup += get(&recorder.warmup);
         all.carried += get(&recorder.carried);
         all.carried_ns = all.carried_ns.max(get(&recorder.carried_ns));
-        let counts = recorder.counts.get();
+        let counts = recorder.counts();
+        fence(Ordering::Acquire);
         all.operations += counts.iter().sum::<u64>();
         all.succeeded += counts[0] + counts[1];
         all.not_yet += counts[3];
+        all.in_window += (counts[0] + counts[1]).saturating_sub(get(&recorder.succeeded_elsewhere));
         all.in_window += recorder.ended.iter().map(|ended| get(&ended[0])).sum::<u64>();
         all.batched += get(&recorder.batched);
         all.retried += get(&recorder.retried);
         all.rows += get(&recorder.rows);
         all.bytes += get(&recorder.bytes);
         all.in_flight += recorder.unfinished().filter(|one| one.sent && one.counted).count() as u64;
-        all.last_done_ns = all.last_done_ns.max(get(&recorder.last_done));
+        all.last_done_ns = recorder.flights.iter().map(Flight::last_done_ns).fold(all.last_done_ns, u64::max);
         all.closed_ns = all.closed_ns.max(get(&recorder.closed));
         all.late_generator += get(&recorder.late_generator);
         all.late_client += get(&recorder.late_client);
@@ -135,6 +138,8 @@ impl Additions {
 #[derive(Debug, Default)]
 struct Copied {
     counts: FourCounts,
+    /// Successes and others that ended in the slot's interval.
+    here: [u64; 2],
     /// Empty with more than [`COPIED_MAX`] recorders.
     latencies: Readings,
 }
@@ -199,10 +204,19 @@ impl Reader {
 /// Adds what was recorded in a slot since `copied`; the latencies only if asked for.
 fn read_slot(slot: &Slot, copied: &mut Copied, latencies: bool, to: &mut Additions) {
     let counts = slot.counts.get();
+    fence(Ordering::Acquire);
+    let elsewhere = slot.elsewhere.each_ref().map(|count| count.load(Ordering::Relaxed));
     for (to, (now, old)) in to.counts.iter_mut().zip(counts.iter().zip(copied.counts)) {
         *to += now - old;
     }
     copied.counts = counts;
+    // Too low by an operation of which only the second count was read; the next reading has the first one.
+    let [succeeded, others] = [counts[0] + counts[1], counts[2] + counts[3]];
+    let here = [succeeded.saturating_sub(elsewhere[0]), others.saturating_sub(elsewhere[1])];
+    let new: [u64; 2] = std::array::from_fn(|which| here[which].saturating_sub(copied.here[which]));
+    to.ended += new[0] + new[1];
+    to.completed += new[0];
+    copied.here = [copied.here[0] + new[0], copied.here[1] + new[1]];
     if !latencies {
         return;
     }
@@ -233,16 +247,19 @@ mod tests {
     use loadstone_load::Kind;
 
     use super::*;
-    use crate::recorder::{Ended, Shape, Step};
+    use crate::recorder::{Shape, Step};
     use crate::sink::{Sink, Times};
 
     const SHAPE: Shape = Shape { steps: Kind::COUNT, sinks: Vec::new(), open: true, deadline_ns: 500, to_unix_ns: 0 };
 
-    fn record(recorder: &Recorder, interval: u64, status: Status, ns: u64) {
+    /// Records an operation; `ended_in`: the interval in which it ended, if that is another.
+    fn record(recorder: &Recorder, interval: u64, status: Status, ns: u64, ended_in: Option<u64>) {
         let times = Times { due: 0, sent: 0, done: ns };
-        recorder.step(Step { id: Kind::Read.step(), status, times, generator_ns: 1, interval });
-        recorder.operation(&Ended { status, rows: 1, bytes: 1, due_ns: 0, done_ns: ns, interval });
-        recorder.ended_in(interval, status);
+        recorder.step(Step { id: Kind::Read.step(), status, times, lateness: None, interval });
+        recorder.operation(interval, status, (1, 1), ns, ended_in.is_some());
+        if let Some(other) = ended_in {
+            recorder.ended_in(other, status);
+        }
     }
 
     /// With a writer that never waits and a reader of varying speed, every interval has exactly what was due in it.
@@ -260,12 +277,15 @@ mod tests {
                     now.store(i / EACH, Ordering::Release);
                     // Some operations end in a later interval than they were due in.
                     let late = i % 7 == 0 && i > 3 * EACH;
-                    record(&recorder, i / EACH - if late { 1 + i % 3 } else { 0 }, Status::Ok, i % 1_000);
+                    let due_in = i / EACH - if late { 1 + i % 3 } else { 0 };
+                    record(&recorder, due_in, Status::Ok, i % 1_000, late.then_some(i / EACH));
                 }
             });
-            let mut rounds = 0u32;
+            let (mut rounds, mut succeeded) = (0u32, 0);
             while !writer.is_finished() {
                 reader.read(now.load(Ordering::Acquire), false, &mut all);
+                let before = std::mem::replace(&mut succeeded, totals(&[Arc::clone(&recorder)]).succeeded);
+                assert!(succeeded >= before, "{succeeded} after {before}");
                 rounds += 1;
                 std::thread::sleep(std::time::Duration::from_micros(u64::from(rounds % 5) * 100));
             }
@@ -285,8 +305,34 @@ mod tests {
             let counts = [service.count(), response.count(), lower.count()];
             assert_eq!(counts, [more.counts[0] + more.counts[1]; 3], "interval {interval}");
         }
-        assert_eq!(all.values().map(|more| more.completed).sum::<u64>(), EACH * INTERVALS);
-        assert_eq!(totals(&[recorder]).succeeded, EACH * INTERVALS);
+        let ended = all.values().fold([0, 0], |sum, more| [sum[0] + more.ended, sum[1] + more.completed]);
+        assert_eq!(ended, [EACH * INTERVALS; 2]);
+        let totals = totals(&[recorder]);
+        assert_eq!((totals.succeeded, totals.in_window), (EACH * INTERVALS, EACH * INTERVALS));
+    }
+
+    /// Operations are counted where they were due and where they ended, also after their slot was left.
+    #[test]
+    fn operations_are_counted_in_the_interval_in_which_they_ended() {
+        let recorder = Recorder::new(&SHAPE, 1);
+        record(&recorder, 0, Status::Ok, 1, None);
+        record(&recorder, 0, Status::Ok, 1, Some(1));
+        record(&recorder, 1, Status::Timeout, 1, None);
+        // Stragglers: the slot of interval 0 was left.
+        record(&recorder, 0, Status::Ok, 1, None);
+        record(&recorder, 0, Status::Timeout, 1, None);
+        record(&recorder, 0, Status::Ok, 501, Some(1));
+        // One of the warm-up, and one that ended after the window.
+        recorder.warmed_up(1);
+        recorder.ended_in(1, Status::Ok);
+        recorder.operation(1, Status::Ok, (1, 1), 1, true);
+        let recorders = [Arc::new(recorder)];
+        let mut all = BTreeMap::new();
+        Reader::new(recorders.to_vec()).read(1, true, &mut all);
+        assert_eq!((all[&0].counts, all[&0].ended, all[&0].completed), ([3, 1, 1, 0], 3, 2));
+        assert_eq!((all[&1].counts, all[&1].ended, all[&1].completed), ([1, 0, 1, 0], 4, 3));
+        let totals = totals(&recorders);
+        assert_eq!((totals.operations, totals.succeeded, totals.in_window), (7, 5, 5));
     }
 
     #[test]
@@ -300,7 +346,7 @@ mod tests {
             (Status::NotFound, 1),
             (Status::NotYet, 1),
         ] {
-            record(&recorder, 0, status, ns);
+            record(&recorder, 0, status, ns, None);
         }
         let mut all = BTreeMap::new();
         let recorders = [Arc::new(recorder)];

@@ -39,7 +39,7 @@ fn recorder(sinks: &[Sink], steps: &[(Kind, Status, u64, u64)]) -> Vec<Arc<Recor
         let done = unix_ms * 1_000_000;
         let sent = done - us * 1_000 - 999;
         let times = Times { due: sent, sent, done };
-        recorder.step(Step { id: kind.step(), status, times, generator_ns: 0, interval: 0 });
+        recorder.step(Step { id: kind.step(), status, times, lateness: None, interval: 0 });
     }
     vec![Arc::new(recorder)]
 }
