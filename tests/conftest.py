@@ -139,6 +139,26 @@ class Engine:
         return result
 
 
+# The files that take longest, longest first.
+LONGEST = (
+    "test_terasort_hdfs_faults",
+    "test_search_simulations",
+    "test_stores_networked",
+    "test_judge_simulations",
+    "test_terasort_hdfs",
+    "test_lab_hdfs",
+    "test_systems_cassandra",
+    "test_systems_hbase",
+    "test_lab_pilot",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Moves the longest files to the front, so that no worker is left with one of them at the end."""
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
+
+
 @pytest.fixture(scope="session")
 def program() -> Path:
     """The engine's binary: `LOADSTONE_ENGINE`, or the one that `make` puts into the virtual environment."""

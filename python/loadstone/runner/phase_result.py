@@ -18,6 +18,8 @@ from loadstone.runner import command, figures, guarantees
 from loadstone.runner.phase import Finished
 from loadstone.runner.watch import Watch
 
+ENDED_EARLY_HINT = "correct what the message above names; it comes from the store or from the engine"
+
 
 @dataclass(frozen=True)
 class PhaseResult:
@@ -152,7 +154,7 @@ def saturated(summary: Summary) -> Iterator[Note]:
 def ended_early(summary: Summary) -> Iterator[Note]:
     """A note if a phase ended before all its work was done."""
     if summary.reason:
-        yield Note("incomplete", f"it ended early: {summary.reason}", "the message above comes from the store")
+        yield Note("incomplete", f"it ended early: {summary.reason}", ENDED_EARLY_HINT)
 
 
 def engine_share(measured: Iterable[Value], processors: Scalar | None) -> Iterator[Value]:

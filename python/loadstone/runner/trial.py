@@ -201,7 +201,7 @@ class Conductor:
                 raise EngineError(f"{message}: {last.message}", last.hint, 1)
             if summary.end != "done":
                 reason = f": {summary.reason}" if summary.reason else ""
-                raise EngineError(f"the load ended early{reason}", "the message above comes from the store", 1)
+                raise EngineError(f"the load ended early{reason}", phase_result.ENDED_EARLY_HINT, 1)
             if summary.unclosed:
                 raise EngineError(errors.unclosed(summary.unclosed, "of the load "), errors.UNCLOSED_HINT, 1)
         return loads
