@@ -2,7 +2,8 @@
 //!
 //! As with reads, most of the cost are the kernel's calls and copies. So packets are sent from where the caller put their data,
 //! many at a time, and acknowledgements are taken many at a time, by the caller's own task. What goes wrong within a block is
-//! repaired as Hadoop's client does (`DataStreamer`), with one difference: a data node that is lost is not replaced.
+//! repaired as Hadoop's client does (`DataStreamer`), with one difference: a data node that is lost is not replaced. By default,
+//! Hadoop replaces one when at most half of the copies are left, or after a flush.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

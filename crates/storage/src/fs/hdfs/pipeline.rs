@@ -20,6 +20,8 @@ use super::write_messages::{Acknowledgement, PipelineAnswer, WriteBlock};
 pub(super) const WRITE_BLOCK: [u8; 3] = [0, 28, 80];
 /// Some two hundred acknowledgements.
 const RECEIVE_BYTES: usize = 4 << 10;
+/// How long is waited for acknowledgements after a failure.
+const RECEIVE_PAUSE: Duration = Duration::from_millis(20);
 /// What an acknowledgement has at least: its length and the number of the packet, and the reply of each data node.
 const LENGTH_AND_NUMBER: usize = 3;
 const REPLY: usize = 2;
@@ -149,22 +151,40 @@ impl Pipeline {
         loop {
             let batch = packets.unsent().min(BATCH).min(self.window);
             let in_flight = packets.waiting() - packets.unsent();
-            if batch > 0 && in_flight + batch <= self.window {
-                if let Err(error) = self.send(packets, batch).await {
-                    // What was received before may say which node failed.
-                    while self.receive_now(packets)? {}
-                    return Err(error.into());
-                }
+            let moved = if batch > 0 && in_flight + batch <= self.window {
+                self.send(packets, batch).await
             } else if batch == 0 && packets.waiting() <= left {
                 return Ok(());
             } else {
                 let needed = if batch > 0 { in_flight + batch - self.window } else { packets.waiting() - left };
-                self.receive(packets, in_flight, needed).await?;
+                self.receive(in_flight, needed).await
+            };
+            match moved {
+                Ok(received) => self.take(received, packets)?,
+                Err(error) => return Err(self.fault_behind(error, packets).await),
             }
         }
     }
 
-    async fn send(&self, packets: &mut Packets, batch: usize) -> io::Result<()> {
+    /// The fault behind a failure: an acknowledgement that was not received yet may name the node.
+    async fn fault_behind(&mut self, error: io::Error, packets: &mut Packets) -> Fault {
+        if self.wait_for(1).is_err() {
+            return error.into();
+        }
+        loop {
+            let free = &mut self.received[self.end..];
+            let Ok(Ok(received @ 1..)) = tokio::time::timeout(RECEIVE_PAUSE, self.acknowledgements.read(free)).await
+            else {
+                return error.into();
+            };
+            if let Err(fault) = self.take(received, packets) {
+                return fault;
+            }
+        }
+    }
+
+    /// Sends the next packets. Returns 0, as nothing is received.
+    async fn send(&mut self, packets: &mut Packets, batch: usize) -> io::Result<usize> {
         let last = packets.ends();
         let (mut slices, used) = packets.batch(batch);
         let mut rest = &mut slices[..used];
@@ -172,31 +192,26 @@ impl Pipeline {
             match self.socket.send(rest, last) {
                 Ok(sent) => IoSlice::advance_slices(&mut rest, sent),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    // Not to be woken for acknowledgements.
+                    self.wait_for(RECEIVE_BYTES)?;
                     tokio::time::timeout(self.timeout, self.socket.stream.writable()).await??;
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(0)
     }
 
-    /// Receives acknowledgements, of which this many are needed.
-    async fn receive(&mut self, packets: &mut Packets, in_flight: usize, needed: usize) -> Result<(), Fault> {
+    /// Receives acknowledgements, of which this many are needed. Returns the number of bytes.
+    async fn receive(&mut self, in_flight: usize, needed: usize) -> io::Result<usize> {
         // Not to be woken for each of them; but never to wait for more than what must come.
         let at_least = in_flight * (LENGTH_AND_NUMBER + REPLY * self.nodes);
         self.wait_for((needed * self.acknowledgement_bytes).min(at_least).saturating_sub(self.end))?;
         let free = &mut self.received[self.end..];
         match tokio::time::timeout(self.timeout, self.acknowledgements.read(free)).await {
-            Ok(received) => self.take(received?, packets),
-            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no acknowledgement came").into()),
-        }
-    }
-
-    /// The same without waiting. Returns whether something had come.
-    fn receive_now(&mut self, packets: &mut Packets) -> Result<bool, Fault> {
-        match self.acknowledgements.try_read(&mut self.received[self.end..]) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            received => self.take(received?, packets).map(|()| true),
+            Ok(Ok(0)) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(received) => received,
+            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no acknowledgement came")),
         }
     }
 
@@ -222,9 +237,6 @@ impl Pipeline {
 
     /// Takes the acknowledgements that were received.
     fn take(&mut self, received: usize, packets: &mut Packets) -> Result<(), Fault> {
-        if received == 0 {
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-        }
         self.end += received;
         let mut start = 0;
         while let Some((begin, end)) = message(&self.received[start..self.end])? {

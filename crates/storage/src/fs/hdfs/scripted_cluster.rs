@@ -43,6 +43,11 @@ pub enum Wrong {
         packet: usize,
         node: usize,
     },
+    /// The same, and it keeps the connection open.
+    Hung {
+        packet: usize,
+        node: usize,
+    },
     /// It does not answer from this packet on.
     Silent {
         packet: usize,
@@ -57,6 +62,9 @@ pub struct Replica {
     pub last: bool,
     pub syncs: usize,
 }
+
+/// A message, or an exception's class and text.
+pub type Answer = Result<Vec<u8>, (String, String)>;
 
 /// The answer to an append.
 #[derive(Clone, PartialEq, Message)]
@@ -89,7 +97,7 @@ pub struct State {
     pub calls_per_connection: usize,
     /// … and whether it then executes one more, and does not answer.
     pub answers_lost: bool,
-    pub answers: BTreeMap<(Vec<u8>, i32), Result<Vec<u8>, (String, String)>>,
+    pub answers: BTreeMap<(Vec<u8>, i32), Answer>,
     pub heartbeats: usize,
     pub next_block: u64,
 }
@@ -178,6 +186,8 @@ impl Cluster {
     }
 
     async fn serve_pipeline(self, first: usize, mut client: TcpStream) -> io::Result<()> {
+        // As data nodes do (`dfs.data.transfer.server.tcpnodelay`).
+        client.set_nodelay(true)?;
         let mut operation = [0; 3];
         client.read_exact(&mut operation).await?;
         assert_eq!(operation, WRITE_BLOCK);
@@ -218,7 +228,9 @@ impl Cluster {
                     client.read_to_end(&mut Vec::new()).await?;
                     return Ok(());
                 }
-                Wrong::Failed { packet: at, node } if at == packet => statuses[node % nodes.len()] = 1,
+                Wrong::Failed { packet: at, node } | Wrong::Hung { packet: at, node } if at == packet => {
+                    statuses[node % nodes.len()] = 1;
+                }
                 _ => {}
             }
             for (node, _) in nodes.iter().zip(&statuses).filter(|(_, status)| **status == 0) {
@@ -230,6 +242,9 @@ impl Cluster {
                 break;
             }
             self.acknowledge(&mut client, header.number, &statuses).await?;
+            if matches!(wrong, Wrong::Hung { .. }) && statuses.contains(&1) {
+                client.read_to_end(&mut Vec::new()).await?;
+            }
             if header.last || statuses.contains(&1) {
                 break;
             }
@@ -318,7 +333,7 @@ impl State {
         }
     }
 
-    fn answer(&mut self, method: &str, request: &[u8]) -> Result<Vec<u8>, (String, String)> {
+    fn answer(&mut self, method: &str, request: &[u8]) -> Answer {
         self.calls.push(method.to_owned());
         if let Some((class, text)) = self.refused.get(method) {
             return Err(((*class).to_owned(), (*text).to_owned()));
@@ -394,7 +409,7 @@ impl State {
         }
         let storages = nodes.iter().map(|node| format!("storage of {}", node.id.id)).collect();
         let storage_types = vec![1; nodes.len()];
-        let block = LocatedBlock { block, nodes, storages, storage_types, ..LocatedBlock::default() };
+        let block = LocatedBlock { block, nodes, storage_types, storages, ..LocatedBlock::default() };
         self.blocks.push(block.clone());
         Ok(block)
     }

@@ -45,6 +45,7 @@ fn wrong(nodes: usize) -> impl Strategy<Value = Wrong> {
         4 => packet.clone().prop_map(|packet| Wrong::Closed { packet }),
         4 => packet.clone().prop_map(|packet| Wrong::Unacknowledged { packet }),
         4 => (packet.clone(), 0..nodes).prop_map(|(packet, node)| Wrong::Failed { packet, node }),
+        1 => (packet.clone(), 0..nodes).prop_map(|(packet, node)| Wrong::Hung { packet, node }),
         1 => packet.prop_map(|packet| Wrong::Silent { packet }),
     ]
 }
@@ -73,7 +74,7 @@ proptest! {
             // Not thousands of blocks, or packets.
             let block_bytes = block_bytes.max(content.len() / 20) as u64;
             let packet = packet.max(content.len() / 1_000);
-            let silent = wrong.iter().any(|wrong| matches!(wrong, Wrong::Silent { .. }));
+            let silent = wrong.iter().any(|wrong| matches!(wrong, Wrong::Silent { .. } | Wrong::Hung { .. }));
             let cluster = Cluster::start(nodes, State { piece, ..State::new(&wrong) }).await;
             let timeout = if silent { 300 } else { 60_000 };
             let settings = settings(&[
@@ -116,6 +117,22 @@ proptest! {
 }
 
 #[tokio::test]
+async fn the_data_node_that_an_acknowledgement_names_is_dropped_and_no_other() {
+    for wrong in [Wrong::Hung { packet: 3, node: 1 }, Wrong::Failed { packet: 3, node: 1 }] {
+        let cluster = Cluster::start(3, State::new(&[wrong])).await;
+        let settings = settings(&[("dfs.client.socket-timeout", 300)]);
+        let hdfs = Hdfs::new(&cluster.authority, &settings).unwrap();
+        let mut writer = hdfs.create("/a", &CreateOptions::default()).await.unwrap();
+        let content = bytes_of(1_000_000);
+        write(&mut writer, &content, 500_000).await.unwrap();
+        let state = cluster.state();
+        assert!(state.content() == Some(content));
+        let left: Vec<_> = state.blocks[0].nodes.iter().map(|node| node.id.id.as_str()).collect();
+        assert_eq!(left, ["node-0", "node-2"], "{wrong:?}: {}", super::last_warning());
+    }
+}
+
+#[tokio::test]
 async fn files_of_any_length_have_the_right_blocks() {
     for (bytes, blocks) in [(0, 0), (1, 1), (99_999, 1), (100_000, 1), (100_001, 2), (300_000, 3)] {
         let cluster = Cluster::start(2, State::new(&[])).await;
@@ -139,9 +156,9 @@ async fn a_sync_reaches_all_copies_and_shows_the_block_to_readers() {
         let mut writer = create(&cluster, 100_000).await.1.unwrap();
         writer.write(&content[..bytes]).await.unwrap();
         if sync {
-            writer.sync().await.unwrap()
+            writer.sync().await.unwrap();
         } else {
-            writer.flush().await.unwrap()
+            writer.flush().await.unwrap();
         }
         {
             let state = cluster.state();
@@ -183,7 +200,7 @@ async fn an_idle_client_keeps_its_block_and_its_lease() {
 async fn a_call_whose_answer_was_lost_is_executed_once() {
     for answers_lost in [true, false] {
         for calls_per_connection in 1..4 {
-            let state = State { answers_lost, calls_per_connection, ..State::new(&[]) };
+            let state = State { calls_per_connection, answers_lost, ..State::new(&[]) };
             let cluster = Cluster::start(1, state).await;
             let content = bytes_of(300_000);
             let mut writer = create(&cluster, 100_000).await.1.unwrap();

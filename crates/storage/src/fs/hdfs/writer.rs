@@ -95,20 +95,10 @@ impl HdfsWriter {
         })
     }
 
-    /// Leaves to the crate the file that was written directly, and the missing part of a buffer.
+    /// Leaves to the crate a file whose data nodes were lost, and the missing part of a buffer.
     async fn hand_over(&mut self, action: &'static str, buffer: &Bytes, error: HdfsError) -> Result<(), FsError> {
         self.direct = None;
         if resumable(&error) { self.resume(buffer, error).await } else { Err(self.failed(action, &error)) }
-    }
-
-    /// The same once the file is open again, which may have lost bytes.
-    async fn reopened(&mut self, action: &'static str, error: HdfsError) -> FsError {
-        match self.hand_over(action, &Bytes::new(), error).await {
-            Ok(()) => {
-                FsError::new(ErrorKind::Rewound, action, &self.path, "it was recovered and is open again").at(self.at)
-            }
-            Err(error) => error,
-        }
     }
 
     async fn write_bytes(&mut self, bytes: Bytes) -> Result<(), HdfsError> {
@@ -223,29 +213,22 @@ impl Writer for HdfsWriter {
     }
 
     async fn flush(&mut self) -> Result<(), FsError> {
-        match &mut self.direct {
-            Some(direct) => match direct.flush(false).await {
-                Err(error) => Err(self.reopened("flush", error).await),
-                Ok(()) => Ok(()),
-            },
-            // The crate has no hflush. What was handed over to it is synced, which guarantees more.
-            None if self.retries > 0 => self.sync().await,
-            None => Err(FsError::new(
-                ErrorKind::Unsupported,
-                "flush",
-                &self.path,
-                "the native HDFS client has no hflush here",
-            )
-            .hint("use hsync, which guarantees more, or no flush at all")),
+        if let Some(direct) = &mut self.direct {
+            let Err(error) = direct.flush(false).await else { return Ok(()) };
+            self.hand_over("flush", &Bytes::new(), error).await?;
         }
+        // The crate has no hflush. What was handed over to it is synced, which guarantees more.
+        if self.retries > 0 {
+            return self.sync().await;
+        }
+        Err(FsError::new(ErrorKind::Unsupported, "flush", &self.path, "the native HDFS client has no hflush here")
+            .hint("use hsync, which guarantees more, or no flush at all"))
     }
 
     async fn sync(&mut self) -> Result<(), FsError> {
         if let Some(direct) = &mut self.direct {
-            return match direct.flush(true).await {
-                Err(error) => Err(self.reopened("sync", error).await),
-                Ok(()) => Ok(()),
-            };
+            let Err(error) = direct.flush(true).await else { return Ok(()) };
+            self.hand_over("sync", &Bytes::new(), error).await?;
         }
         let synced = self.opened("sync")?.hsync().await;
         synced.map_err(|error| self.failed("sync", &error))
@@ -259,13 +242,12 @@ impl Writer for HdfsWriter {
             Some(direct) => direct.complete().await,
             None => self.opened("close")?.close().await,
         };
-        match closed {
-            Err(error) if self.direct.is_some() || resumable(&error) => Err(self.reopened("close", error).await),
-            other => {
-                self.completed = other.is_ok();
-                other.map_err(|error| self.failed("close", &error))
-            }
-        }
+        let Err(error) = closed else {
+            self.completed = true;
+            return Ok(());
+        };
+        self.hand_over("close", &Bytes::new(), error).await?;
+        Err(FsError::new(ErrorKind::Rewound, "close", &self.path, "it was recovered and is open again").at(self.at))
     }
 
     async fn close(mut self) -> Result<(), FsError> {
