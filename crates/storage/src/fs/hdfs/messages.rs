@@ -124,6 +124,11 @@ pub(super) struct ExtendedBlock {
 pub(super) struct DataNodeInfo {
     #[prost(message, required, tag = "1")]
     pub id: DataNodeId,
+    /// Its rack, without which a name node refuses the data node in a request.
+    #[prost(string, optional, tag = "8")]
+    pub location: Option<String>,
+    #[prost(string, optional, tag = "14")]
+    pub upgrade_domain: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]

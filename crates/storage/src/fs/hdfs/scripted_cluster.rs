@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use crc_fast::CrcAlgorithm;
 use prost::Message;
@@ -126,7 +127,7 @@ impl Cluster {
             let port = u32::from(server.local_addr().unwrap().port());
             let (ip, host) = ("127.0.0.1".to_owned(), "localhost".to_owned());
             let id = DataNodeId { ip, host, id: format!("node-{node}"), port, ..DataNodeId::default() };
-            cluster.state().nodes.push(DataNodeInfo { id });
+            cluster.state().nodes.push(DataNodeInfo { id, location: Some("/rack".to_owned()), upgrade_domain: None });
             let data_node = cluster.clone();
             tokio::spawn(async move {
                 while let Ok((client, _)) = server.accept().await {
@@ -141,10 +142,16 @@ impl Cluster {
         self.state.lock().unwrap()
     }
 
+    /// Fails this task, and the test: the lock is poisoned.
+    fn check(&self, holds: bool) {
+        let _state = self.state();
+        assert!(holds);
+    }
+
     async fn serve_calls(self, mut client: TcpStream) -> io::Result<()> {
         let mut greeting = [0; GREETING.len()];
         client.read_exact(&mut greeting).await?;
-        assert_eq!(greeting, GREETING);
+        self.check(greeting == GREETING);
         let mut left = self.state().calls_per_connection;
         loop {
             let bytes = client.read_u32().await?;
@@ -190,7 +197,7 @@ impl Cluster {
         client.set_nodelay(true)?;
         let mut operation = [0; 3];
         client.read_exact(&mut operation).await?;
-        assert_eq!(operation, WRITE_BLOCK);
+        self.check(operation == WRITE_BLOCK);
         let request: WriteBlock = read_delimited(&mut client).await?;
         let (wrong, nodes) = {
             let mut state = self.state();
@@ -198,7 +205,7 @@ impl Cluster {
             let nodes: Vec<_> = [first].into_iter().chain(request.targets.iter().map(index)).collect();
             (state.wrong.pop_front().unwrap_or(Wrong::Nothing), nodes)
         };
-        assert_eq!((request.nodes as usize, request.target_storages.len()), (nodes.len(), nodes.len() - 1));
+        self.check(request.nodes as usize == nodes.len() && request.target_storages.len() == nodes.len() - 1);
         if let Wrong::Refused { node } = wrong {
             let node = node % nodes.len();
             let address = format!("127.0.0.1:{}", self.state().nodes[nodes[node]].id.port);
@@ -219,7 +226,7 @@ impl Cluster {
                 self.acknowledge(&mut client, -1, &vec![0; nodes.len()]).await?;
                 continue;
             }
-            assert_eq!(header.number, number.map_or(header.number, |number: i64| number + 1));
+            self.check(number.is_none_or(|number: i64| header.number == number + 1));
             number = Some(header.number);
             let mut statuses = vec![0; nodes.len()];
             match wrong {
@@ -240,6 +247,11 @@ impl Cluster {
             }
             if wrong == (Wrong::Unacknowledged { packet }) {
                 break;
+            }
+            // A data node makes the block final at its last packet, which must not come before all others are acknowledged.
+            let mut next = [0; 31];
+            if let Ok(Ok(31)) = tokio::time::timeout(Duration::ZERO, client.peek(&mut next)).await {
+                self.check(!SentHeader::decode(&next[6..])?.last);
             }
             self.acknowledge(&mut client, header.number, &statuses).await?;
             if matches!(wrong, Wrong::Hung { .. }) && statuses.contains(&1) {
@@ -358,6 +370,8 @@ impl State {
                     let class = "org.apache.hadoop.hdfs.server.namenode.NotReplicatedYetException";
                     return Err((class.to_owned(), "Not replicated yet: /a".to_owned()));
                 }
+                // With their racks, as a name node has it.
+                assert!(request.excluded.iter().all(|node| self.nodes.contains(node)));
                 let block = self.add(&request.excluded)?;
                 BlockAnswer { block }.encode_length_delimited_to_vec()
             }
@@ -379,7 +393,8 @@ impl State {
                 assert_eq!((request.before.id, request.before.generation), (last.block.id, last.block.generation));
                 assert_eq!(request.nodes.len(), request.storages.len());
                 last.block.generation = request.after.generation;
-                last.nodes = request.nodes.into_iter().map(|id| DataNodeInfo { id }).collect();
+                last.nodes.retain(|node| request.nodes.contains(&node.id));
+                assert_eq!(last.nodes.len(), request.nodes.len());
                 vec![0]
             }
             "complete" => {

@@ -115,6 +115,11 @@ impl Script {
                 }
             }
         });
-        LocatedBlock { block, offset: offset_in_file, nodes: vec![DataNodeInfo { id }], ..LocatedBlock::default() }
+        LocatedBlock {
+            block,
+            offset: offset_in_file,
+            nodes: vec![DataNodeInfo { id, ..DataNodeInfo::default() }],
+            ..LocatedBlock::default()
+        }
     }
 }
