@@ -439,7 +439,7 @@ def test_a_read_only_directory_is_reported(program: Path, tmp_path: Path, small_
         ("-write -D dfs.replication=2 /x", "not replicated"),
         ("-write -D dfs.replication=0 hdfs://127.0.0.1:1/x", "dfs.replication must be"),
         ("-write -D dfs.blocksize=1000 hdfs://127.0.0.1:1/x", "multiple of 512"),
-        ("-write --sync flush hdfs://127.0.0.1:1/x", "no hflush"),
+        ("-append --sync flush hdfs://127.0.0.1:1/x", "no hflush"),
         ("-truncate hdfs://127.0.0.1:1/x", "no truncate"),
         ("-write --direct hdfs://127.0.0.1:1/x", "--direct is for local files"),
         ("-read --cold hdfs://127.0.0.1:1/x", "--cold is for local files"),

@@ -167,6 +167,17 @@ def test_a_damaged_block_is_named_by_file_and_offset(program: Path, tmp_path: Pa
     assert "ChecksumError" in result.err
 
 
+@pytest.mark.parametrize(("sync", "flushed", "synced"), [("flush", 2, 0), ("close", 0, 2), ("buffer", 0, 10)])
+def test_a_write_is_flushed_or_synced_as_asked(
+    program: Path, tmp_path: Path, cluster: Cluster, sync: str, flushed: int, synced: int
+) -> None:
+    place, size = f"{cluster.uri}/synced", "-nrFiles 2 -fileSize 2100001B -bufferSize 500001"
+    result = dfsio(program, tmp_path, f"-write {size} --sync {sync}", place)
+    assert (result.code, result.counted("FLUSH"), result.counted("SYNC")) == (0, flushed, synced), result.err
+    result = dfsio(program, tmp_path, f"-read {size}", place)
+    assert (result.code, result.counted("VERIFY")) == (0, result.counted("READ")), result.err
+
+
 def test_many_small_files_are_written_and_read(program: Path, tmp_path: Path, cluster: Cluster) -> None:
     place, size = f"{cluster.uri}/small", "-nrFiles 2000 -fileSize 4KB -bufferSize 4096 --clients 64"
     for test in (f"-write {size} -D dfs.replication=1", f"-read {size}"):

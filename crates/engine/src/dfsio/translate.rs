@@ -143,8 +143,8 @@ fn refuse(args: &Args, location: &Location) -> Result<(), EngineError> {
     if hdfs && args.io == Io::Uring {
         return hint("--io uring is for local files", "leave it out");
     }
-    if hdfs && writes && args.sync == Sync::Flush {
-        return hint("the native HDFS client has no hflush", "use --sync close (hsync), which guarantees more");
+    if hdfs && args.sync == Sync::Flush && matches!(args.test, Test::Work(Action::Append, _)) {
+        return hint("an append to HDFS has no hflush", "use --sync close (hsync), which guarantees more");
     }
     if hdfs && matches!(args.test, Test::Work(Action::Truncate, _)) {
         return hint(

@@ -56,6 +56,8 @@ pub(super) struct RpcResponseHeader {
     pub status: i32,
     #[prost(string, optional, tag = "4")]
     pub class: Option<String>,
+    #[prost(string, optional, tag = "5")]
+    pub message: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -100,6 +102,10 @@ pub(super) struct LocatedBlock {
     pub nodes: Vec<DataNodeInfo>,
     #[prost(bytes = "vec", required, tag = "5")]
     pub token: Vec<u8>,
+    #[prost(int32, repeated, packed = "false", tag = "7")]
+    pub storage_types: Vec<i32>,
+    #[prost(string, repeated, tag = "8")]
+    pub storages: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -118,6 +124,11 @@ pub(super) struct ExtendedBlock {
 pub(super) struct DataNodeInfo {
     #[prost(message, required, tag = "1")]
     pub id: DataNodeId,
+    /// Its rack, without which a name node refuses the data node in a request.
+    #[prost(string, optional, tag = "8")]
+    pub location: Option<String>,
+    #[prost(string, optional, tag = "14")]
+    pub upgrade_domain: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -126,8 +137,14 @@ pub(super) struct DataNodeId {
     pub ip: String,
     #[prost(string, required, tag = "2")]
     pub host: String,
+    #[prost(string, required, tag = "3")]
+    pub id: String,
     #[prost(uint32, required, tag = "4")]
     pub port: u32,
+    #[prost(uint32, required, tag = "5")]
+    pub info_port: u32,
+    #[prost(uint32, required, tag = "6")]
+    pub ipc_port: u32,
 }
 
 #[derive(Clone, PartialEq, Message)]

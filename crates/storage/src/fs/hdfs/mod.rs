@@ -1,17 +1,27 @@
-//! HDFS, through the crate `hdfs-native`: no JVM. Replication and block size per file.
+//! HDFS without a JVM: through the crate `hdfs-native`, and directly for plain files that are read from start to end or newly
+//! written. Replication and block size per file.
 //!
-//! It lacks hflush (its flush is an hsync, which guarantees more) and truncate.
+//! The crate lacks hflush (its flush is an hsync, which guarantees more) and truncate.
 
 #![expect(clippy::large_futures, reason = "the client's futures; they stay within the executor's")]
 
 mod block_reader;
+mod block_writer;
 mod data_node;
 mod error;
+mod lease;
 mod messages;
 mod name_node;
+mod packets;
+mod pipeline;
 mod reader;
 #[cfg(test)]
+mod scripted_cluster;
+#[cfg(test)]
 mod scripted_data_node;
+mod write_messages;
+#[cfg(test)]
+mod write_tests;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -23,6 +33,7 @@ use std::time::Duration;
 use hdfs_native::client::FileStatus;
 use hdfs_native::{Client, ClientBuilder, WriteOptions};
 
+use self::block_writer::BlockWriter;
 use self::error::failed;
 pub use self::error::{data_node_failures, last_warning};
 use self::name_node::NameNode;
@@ -42,6 +53,7 @@ const DIRECTORY_MODE: u32 = 0o755;
 pub struct Hdfs {
     client: Client,
     name_node: Arc<NameNode>,
+    settings: Arc<BTreeMap<String, String>>,
 }
 
 impl Hdfs {
@@ -59,10 +71,11 @@ impl Hdfs {
         let name_node = Arc::new(NameNode::new(authority, user.unwrap_or_else(|_| "unknown".to_owned()), &settings));
         let built = ClientBuilder::new()
             .with_url(&url)
-            .with_config(settings)
+            .with_config(settings.clone())
             .with_io_runtime(tokio::runtime::Handle::current())
             .build();
-        built.map(|client| Self { client, name_node }).map_err(|error| failed("open", &url, &error))
+        let settings = Arc::new(settings);
+        built.map(|client| Self { client, name_node, settings }).map_err(|error| failed("open", &url, &error))
     }
 }
 
@@ -89,6 +102,10 @@ impl FileSystem for Hdfs {
     type Writer = HdfsWriter;
 
     async fn create(&self, path: &str, options: &CreateOptions) -> Result<HdfsWriter, FsError> {
+        let direct = BlockWriter::create(&self.name_node, &self.settings, path, options).await;
+        if let Some(direct) = direct.map_err(|error| failed("create", path, &error))? {
+            return Ok(HdfsWriter::direct(&self.client, direct, path));
+        }
         let how = WriteOptions {
             block_size: options.block_bytes,
             replication: options.replication,

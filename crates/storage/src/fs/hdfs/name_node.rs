@@ -1,28 +1,34 @@
-//! Asks a name node where the blocks of a file are.
+//! Calls a name node: where the blocks of a file are, and what its writer needs.
 //!
-//! Hadoop's IPC without authentication: a name node that asks for it closes the connection, and files are then read through the
-//! crate `hdfs-native`.
+//! Hadoop's IPC without authentication: a name node that asks for it closes the connection, and files are then read and written
+//! through the crate `hdfs-native`.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hdfs_native::HdfsError;
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
 
+use super::lease::OpenFiles;
 use super::messages::{
-    BlockLocations, ConnectionContext, GetBlockLocations, LocatedFile, RequestHeader, RpcRequestHeader,
+    BlockLocations, ConnectionContext, DataNodeInfo, GetBlockLocations, LocatedFile, RequestHeader, RpcRequestHeader,
     RpcResponseHeader, UserInformation, checked, invalid,
 };
+use super::packets::Memory;
+use super::write_messages::{Empty, ServerDefaults, ServerDefaultsAnswer};
 
 const PROTOCOL: &str = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
 /// Version 9, service class 0, no authentication (`org.apache.hadoop.ipc.Server`).
-const GREETING: &[u8] = b"hrpc\x09\x00\x00";
+pub(super) const GREETING: &[u8] = b"hrpc\x09\x00\x00";
 /// The call id of the connection's context (`RpcConstants.CONNECTION_CONTEXT_CALL_ID`).
-const CONTEXT_CALL: i32 = -3;
+pub(super) const CONTEXT_CALL: i32 = -3;
 const PROTOCOL_BUFFERS: i32 = 2;
 /// Settings that require authentication or encryption, with the values that do not.
 const PROTECTED: [(&str, &str); 3] = [
@@ -32,22 +38,42 @@ const PROTECTED: [(&str, &str); 3] = [
 ];
 /// As in Hadoop (`dfs.client.socket-timeout`), ms.
 const TIMEOUT_MS: u64 = 60_000;
+/// How many connections are kept: one for the client, one for the renewal of its leases.
+const IDLE_MAX: usize = 2;
 
 /// A name node, and the connections to it that nobody uses.
 #[derive(Debug)]
 pub(super) struct NameNode {
     authority: String,
     user: String,
+    /// The name that holds the leases of files that are written.
+    pub client: String,
+    /// Tells clients apart in the name node's cache of answers, beside the number of the call.
+    client_id: Vec<u8>,
+    calls: AtomicI32,
     /// How long a server may stay silent.
     pub timeout: Duration,
     /// Whether data nodes are addressed by their names.
-    pub by_host_name: bool,
+    by_host_name: bool,
     /// Whether it answers us, and data nodes do.
     usable: AtomicBool,
     /// Whether a data node has answered.
     answered: AtomicBool,
     idle: Mutex<Vec<Connection>>,
+    defaults: OnceCell<ServerDefaults>,
+    pub open_files: OpenFiles,
+    pub memory: Arc<Memory>,
 }
+
+/// A call, which may be sent twice.
+struct Call<'a> {
+    id: i32,
+    method: &'a str,
+    request: Vec<u8>,
+}
+
+/// What a name node answers to a call: a message, or an exception's class and text.
+type Answer = Result<Vec<u8>, (String, String)>;
 
 impl NameNode {
     /// The name node of an authority, `host:port`; a name service is none.
@@ -55,15 +81,33 @@ impl NameNode {
         let get = |name: &str| settings.get(name).map(String::as_str);
         let plain = PROTECTED.iter().all(|(name, plain)| get(name).is_none_or(|value| value == *plain));
         let timeout = get("dfs.client.socket-timeout").and_then(|value| value.parse().ok()).unwrap_or(TIMEOUT_MS);
+        // Seeded by the operating system.
+        let random = [(); 2].map(|()| RandomState::new().build_hasher().finish());
         Self {
             authority: authority.to_owned(),
             user,
+            client: format!("loadstone_{:016x}", random[0]),
+            client_id: random.iter().flat_map(|half| half.to_be_bytes()).collect(),
+            calls: AtomicI32::new(0),
             timeout: Duration::from_millis(timeout),
             by_host_name: get("dfs.client.use.datanode.hostname") == Some("true"),
             usable: AtomicBool::new(plain && authority.contains(':')),
             answered: AtomicBool::new(false),
             idle: Mutex::default(),
+            defaults: OnceCell::new(),
+            open_files: OpenFiles::default(),
+            memory: Arc::default(),
         }
+    }
+
+    /// Whether files can be read and written without the crate.
+    pub fn is_usable(&self) -> bool {
+        self.usable.load(Ordering::Relaxed)
+    }
+
+    /// Notes that it does not answer us.
+    pub fn give_up(&self) {
+        self.usable.store(false, Ordering::Relaxed);
     }
 
     /// Notes that a data node has answered.
@@ -77,35 +121,81 @@ impl NameNode {
         self.usable.fetch_and(self.answered.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
+    /// Where a data node is reached.
+    pub fn address_of(&self, node: &DataNodeInfo) -> String {
+        let host = if self.by_host_name { &node.id.host } else { &node.id.ip };
+        format!("{host}:{}", node.id.port)
+    }
+
     /// The blocks of a file; `None` if they cannot be read as they are: striped, encrypted, or still being written. `None` also
     /// for any failure, which the crate then meets, too, and reports.
     pub async fn locate(&self, path: &str) -> Option<LocatedFile> {
-        if !self.usable.load(Ordering::Relaxed) {
+        if !self.is_usable() {
             return None;
         }
-        let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let found = match kept {
-            // It may have been closed: name nodes close those that are idle.
-            Some(mut connection) => match self.within(connection.locate(path)).await {
-                Ok(found) => Ok((connection, found)),
-                Err(_) => self.ask(path).await,
-            },
-            None => self.ask(path).await,
-        };
-        let Ok((connection, found)) = found else {
-            self.usable.store(false, Ordering::Relaxed);
-            return None;
-        };
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-        found.filter(|file| !file.under_construction && file.encryption.is_none() && file.erasure_coding.is_none())
+        let question = GetBlockLocations { path: path.to_owned(), offset: 0, length: i64::MAX as u64 };
+        match self.call::<BlockLocations>("getBlockLocations", &question).await {
+            Ok(found) => found
+                .file
+                .filter(|file| !file.under_construction && file.encryption.is_none() && file.erasure_coding.is_none()),
+            Err(error) => {
+                if matches!(error, HdfsError::IOError(_)) {
+                    self.give_up();
+                }
+                None
+            }
+        }
     }
 
-    /// The same over a new connection.
-    async fn ask(&self, path: &str) -> io::Result<(Connection, Option<LocatedFile>)> {
+    /// What files have that nothing else is asked for.
+    pub async fn defaults(&self) -> Result<ServerDefaults, HdfsError> {
+        let ask = async || {
+            let answer = self.call::<ServerDefaultsAnswer>("getServerDefaults", &Empty {}).await;
+            answer.map(|answer| answer.defaults)
+        };
+        self.defaults.get_or_try_init(ask).await.cloned()
+    }
+
+    /// Calls a method of the name node. An exception is an [`HdfsError::RPCError`], as of the crate; everything else is an
+    /// [`HdfsError::IOError`].
+    ///
+    /// A call whose answer was lost is sent again over a new connection under its old number: a name node executes it once
+    /// (`RetryCache`).
+    pub async fn call<A: Message + Default>(&self, method: &str, request: &impl Message) -> Result<A, HdfsError> {
+        let id = self.calls.fetch_add(1, Ordering::Relaxed) & i32::MAX;
+        let call = Call { id, method, request: request.encode_length_delimited_to_vec() };
+        let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let answered = match kept {
+            // It may have been closed: name nodes close those that are idle.
+            Some(mut connection) => match self.within(connection.ask(&call, 0)).await {
+                Ok(answer) => Ok((connection, answer)),
+                Err(_) => self.connect_and_ask(&call, 1).await,
+            },
+            None => self.connect_and_ask(&call, 0).await,
+        };
+        let (connection, answer) = answered?;
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE_MAX {
+            idle.push(connection);
+        }
+        drop(idle);
+        match answer {
+            Ok(message) => Ok(A::decode_length_delimited(message.as_slice()).map_err(io::Error::from)?),
+            // As the crate does (`convert_rpc_error`).
+            Err((class, message)) => match class.rsplit('.').next() {
+                Some("FileAlreadyExistsException" | "AlreadyBeingCreatedException") => {
+                    Err(HdfsError::AlreadyExists(message))
+                }
+                _ => Err(HdfsError::RPCError(class, message)),
+            },
+        }
+    }
+
+    async fn connect_and_ask(&self, call: &Call<'_>, retries: i32) -> io::Result<(Connection, Answer)> {
         self.within(async {
-            let mut connection = Connection::open(&self.authority, &self.user).await?;
-            let found = connection.locate(path).await?;
-            Ok((connection, found))
+            let mut connection = Connection::open(&self.authority, &self.user, &self.client_id).await?;
+            let answer = connection.ask(call, retries).await?;
+            Ok((connection, answer))
         })
         .await
     }
@@ -119,48 +209,41 @@ impl NameNode {
 struct Connection {
     stream: TcpStream,
     client_id: Vec<u8>,
-    calls: i32,
 }
 
 impl Connection {
-    async fn open(authority: &str, user: &str) -> io::Result<Self> {
+    async fn open(authority: &str, user: &str, client_id: &[u8]) -> io::Result<Self> {
         let stream = TcpStream::connect(authority).await?;
         stream.set_nodelay(true)?;
-        // 16 bytes that tell clients apart in the name node's cache of retries, which reads do not use.
-        let client_id = stream.local_addr()?.to_string().bytes().rev().chain([0; 16]).take(16).collect();
-        let mut connection = Self { stream, client_id, calls: 0 };
+        let mut connection = Self { stream, client_id: client_id.to_vec() };
         connection.stream.write_all(GREETING).await?;
         let user = UserInformation { effective_user: user.to_owned() };
         let context = ConnectionContext { user, protocol: PROTOCOL.to_owned() };
-        connection.send(CONTEXT_CALL, &[context.encode_length_delimited_to_vec()]).await?;
+        connection.send(CONTEXT_CALL, 0, &[&context.encode_length_delimited_to_vec()]).await?;
         Ok(connection)
     }
 
-    async fn send(&mut self, call_id: i32, messages: &[Vec<u8>]) -> io::Result<()> {
+    async fn send(&mut self, call_id: i32, retry_count: i32, messages: &[&[u8]]) -> io::Result<()> {
         let client_id = self.client_id.clone();
-        let header = RpcRequestHeader { rpc_kind: PROTOCOL_BUFFERS, rpc_op: 0, call_id, client_id, retry_count: 0 };
+        let header = RpcRequestHeader { rpc_kind: PROTOCOL_BUFFERS, rpc_op: 0, call_id, client_id, retry_count };
         let body = [header.encode_length_delimited_to_vec(), messages.concat()].concat();
         self.stream.write_all(&[&(body.len() as u32).to_be_bytes(), body.as_slice()].concat()).await
     }
 
-    /// The blocks of a file; `None` if there is no such file, or the call failed.
-    async fn locate(&mut self, path: &str) -> io::Result<Option<LocatedFile>> {
-        let header =
-            RequestHeader { method: "getBlockLocations".to_owned(), protocol: PROTOCOL.to_owned(), version: 1 };
-        let question = GetBlockLocations { path: path.to_owned(), offset: 0, length: i64::MAX as u64 };
-        let call = self.calls;
-        self.calls = self.calls.wrapping_add(1).max(0);
-        self.send(call, &[header.encode_length_delimited_to_vec(), question.encode_length_delimited_to_vec()]).await?;
+    async fn ask(&mut self, call: &Call<'_>, retries: i32) -> io::Result<Answer> {
+        let header = RequestHeader { method: call.method.to_owned(), protocol: PROTOCOL.to_owned(), version: 1 };
+        self.send(call.id, retries, &[&header.encode_length_delimited_to_vec(), &call.request]).await?;
         let bytes = checked(u64::from(self.stream.read_u32().await?))?;
         let mut answer = vec![0; bytes];
         self.stream.read_exact(&mut answer).await?;
         let mut rest = answer.as_slice();
         let header = RpcResponseHeader::decode_length_delimited(&mut rest)?;
+        let (class, message) = (header.class.unwrap_or_default(), header.message.unwrap_or_default());
         match header.status {
-            _ if header.call_id as i32 != call => Err(invalid("the answer to another call")),
-            0 => Ok(BlockLocations::decode_length_delimited(&mut rest)?.file),
-            1 => Ok(None),
-            _ => Err(invalid(header.class.unwrap_or_default())),
+            _ if header.call_id as i32 != call.id => Err(invalid(format!("the answer to another call: {message}"))),
+            0 => Ok(Ok(rest.to_vec())),
+            1 => Ok(Err((class, message))),
+            _ => Err(invalid(format!("{class}: {message}"))),
         }
     }
 }
@@ -198,7 +281,8 @@ pub(super) mod tests {
             }
             let class = found.as_ref().err().map(|&class| class.to_owned());
             let status = i32::from(found.is_err());
-            let header = RpcResponseHeader { call_id: call_id as u32, status, class }.encode_length_delimited_to_vec();
+            let header = RpcResponseHeader { call_id: call_id as u32, status, class, message: None };
+            let header = header.encode_length_delimited_to_vec();
             let found = found.clone().unwrap_or_default().encode_length_delimited_to_vec();
             client.write_all(&((header.len() + found.len()) as u32).to_be_bytes()).await.unwrap();
             client.write_all(&[header, found].concat()).await.unwrap();

@@ -240,8 +240,7 @@ impl Direct {
         let Some(block) = self.file.blocks.iter().find(holds) else { return Err(invalid("no block holds the offset")) };
         let offset = at - block.offset;
         for node in &block.nodes {
-            let host = if self.name_node.by_host_name { &node.id.host } else { &node.id.ip };
-            let address = format!("{host}:{}", node.id.port);
+            let address = self.name_node.address_of(node);
             if self.failed.contains(&address) {
                 continue;
             }

@@ -90,7 +90,7 @@ impl Script {
     pub async fn serve(self, offset_in_file: u64) -> LocatedBlock {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = u32::from(server.local_addr().unwrap().port());
-        let id = DataNodeId { ip: "127.0.0.1".to_owned(), host: "localhost".to_owned(), port };
+        let id = DataNodeId { ip: "127.0.0.1".to_owned(), host: "localhost".to_owned(), port, ..DataNodeId::default() };
         let bytes = self.content.len() as u64;
         let block = ExtendedBlock { pool: "BP-1".to_owned(), id: 7, generation: 1001, bytes };
         tokio::spawn(async move {
@@ -115,6 +115,11 @@ impl Script {
                 }
             }
         });
-        LocatedBlock { block, offset: offset_in_file, nodes: vec![DataNodeInfo { id }], token: Vec::new() }
+        LocatedBlock {
+            block,
+            offset: offset_in_file,
+            nodes: vec![DataNodeInfo { id, ..DataNodeInfo::default() }],
+            ..LocatedBlock::default()
+        }
     }
 }

@@ -1,4 +1,7 @@
 //! Writes of a file of HDFS.
+//!
+//! A new plain file is written to its data nodes directly ([`BlockWriter`]). The crate `hdfs-native` writes what that cannot
+//! (appends, striped or encrypted files, protected clusters), and the rest of a file of which no data node of a block is left.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use hdfs_native::file::FileWriter;
 use hdfs_native::{Client, HdfsError};
 
+use super::block_writer::BlockWriter;
 use super::error::failed;
 use crate::fs::Writer;
 use crate::fs::error::{ErrorKind, FsError};
@@ -19,8 +23,8 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// Bytes of sent buffers kept to reuse their memory: more than the client has in flight.
 const SENT_BYTES: usize = 16 << 20;
 
-/// Whether a file can be continued after this error: a data node was lost, or has not yet reported an earlier block. The client
-/// retries neither at the beginning of a block; Hadoop's own waits for the report.
+/// Whether a file can be continued after this error: its data nodes were lost, or have not yet reported an earlier block. The
+/// crate retries neither at the beginning of a block; Hadoop's own waits for the report.
 fn resumable(error: &HdfsError) -> bool {
     match error {
         HdfsError::IOError(_) | HdfsError::DataTransferError(_) => true,
@@ -32,7 +36,8 @@ fn resumable(error: &HdfsError) -> bool {
 /// Writes a file of HDFS.
 pub struct HdfsWriter {
     client: Client,
-    /// `None` after a failure that could not be recovered from.
+    direct: Option<BlockWriter>,
+    /// The file as the crate writes it. If there is neither, a failure could not be recovered from.
     file: Option<FileWriter>,
     path: String,
     at: u64,
@@ -41,6 +46,7 @@ pub struct HdfsWriter {
     sent: VecDeque<Bytes>,
     /// How often the file was reopened.
     retries: u64,
+    completed: bool,
 }
 
 impl std::fmt::Debug for HdfsWriter {
@@ -51,8 +57,31 @@ impl std::fmt::Debug for HdfsWriter {
 
 impl HdfsWriter {
     pub(super) fn new(client: &Client, file: FileWriter, path: &str, at: u64, buffer_bytes: usize) -> Self {
-        let (buffer, sent) = (BytesMut::zeroed(buffer_bytes), VecDeque::new());
-        Self { client: client.clone(), file: Some(file), path: path.to_owned(), at, buffer, sent, retries: 0 }
+        let mut writer = Self::of(client, path, at);
+        writer.file = Some(file);
+        writer.buffer = BytesMut::zeroed(buffer_bytes);
+        writer
+    }
+
+    /// Of a new file that is written directly.
+    pub(super) fn direct(client: &Client, direct: BlockWriter, path: &str) -> Self {
+        let mut writer = Self::of(client, path, 0);
+        writer.direct = Some(direct);
+        writer
+    }
+
+    fn of(client: &Client, path: &str, at: u64) -> Self {
+        Self {
+            client: client.clone(),
+            direct: None,
+            file: None,
+            path: path.to_owned(),
+            at,
+            buffer: BytesMut::new(),
+            sent: VecDeque::new(),
+            retries: 0,
+            completed: false,
+        }
     }
 
     fn failed(&self, action: &'static str, error: &HdfsError) -> FsError {
@@ -66,6 +95,12 @@ impl HdfsWriter {
         })
     }
 
+    /// Leaves to the crate a file whose data nodes were lost, and the missing part of a buffer.
+    async fn hand_over(&mut self, action: &'static str, buffer: &Bytes, error: HdfsError) -> Result<(), FsError> {
+        self.direct = None;
+        if resumable(&error) { self.resume(buffer, error).await } else { Err(self.failed(action, &error)) }
+    }
+
     async fn write_bytes(&mut self, bytes: Bytes) -> Result<(), HdfsError> {
         match &mut self.file {
             Some(file) => file.write_bytes(bytes).await.map(|_| ()),
@@ -73,11 +108,9 @@ impl HdfsWriter {
         }
     }
 
-    /// Continues a file after a block that could not be begun: one of its data nodes is gone, or an earlier block has not been
-    /// reported.
+    /// Continues a file whose data nodes are gone, or of which an earlier block has not been reported.
     ///
-    /// The client replaces a node that is lost within a block; at the beginning of one it gives up. So the file is closed at
-    /// its current length and opened for append, until the name node assigns nodes to the next block.
+    /// It is closed at its current length and opened for append, until the name node assigns nodes to the next block.
     async fn resume(&mut self, buffer: &Bytes, first: HdfsError) -> Result<(), FsError> {
         let begun = Instant::now();
         let mut last = self.failed("write", &first);
@@ -123,6 +156,9 @@ impl HdfsWriter {
 
 impl Writer for HdfsWriter {
     async fn buffer(&mut self, bytes: usize) -> Result<&mut [u8], FsError> {
+        if let Some(direct) = &mut self.direct {
+            return Ok(direct.buffer(bytes));
+        }
         if self.buffer.capacity() < bytes {
             // Reuses an acknowledged buffer, if any: fresh memory costs as much as sending it.
             let free = self.sent.iter().position(Bytes::is_unique).and_then(|first| self.sent.swap_remove_back(first));
@@ -133,6 +169,17 @@ impl Writer for HdfsWriter {
     }
 
     async fn submit(&mut self) -> Result<(), FsError> {
+        if let Some(direct) = &mut self.direct {
+            let written = direct.submit().await;
+            let buffer = direct.filled();
+            let bytes = buffer.len() as u64;
+            if let Err(error) = written {
+                let buffer = Bytes::copy_from_slice(buffer);
+                self.hand_over("write", &buffer, error).await?;
+            }
+            self.at += bytes;
+            return Ok(());
+        }
         let bytes = self.buffer.len();
         let buffer = std::mem::take(&mut self.buffer).freeze();
         let written = match self.write_bytes(buffer.clone()).await {
@@ -166,28 +213,47 @@ impl Writer for HdfsWriter {
     }
 
     async fn flush(&mut self) -> Result<(), FsError> {
-        Err(FsError::new(ErrorKind::Unsupported, "flush", &self.path, "the native HDFS client has no hflush")
+        if let Some(direct) = &mut self.direct {
+            let Err(error) = direct.flush(false).await else { return Ok(()) };
+            self.hand_over("flush", &Bytes::new(), error).await?;
+        }
+        // The crate has no hflush. What was handed over to it is synced, which guarantees more.
+        if self.retries > 0 {
+            return self.sync().await;
+        }
+        Err(FsError::new(ErrorKind::Unsupported, "flush", &self.path, "the native HDFS client has no hflush here")
             .hint("use hsync, which guarantees more, or no flush at all"))
     }
 
     async fn sync(&mut self) -> Result<(), FsError> {
+        if let Some(direct) = &mut self.direct {
+            let Err(error) = direct.flush(true).await else { return Ok(()) };
+            self.hand_over("sync", &Bytes::new(), error).await?;
+        }
         let synced = self.opened("sync")?.hsync().await;
         synced.map_err(|error| self.failed("sync", &error))
     }
 
     async fn complete(&mut self) -> Result<(), FsError> {
-        let closed = self.opened("close")?.close().await;
-        match closed {
-            Err(error) if resumable(&error) => {
-                self.resume(&Bytes::new(), error).await?;
-                Err(FsError::new(ErrorKind::Rewound, "close", &self.path, "it was recovered and is open again")
-                    .at(self.at))
-            }
-            other => other.map_err(|error| self.failed("close", &error)),
+        if self.completed {
+            return Ok(());
         }
+        let closed = match &mut self.direct {
+            Some(direct) => direct.complete().await,
+            None => self.opened("close")?.close().await,
+        };
+        let Err(error) = closed else {
+            self.completed = true;
+            return Ok(());
+        };
+        self.hand_over("close", &Bytes::new(), error).await?;
+        Err(FsError::new(ErrorKind::Rewound, "close", &self.path, "it was recovered and is open again").at(self.at))
     }
 
     async fn close(mut self) -> Result<(), FsError> {
+        if self.direct.is_some() {
+            return self.complete().await;
+        }
         let closed = self.opened("close")?.close().await;
         closed.map_err(|error| self.failed("close", &error))
     }

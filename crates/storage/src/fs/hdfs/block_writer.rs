@@ -1,0 +1,407 @@
+//! Writes a new file to its data nodes: blocks one after the other, each through a pipeline of data nodes.
+//!
+//! As with reads, most of the cost are the kernel's calls and copies. So packets are sent from where the caller put their data,
+//! many at a time, and acknowledgements are taken many at a time, by the caller's own task. What goes wrong within a block is
+//! repaired as Hadoop's client does (`DataStreamer`), with one difference: a data node that is lost is not replaced. By default,
+//! Hadoop replaces one when at most half of the copies are left, or after a flush.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crc_fast::CrcAlgorithm;
+use hdfs_native::HdfsError;
+use tokio::time::Instant;
+
+use super::error::note_data_node_failure;
+use super::lease::OpenFile;
+use super::messages::{BaseHeader, Checksum, ClientHeader, DataNodeInfo, ExtendedBlock, LocatedBlock};
+use super::name_node::NameNode;
+use super::packets::{Layout, Packets};
+use super::pipeline::{Fault, Pipeline};
+use super::write_messages::{
+    AbandonBlock, AddBlock, BlockAnswer, Complete, Completed, Create, Created, Delete, Empty, Fsync, Permission, Stage,
+    UpdateBlock, UpdatePipeline, WriteBlock,
+};
+use crate::fs::CreateOptions;
+
+/// As the crate, and Hadoop with the usual umask.
+const FILE_MODE: u32 = 0o644;
+/// How long a data node that could not be connected is not asked for (`dfs.client.write.exclude.nodes.cache.expiry.interval.millis`).
+const EXCLUDED: Duration = Duration::from_secs(600);
+/// For each data node of a pipeline, added to the time that it may stay silent (`HdfsConstants.READ_TIMEOUT_EXTENSION`).
+const TIMEOUT_EXTENSION: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_secs(5) };
+/// How long Hadoop waits at first for the report of a block (`dfs.client.block.write.locateFollowingBlock.initial.delay.ms`);
+/// then twice as long each time, …
+const REPORT_PAUSE: Duration = Duration::from_millis(400);
+/// … so often before the next block (`….locateFollowingBlock.retries`), …
+const NEXT_BLOCK_RETRIES: u32 = 5;
+/// … and so often before the file is complete: 100 s in all.
+const COMPLETE_RETRIES: u32 = 8;
+
+/// The settings of a write.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    layout: Layout,
+    /// How many packets may be on their way.
+    window: usize,
+    /// How often a block may be begun anew.
+    retries: u32,
+}
+
+impl Settings {
+    /// Those of Hadoop's names; `None` if files cannot be written so: without checksums.
+    fn of(settings: &BTreeMap<String, String>) -> Option<Self> {
+        let number = |name: &str, default| settings.get(name).map_or(Some(default), |value| value.parse().ok());
+        let algorithm = match settings.get("dfs.checksum.type").map_or("CRC32C", String::as_str) {
+            "CRC32C" => CrcAlgorithm::Crc32Iscsi,
+            "CRC32" => CrcAlgorithm::Crc32IsoHdlc,
+            _ => return None,
+        };
+        let packet = number("dfs.client-write-packet-size", 65_536).filter(|bytes| *bytes <= 16 << 20)?;
+        let chunk = number("dfs.bytes-per-checksum", 512).filter(|bytes| (1..=1 << 20).contains(bytes))?;
+        let window = number("dfs.client.write.max-packets-in-flight", 80).filter(|packets| *packets > 0)?;
+        let retries = number("dfs.client.block.write.retries", 3)? as u32;
+        Some(Self { layout: Layout::new(packet, chunk, algorithm), window, retries })
+    }
+}
+
+/// Writes a file.
+#[derive(Debug)]
+pub(super) struct BlockWriter {
+    name_node: Arc<NameNode>,
+    settings: Settings,
+    path: String,
+    /// The number of the file.
+    file: u64,
+    block_bytes: u64,
+    packets: Packets,
+    /// Bytes of the caller's buffer.
+    buffer_bytes: usize,
+    open: Arc<OpenFile>,
+    /// The block that is being written, with the data nodes that are left.
+    block: Option<LocatedBlock>,
+    pipeline: Option<Pipeline>,
+    /// The block before it, with its length.
+    previous: Option<ExtendedBlock>,
+    /// Whether the name node has the block in its log: only then does it show to readers.
+    logged: bool,
+    /// Data nodes that could not be connected, and when.
+    excluded: Vec<(Instant, DataNodeInfo)>,
+}
+
+impl BlockWriter {
+    /// Creates a file. `None` if the crate must do it; there is no file then.
+    pub async fn create(
+        name_node: &Arc<NameNode>,
+        settings: &BTreeMap<String, String>,
+        path: &str,
+        options: &CreateOptions,
+    ) -> Result<Option<Self>, HdfsError> {
+        let Some(settings) = Settings::of(settings).filter(|_| name_node.is_usable()) else { return Ok(None) };
+        let created = match create(name_node, path, options).await {
+            // It then met none of the crate's failures, or the crate meets them, too, and reports them.
+            Err(HdfsError::IOError(_)) => {
+                name_node.give_up();
+                return Ok(None);
+            }
+            // Of an encryption zone: we did not say that we can encrypt.
+            Err(HdfsError::RPCError(class, _)) if class.ends_with(".UnknownCryptoProtocolVersionException") => {
+                return Ok(None);
+            }
+            other => other?,
+        };
+        let Some(Created { status }) = created else { return Ok(None) };
+        let plain = status.filter(|status| status.encryption.is_none() && status.erasure_coding.is_none());
+        let Some((block_bytes, file)) = plain.and_then(|status| status.block_bytes.zip(status.id)) else {
+            let delete = Delete { path: path.to_owned(), recursive: false };
+            name_node.call::<Empty>("delete", &delete).await?;
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            packets: Packets::new(settings.layout, Arc::clone(&name_node.memory)),
+            open: name_node.open_files.add(name_node),
+            name_node: Arc::clone(name_node),
+            settings,
+            path: path.to_owned(),
+            file,
+            block_bytes: block_bytes.max(1),
+            buffer_bytes: 0,
+            block: None,
+            pipeline: None,
+            previous: None,
+            logged: true,
+            excluded: Vec::new(),
+        }))
+    }
+
+    /// A buffer to fill.
+    pub fn buffer(&mut self, bytes: usize) -> &mut [u8] {
+        self.buffer_bytes = bytes;
+        self.packets.buffer(bytes)
+    }
+
+    /// The filled buffer, also after a failure to write it.
+    pub fn filled(&self) -> &[u8] {
+        self.packets.last_filled(self.buffer_bytes)
+    }
+
+    /// Writes the filled buffer: what of it fills packets is sent.
+    pub async fn submit(&mut self) -> Result<(), HdfsError> {
+        self.packets.fill(self.buffer_bytes);
+        while self.packets.cut(self.block_bytes) {
+            self.end_block(false).await?;
+        }
+        self.drive(usize::MAX).await
+    }
+
+    /// Waits until all data nodes have all bytes; with `sync`, on their devices.
+    pub async fn flush(&mut self, sync: bool) -> Result<(), HdfsError> {
+        if self.packets.block_bytes() == self.block_bytes {
+            // Hadoop ends a full block before, and does not sync it then.
+            self.end_block(sync).await?;
+        } else if self.packets.rest() > 0 || (sync && self.packets.block_bytes() > 0) {
+            self.packets.cut_rest(sync);
+        }
+        self.drive(0).await?;
+        if !self.logged {
+            let (path, client) = (self.path.clone(), self.name_node.client.clone());
+            let request = Fsync { path, client, last_block_bytes: -1, file: self.file };
+            self.name_node.call::<Empty>("fsync", &request).await?;
+            self.logged = true;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, and completes the file.
+    pub async fn complete(&mut self) -> Result<(), HdfsError> {
+        self.packets.cut_rest(false);
+        if self.packets.block_bytes() > 0 {
+            self.end_block(false).await?;
+        }
+        let (path, client) = (self.path.clone(), self.name_node.client.clone());
+        let request = Complete { path, client, last: self.previous.clone(), file: self.file };
+        let mut pause = REPORT_PAUSE;
+        for _ in 0..=COMPLETE_RETRIES {
+            if self.name_node.call::<Completed>("complete", &request).await?.done {
+                return Ok(());
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        Err(HdfsError::DataTransferError("the last block was not reported by enough data nodes".to_owned()))
+    }
+
+    /// Ends the block, of which all bytes are in packets.
+    async fn end_block(&mut self, sync: bool) -> Result<(), HdfsError> {
+        // A data node makes a block final at its last packet, and then takes no data again.
+        self.drive(0).await?;
+        self.packets.cut_last(sync);
+        self.drive(0).await?;
+        self.close();
+        let bytes = self.packets.block_bytes();
+        self.previous = self.block.take().map(|located| ExtendedBlock { bytes, ..located.block });
+        self.packets.next_block();
+        Ok(())
+    }
+
+    /// Sends all packets, and waits until no more than `left` are not acknowledged.
+    async fn drive(&mut self, left: usize) -> Result<(), HdfsError> {
+        while self.packets.unsent() > 0 || self.packets.waiting() > left {
+            let Some(pipeline) = &mut self.pipeline else {
+                self.begin_block().await?;
+                continue;
+            };
+            if let Err(fault) = pipeline.drive(&mut self.packets, left).await {
+                self.recover(fault).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the name node add a block, and connects its data nodes.
+    async fn begin_block(&mut self) -> Result<(), HdfsError> {
+        let mut failed = None;
+        for _ in 0..=self.settings.retries {
+            let block = match self.add_block().await {
+                // Those that were excluded cannot be replaced.
+                Err(HdfsError::RPCError(_, message))
+                    if message.contains("could only be written to") && failed.is_some() =>
+                {
+                    break;
+                }
+                other => other?,
+            };
+            match self.connect(&block, Stage::Create, 0).await {
+                Ok(pipeline) => {
+                    self.opened(block, pipeline);
+                    self.logged = false;
+                    return Ok(());
+                }
+                Err(fault) => {
+                    self.note(&block, &fault);
+                    let node = block.nodes.get(fault.node).cloned();
+                    self.excluded.extend(node.map(|node| (Instant::now(), node)));
+                    failed = Some(fault.error);
+                }
+            }
+            let (path, client) = (self.path.clone(), self.name_node.client.clone());
+            let request = AbandonBlock { block: block.block, path, client, file: self.file };
+            self.name_node.call::<Empty>("abandonBlock", &request).await?;
+        }
+        Err(self.lost())
+    }
+
+    async fn add_block(&mut self) -> Result<LocatedBlock, HdfsError> {
+        self.excluded.retain(|(since, _)| since.elapsed() < EXCLUDED);
+        let request = AddBlock {
+            path: self.path.clone(),
+            client: self.name_node.client.clone(),
+            previous: self.previous.clone(),
+            excluded: self.excluded.iter().map(|(_, node)| node.clone()).collect(),
+            file: self.file,
+        };
+        let mut pause = REPORT_PAUSE;
+        let mut retries = 0;
+        loop {
+            match self.name_node.call::<BlockAnswer>("addBlock", &request).await {
+                Err(HdfsError::RPCError(class, _))
+                    if class.ends_with(".NotReplicatedYetException") && retries < NEXT_BLOCK_RETRIES =>
+                {
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                    retries += 1;
+                }
+                other => return other.map(|answer| answer.block),
+            }
+        }
+    }
+
+    /// Sets up the pipeline of a block to which `generation` is given.
+    async fn connect(&self, block: &LocatedBlock, stage: Stage, generation: u64) -> Result<Pipeline, Fault> {
+        let layout = self.settings.layout;
+        let [first, targets @ ..] = block.nodes.as_slice() else {
+            return Err(std::io::Error::from(std::io::ErrorKind::NotFound).into());
+        };
+        let (bytes_min, bytes_max) = if stage == Stage::Create { (0, 0) } else { self.packets.bytes() };
+        let kind = if layout.algorithm == CrcAlgorithm::Crc32Iscsi { 2 } else { 1 };
+        // For how many bytes the data nodes reserve space.
+        let sized = ExtendedBlock { bytes: self.block_bytes, ..block.block.clone() };
+        let request = WriteBlock {
+            header: ClientHeader {
+                base: BaseHeader { block: sized, token: block.token.clone() },
+                client: self.name_node.client.clone(),
+            },
+            targets: targets.to_vec(),
+            stage: stage.into(),
+            nodes: block.nodes.len() as u32,
+            bytes_min,
+            bytes_max,
+            generation,
+            checksum: Checksum { kind, chunk_bytes: layout.chunk as u32 },
+            storage_type: block.storage_types.first().copied(),
+            target_storage_types: block.storage_types.iter().skip(1).copied().collect(),
+            storage: block.storages.first().cloned(),
+            target_storages: block.storages.iter().skip(1).cloned().collect(),
+        };
+        let address = self.name_node.address_of(first);
+        let addresses: Vec<_> = block.nodes.iter().map(|node| format!("{}:{}", node.id.ip, node.id.port)).collect();
+        let timeout = self.name_node.timeout + TIMEOUT_EXTENSION * block.nodes.len() as u32;
+        let pipeline = Pipeline::connect(&address, &addresses, &request, self.settings.window, timeout).await?;
+        self.name_node.data_node_answered();
+        Ok(pipeline)
+    }
+
+    /// Goes on with the data nodes that are left.
+    async fn recover(&mut self, mut fault: Fault) -> Result<(), HdfsError> {
+        self.close();
+        self.packets.send_again();
+        let Some(mut block) = self.block.take() else { return Err(self.lost()) };
+        let client = self.name_node.client.clone();
+        let ends = self.packets.ends();
+        let stage = if ends { Stage::CloseRecovery } else { Stage::StreamingRecovery };
+        loop {
+            self.note(&block, &fault);
+            drop_node(&mut block, fault.node);
+            if block.nodes.is_empty() {
+                return Err(self.lost());
+            }
+            let before = ExtendedBlock { bytes: self.packets.bytes().0, ..block.block.clone() };
+            let request = UpdateBlock { block: before.clone(), client: client.clone() };
+            let renewed = self.name_node.call::<BlockAnswer>("updateBlockForPipeline", &request).await?.block;
+            block.token = renewed.token;
+            let generation = renewed.block.generation;
+            let pipeline = match self.connect(&block, stage, generation).await {
+                Ok(pipeline) => pipeline,
+                Err(next) => {
+                    fault = next;
+                    continue;
+                }
+            };
+            block.block.generation = generation;
+            let after = ExtendedBlock { generation, ..before.clone() };
+            let nodes = block.nodes.iter().map(|node| node.id.clone()).collect();
+            let request = UpdatePipeline { client, before, after, nodes, storages: block.storages.clone() };
+            self.name_node.call::<Empty>("updatePipeline", &request).await?;
+            if ends {
+                // The data nodes have made the block final.
+                self.packets.forget_last();
+                self.block = Some(block);
+            } else {
+                self.opened(block, pipeline);
+            }
+            return Ok(());
+        }
+    }
+
+    fn opened(&mut self, block: LocatedBlock, pipeline: Pipeline) {
+        self.open.set(Some(pipeline.socket()));
+        self.block = Some(block);
+        self.pipeline = Some(pipeline);
+    }
+
+    fn close(&mut self) {
+        self.open.set(None);
+        self.pipeline = None;
+    }
+
+    fn note(&self, block: &LocatedBlock, fault: &Fault) {
+        let address = block.nodes.get(fault.node).map(|node| self.name_node.address_of(node)).unwrap_or_default();
+        note_data_node_failure(format!("Failed to write to DataNode {address}: {}", fault.error));
+    }
+
+    /// The failure when no data node is left.
+    fn lost(&self) -> HdfsError {
+        self.name_node.data_nodes_failed();
+        HdfsError::DataTransferError("no data node of the block is left".to_owned())
+    }
+}
+
+async fn create(name_node: &NameNode, path: &str, options: &CreateOptions) -> Result<Option<Created>, HdfsError> {
+    let defaults = name_node.defaults().await?;
+    if defaults.encrypted == Some(true) {
+        return Ok(None);
+    }
+    let request = Create {
+        path: path.to_owned(),
+        permission: Permission { mode: FILE_MODE },
+        client: name_node.client.clone(),
+        flags: if options.overwrite { 3 } else { 1 },
+        parents: options.parents,
+        replication: options.replication.unwrap_or(defaults.replication),
+        block_bytes: options.block_bytes.unwrap_or(defaults.block_bytes),
+    };
+    name_node.call("create", &request).await.map(Some)
+}
+
+/// Removes a data node from a pipeline.
+fn drop_node(block: &mut LocatedBlock, node: usize) {
+    let node = node.min(block.nodes.len() - 1);
+    block.nodes.remove(node);
+    if node < block.storages.len() {
+        block.storages.remove(node);
+    }
+    if node < block.storage_types.len() {
+        block.storage_types.remove(node);
+    }
+}

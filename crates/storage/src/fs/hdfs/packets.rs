@@ -1,0 +1,330 @@
+//! The bytes of a file that is written, as packets.
+//!
+//! Data stay where the caller put them: a packet is a part of a segment of memory, which is used again when its packets are
+//! acknowledged. Only what does not fill a packet is copied, when a segment is full.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crc_fast::CrcAlgorithm;
+use prost::Message;
+
+use super::messages::invalid;
+use super::write_messages::SentHeader;
+
+/// How many packets one call may send.
+pub(super) const BATCH: usize = 32;
+/// A segment that fits into a processor's cache: it is filled, summed and sent.
+const SEGMENT_BYTES: usize = 1 << 20;
+/// Free memory that is kept: more than is under way.
+const FREE_BYTES_MAX: usize = 16 << 20;
+/// `PacketHeader.PKT_MAX_HEADER_LEN` of Hadoop: two lengths, and a header with all of its fields.
+const HEADER_BYTES_MAX: usize = 33;
+
+/// Segments that are not in use. Fresh memory costs as much as sending it.
+#[derive(Debug, Default)]
+pub(super) struct Memory(Mutex<Vec<Vec<u8>>>);
+
+impl Memory {
+    /// At least this many bytes; those that were used last, if any.
+    fn take(&self, bytes: usize) -> Vec<u8> {
+        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = free.iter().rposition(|segment| segment.len() >= bytes);
+        last.map_or_else(|| vec![0; bytes], |last| free.remove(last))
+    }
+
+    fn give(&self, segment: Vec<u8>) {
+        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.iter().map(Vec::len).sum::<usize>() + segment.len() <= FREE_BYTES_MAX {
+            free.push(segment);
+        }
+    }
+}
+
+/// How packets are made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Layout {
+    /// Bytes of a checksum's chunk.
+    pub chunk: usize,
+    /// Bytes of data of a packet, a multiple of the chunk.
+    pub data: usize,
+    /// CRC-32C, or CRC-32.
+    pub algorithm: CrcAlgorithm,
+}
+
+impl Layout {
+    /// Packets of at most this many bytes in all, as Hadoop computes it (`DFSOutputStream.computePacketChunkSize`).
+    pub fn new(packet: usize, chunk: usize, algorithm: CrcAlgorithm) -> Self {
+        let chunks = packet.saturating_sub(HEADER_BYTES_MAX) / (chunk + size_of::<u32>());
+        Self { chunk, data: chunks.max(1) * chunk, algorithm }
+    }
+}
+
+#[derive(Debug)]
+struct Packet {
+    number: i64,
+    /// Where its data are.
+    segment: u64,
+    start: usize,
+    bytes: usize,
+    /// Where its data begin in the block.
+    offset: u64,
+    last: bool,
+    sync: bool,
+}
+
+#[derive(Debug)]
+struct Segment {
+    number: u64,
+    data: Vec<u8>,
+}
+
+/// The packets of a block that were not acknowledged, and the bytes that are in no packet yet.
+#[derive(Debug)]
+pub(super) struct Packets {
+    layout: Layout,
+    memory: Arc<Memory>,
+    /// The last one is being filled.
+    segments: VecDeque<Segment>,
+    /// Where the next packet begins in the last segment, and in the block.
+    start: usize,
+    offset: u64,
+    filled: usize,
+    /// Bytes from `start` that are in a packet already: of the last chunk, when it was flushed before it was full. The next
+    /// packet has them again, as it begins with a chunk (`DFSOutputStream.flushOrSync`).
+    repeated: usize,
+    /// Not acknowledged, the oldest first.
+    waiting: VecDeque<Packet>,
+    /// How many of these were sent.
+    sent: usize,
+    number: i64,
+    /// Bytes of the block that were acknowledged, and that were ever sent.
+    acknowledged_bytes: u64,
+    sent_bytes: u64,
+    /// What precedes the data of the packets that are being sent.
+    heads: Vec<u8>,
+}
+
+impl Packets {
+    pub fn new(layout: Layout, memory: Arc<Memory>) -> Self {
+        Self {
+            layout,
+            memory,
+            segments: VecDeque::new(),
+            start: 0,
+            offset: 0,
+            filled: 0,
+            repeated: 0,
+            waiting: VecDeque::new(),
+            sent: 0,
+            number: 0,
+            acknowledged_bytes: 0,
+            sent_bytes: 0,
+            heads: Vec::new(),
+        }
+    }
+
+    /// Memory for the next bytes of the file.
+    pub fn buffer(&mut self, bytes: usize) -> &mut [u8] {
+        if self.segments.back().is_none_or(|last| last.data.len() - self.filled < bytes) {
+            let mut data = self.memory.take(bytes.max(SEGMENT_BYTES) + self.layout.data);
+            let number = self.segments.back().map_or(0, |last| {
+                data[..self.filled - self.start].copy_from_slice(&last.data[self.start..self.filled]);
+                last.number + 1
+            });
+            self.segments.push_back(Segment { number, data });
+            (self.start, self.filled) = (0, self.filled - self.start);
+            self.release();
+        }
+        match self.segments.back_mut() {
+            Some(last) => &mut last.data[self.filled..self.filled + bytes],
+            None => &mut [],
+        }
+    }
+
+    /// The last of the bytes that the caller has filled.
+    pub fn last_filled(&self, bytes: usize) -> &[u8] {
+        self.segments.back().map_or(&[], |last| &last.data[self.filled - bytes..self.filled])
+    }
+
+    /// Takes over bytes that the caller has filled.
+    pub fn fill(&mut self, bytes: usize) {
+        self.filled += bytes;
+    }
+
+    /// Bytes of the block that are in packets.
+    pub fn block_bytes(&self) -> u64 {
+        self.offset + self.repeated as u64
+    }
+
+    /// Bytes that are in no packet.
+    pub fn rest(&self) -> usize {
+        self.filled - self.start - self.repeated
+    }
+
+    /// Makes packets of all bytes that fill one, up to the end of the block. Returns whether bytes of a further block follow.
+    pub fn cut(&mut self, block_bytes: u64) -> bool {
+        while self.block_bytes() < block_bytes {
+            let bytes = (block_bytes - self.offset).min(self.layout.data as u64) as usize;
+            if self.filled - self.start < bytes {
+                return false;
+            }
+            self.push(bytes, false, false);
+            self.start += bytes;
+            self.offset += bytes as u64;
+            self.repeated = 0;
+        }
+        self.rest() > 0
+    }
+
+    /// Makes a packet of the remaining bytes, also of none if the block must be synced.
+    pub fn cut_rest(&mut self, sync: bool) {
+        if self.rest() > 0 {
+            let bytes = self.filled - self.start;
+            self.push(bytes, false, sync);
+            self.repeated = bytes % self.layout.chunk;
+            self.start += bytes - self.repeated;
+            self.offset += (bytes - self.repeated) as u64;
+        } else if sync {
+            self.push(0, false, true);
+        }
+    }
+
+    /// Makes the packet that ends the block.
+    pub fn cut_last(&mut self, sync: bool) {
+        self.push(0, true, sync);
+    }
+
+    fn push(&mut self, bytes: usize, last: bool, sync: bool) {
+        let offset = if bytes == 0 { self.block_bytes() } else { self.offset };
+        let segment = self.segments.back().map_or(0, |last| last.number);
+        self.waiting.push_back(Packet { number: self.number, segment, start: self.start, bytes, offset, last, sync });
+        self.number += 1;
+    }
+
+    /// Begins the next block.
+    pub fn next_block(&mut self) {
+        self.start += self.repeated;
+        (self.repeated, self.offset, self.number) = (0, 0, 0);
+        (self.acknowledged_bytes, self.sent_bytes) = (0, 0);
+    }
+
+    /// How many packets were not acknowledged.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// How many packets were not sent.
+    pub fn unsent(&self) -> usize {
+        self.waiting.len() - self.sent
+    }
+
+    /// Whether only the packet that ends the block was not acknowledged.
+    pub fn ends(&self) -> bool {
+        self.waiting.front().is_some_and(|packet| packet.last)
+    }
+
+    /// Bytes of the block that were acknowledged, and that were ever sent.
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.acknowledged_bytes, self.sent_bytes)
+    }
+
+    /// Notes that all packets must be sent again.
+    pub fn send_again(&mut self) {
+        self.sent = 0;
+    }
+
+    /// Takes the next packets, which are then sent: their heads and data. There must be as many, at most [`BATCH`].
+    pub fn batch(&mut self, count: usize) -> ([IoSlice<'_>; 2 * BATCH], usize) {
+        let next = self.sent..self.sent + count;
+        self.sent = next.end;
+        let first = self.segments.front().map_or(0, |first| first.number);
+        let data = |packet: &Packet| {
+            let segment = &self.segments[(packet.segment - first) as usize];
+            &segment.data[packet.start..packet.start + packet.bytes]
+        };
+        self.heads.clear();
+        let mut ends = [0; BATCH];
+        for (packet, end) in self.waiting.range(next.clone()).zip(&mut ends) {
+            self.sent_bytes = self.sent_bytes.max(packet.offset + packet.bytes as u64);
+            head(packet, data(packet), self.layout, &mut self.heads);
+            *end = self.heads.len();
+        }
+        let mut slices = std::array::from_fn(|_| IoSlice::new(&[]));
+        let mut begin = 0;
+        for ((packet, end), pair) in self.waiting.range(next).zip(ends).zip(slices.chunks_exact_mut(2)) {
+            pair[0] = IoSlice::new(&self.heads[begin..end]);
+            pair[1] = IoSlice::new(data(packet));
+            begin = end;
+        }
+        (slices, 2 * count)
+    }
+
+    /// Notes that a packet was acknowledged, which must be the oldest one.
+    pub fn acknowledge(&mut self, number: i64) -> io::Result<()> {
+        match self.waiting.front() {
+            Some(oldest) if self.sent > 0 && oldest.number == number => {
+                self.acknowledged_bytes = oldest.offset + oldest.bytes as u64;
+            }
+            _ => return Err(invalid(format!("packet {number} was acknowledged, which is not the oldest"))),
+        }
+        self.waiting.pop_front();
+        self.sent -= 1;
+        self.release();
+        Ok(())
+    }
+
+    /// Notes that the last packet is not needed any more.
+    pub fn forget_last(&mut self) {
+        self.waiting.clear();
+        self.sent = 0;
+    }
+
+    /// Gives back the segments before that of the oldest packet.
+    fn release(&mut self) {
+        let needed = self.waiting.front().map(|oldest| oldest.segment);
+        while self.segments.len() > 1
+            && self.segments.front().is_some_and(|first| needed.is_none_or(|n| first.number < n))
+        {
+            self.segments.pop_front().into_iter().for_each(|first| self.memory.give(first.data));
+        }
+    }
+}
+
+impl Drop for Packets {
+    fn drop(&mut self) {
+        self.segments.drain(..).for_each(|segment| self.memory.give(segment.data));
+    }
+}
+
+/// Appends what precedes the data of a packet: lengths, header, checksums.
+fn head(packet: &Packet, data: &[u8], layout: Layout, into: &mut Vec<u8>) {
+    let header = SentHeader {
+        offset: packet.offset as i64,
+        number: packet.number,
+        last: packet.last,
+        data_bytes: data.len() as i32,
+        sync: packet.sync.then_some(true),
+    };
+    append_header(&header, data.len().div_ceil(layout.chunk) * size_of::<u32>(), into);
+    for chunk in data.chunks(layout.chunk) {
+        into.extend_from_slice(&(crc_fast::checksum(layout.algorithm, chunk) as u32).to_be_bytes());
+    }
+}
+
+fn append_header(header: &SentHeader, sums: usize, into: &mut Vec<u8>) {
+    // The payload's length counts itself.
+    let payload = size_of::<u32>() + sums + header.data_bytes as usize;
+    into.extend_from_slice(&(payload as u32).to_be_bytes());
+    into.extend_from_slice(&(header.encoded_len() as u16).to_be_bytes());
+    // A vector has room for any message.
+    let _ = header.encode(into);
+}
+
+/// A packet that only says that the client is there.
+pub(super) fn heartbeat() -> Vec<u8> {
+    let mut packet = Vec::new();
+    append_header(&SentHeader { number: -1, ..SentHeader::default() }, 0, &mut packet);
+    packet
+}

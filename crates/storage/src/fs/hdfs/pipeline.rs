@@ -1,0 +1,272 @@
+//! The connection to the data nodes of a block that is written: the first one passes everything on to the next.
+
+use std::io::{self, IoSlice};
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prost::Message;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::Instant;
+
+use super::REACH;
+use super::messages::{invalid, read_delimited};
+use super::packets::{BATCH, Packets, heartbeat};
+use super::write_messages::{Acknowledgement, PipelineAnswer, WriteBlock};
+
+/// `DataTransferProtocol.DATA_TRANSFER_VERSION`, and `Op.WRITE_BLOCK`.
+pub(super) const WRITE_BLOCK: [u8; 3] = [0, 28, 80];
+/// Some two hundred acknowledgements.
+const RECEIVE_BYTES: usize = 4 << 10;
+/// How long is waited for acknowledgements after a failure.
+const RECEIVE_PAUSE: Duration = Duration::from_millis(20);
+/// What an acknowledgement has at least: its length and the number of the packet, and the reply of each data node.
+const LENGTH_AND_NUMBER: usize = 3;
+const REPLY: usize = 2;
+
+/// A failure of a pipeline, and the position of the data node that is taken to have caused it.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub node: usize,
+    pub error: io::Error,
+}
+
+impl From<io::Error> for Fault {
+    /// A failure of the connection: nothing is known but the first node.
+    fn from(error: io::Error) -> Self {
+        Self { node: 0, error }
+    }
+}
+
+/// What is sent to a pipeline, by its writer and by the heartbeats beside it.
+#[derive(Debug)]
+pub(super) struct Socket {
+    stream: OwnedWriteHalf,
+    sending: Mutex<Sending>,
+}
+
+#[derive(Debug)]
+struct Sending {
+    /// Whether a packet was sent in part, or the last one: nothing may come in between or behind it.
+    closed: bool,
+    /// When something was sent.
+    at: Instant,
+}
+
+impl Socket {
+    /// Sends as much as the kernel takes.
+    fn send(&self, slices: &[IoSlice<'_>], last: bool) -> io::Result<usize> {
+        let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = self.stream.try_write_vectored(slices)?;
+        let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
+        *sending = Sending { closed: last || sent < bytes, at: Instant::now() };
+        Ok(sent)
+    }
+
+    /// Sends a heartbeat if nothing was sent for this long: a data node gives up a client that is silent.
+    pub fn keep_alive(&self, silence: Duration) {
+        let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        if sending.closed || sending.at.elapsed() < silence {
+            return;
+        }
+        let packet = heartbeat();
+        // If there is no room, data are on their way; if the connection failed, the writer will see it.
+        if let Ok(sent) = self.stream.try_write(&packet) {
+            // Of a packet that was cut, the rest cannot be sent: the writer then gets no more acknowledgements, and recovers.
+            *sending = Sending { closed: sent < packet.len(), at: Instant::now() };
+        }
+    }
+}
+
+/// The pipeline of a block.
+#[derive(Debug)]
+pub(super) struct Pipeline {
+    socket: Arc<Socket>,
+    acknowledgements: OwnedReadHalf,
+    /// How many data nodes it has.
+    nodes: usize,
+    /// How many packets may be on their way.
+    window: usize,
+    /// How long it may stay silent.
+    timeout: Duration,
+    received: Vec<u8>,
+    /// The end of what was received and is not complete.
+    end: usize,
+    acknowledgement: Acknowledgement,
+    /// Bytes of the last one.
+    acknowledgement_bytes: usize,
+    /// How many bytes must be there before the kernel says so.
+    awaited: usize,
+}
+
+impl Pipeline {
+    /// Connects to the first data node, and asks it to set up the pipeline. `addresses` are those by which data nodes name each
+    /// other.
+    pub async fn connect(
+        address: &str,
+        addresses: &[String],
+        request: &WriteBlock,
+        window: usize,
+        timeout: Duration,
+    ) -> Result<Self, Fault> {
+        let connecting = tokio::time::timeout(timeout.min(REACH), TcpStream::connect(address));
+        let mut stream = connecting.await.map_err(io::Error::from)??;
+        stream.set_nodelay(true)?;
+        let request = [WRITE_BLOCK.as_slice(), &request.encode_length_delimited_to_vec()].concat();
+        stream.write_all(&request).await?;
+        let answer = tokio::time::timeout(timeout, read_delimited(&mut stream)).await;
+        let answer: PipelineAnswer = answer.map_err(io::Error::from)??;
+        if answer.status != 0 {
+            let bad = answer.first_bad.filter(|bad| !bad.is_empty());
+            let node = bad.and_then(|bad| addresses.iter().position(|address| *address == bad)).unwrap_or(0);
+            let status = format!("status {}", answer.status);
+            let message = answer.message.filter(|message| !message.is_empty()).unwrap_or(status);
+            return Err(Fault { node, error: invalid(format!("the pipeline was refused: {message}")) });
+        }
+        let sending = Mutex::new(Sending { closed: false, at: Instant::now() });
+        let (acknowledgements, stream) = stream.into_split();
+        Ok(Self {
+            socket: Arc::new(Socket { stream, sending }),
+            acknowledgements,
+            nodes: addresses.len(),
+            window,
+            timeout,
+            received: vec![0; RECEIVE_BYTES],
+            end: 0,
+            acknowledgement: Acknowledgement::default(),
+            acknowledgement_bytes: 0,
+            awaited: 1,
+        })
+    }
+
+    /// Its connection.
+    pub fn socket(&self) -> &Arc<Socket> {
+        &self.socket
+    }
+
+    /// Sends all packets, and waits until no more than `left` are not acknowledged.
+    pub async fn drive(&mut self, packets: &mut Packets, left: usize) -> Result<(), Fault> {
+        loop {
+            let batch = packets.unsent().min(BATCH).min(self.window);
+            let in_flight = packets.waiting() - packets.unsent();
+            let moved = if batch > 0 && in_flight + batch <= self.window {
+                self.send(packets, batch).await
+            } else if batch == 0 && packets.waiting() <= left {
+                return Ok(());
+            } else {
+                let needed = if batch > 0 { in_flight + batch - self.window } else { packets.waiting() - left };
+                self.receive(in_flight, needed).await
+            };
+            match moved {
+                Ok(received) => self.take(received, packets)?,
+                Err(error) => return Err(self.fault_behind(error, packets).await),
+            }
+        }
+    }
+
+    /// The fault behind a failure: an acknowledgement that was not received yet may name the node.
+    async fn fault_behind(&mut self, error: io::Error, packets: &mut Packets) -> Fault {
+        if self.wait_for(1).is_err() {
+            return error.into();
+        }
+        loop {
+            let free = &mut self.received[self.end..];
+            let Ok(Ok(received @ 1..)) = tokio::time::timeout(RECEIVE_PAUSE, self.acknowledgements.read(free)).await
+            else {
+                return error.into();
+            };
+            if let Err(fault) = self.take(received, packets) {
+                return fault;
+            }
+        }
+    }
+
+    /// Sends the next packets. Returns 0, as nothing is received.
+    async fn send(&mut self, packets: &mut Packets, batch: usize) -> io::Result<usize> {
+        let last = packets.ends();
+        let (mut slices, used) = packets.batch(batch);
+        let mut rest = &mut slices[..used];
+        while !rest.is_empty() {
+            match self.socket.send(rest, last) {
+                Ok(sent) => IoSlice::advance_slices(&mut rest, sent),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    // Not to be woken for acknowledgements.
+                    self.wait_for(RECEIVE_BYTES)?;
+                    tokio::time::timeout(self.timeout, self.socket.stream.writable()).await??;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(0)
+    }
+
+    /// Receives acknowledgements, of which this many are needed. Returns the number of bytes.
+    async fn receive(&mut self, in_flight: usize, needed: usize) -> io::Result<usize> {
+        // Not to be woken for each of them; but never to wait for more than what must come.
+        let at_least = in_flight * (LENGTH_AND_NUMBER + REPLY * self.nodes);
+        self.wait_for((needed * self.acknowledgement_bytes).min(at_least).saturating_sub(self.end))?;
+        let free = &mut self.received[self.end..];
+        match tokio::time::timeout(self.timeout, self.acknowledgements.read(free)).await {
+            Ok(Ok(0)) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(received) => received,
+            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no acknowledgement came")),
+        }
+    }
+
+    /// Has the kernel wait until this many bytes have come.
+    fn wait_for(&mut self, bytes: usize) -> io::Result<()> {
+        let bytes = bytes.clamp(1, RECEIVE_BYTES / 2);
+        if bytes == self.awaited {
+            return Ok(());
+        }
+        let value = bytes as libc::c_int;
+        let descriptor = self.acknowledgements.as_ref().as_raw_fd();
+        // SAFETY: an open socket, and an option whose value is an int.
+        let set = unsafe {
+            let length = size_of::<libc::c_int>() as libc::socklen_t;
+            libc::setsockopt(descriptor, libc::SOL_SOCKET, libc::SO_RCVLOWAT, (&raw const value).cast(), length)
+        };
+        if set != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.awaited = bytes;
+        Ok(())
+    }
+
+    /// Takes the acknowledgements that were received.
+    fn take(&mut self, received: usize, packets: &mut Packets) -> Result<(), Fault> {
+        self.end += received;
+        let mut start = 0;
+        while let Some((begin, end)) = message(&self.received[start..self.end])? {
+            let acknowledgement = &mut self.acknowledgement;
+            acknowledgement.clear();
+            acknowledgement.merge(&self.received[start + begin..start + end]).map_err(io::Error::from)?;
+            if let Some((node, status)) = acknowledgement.failed() {
+                return Err(Fault { node, error: invalid(format!("it acknowledged with status {status}")) });
+            }
+            // Those of heartbeats say nothing.
+            if acknowledgement.number != -1 {
+                packets.acknowledge(acknowledgement.number)?;
+                self.acknowledgement_bytes = end;
+            }
+            start += end;
+        }
+        self.received.copy_within(start..self.end, 0);
+        self.end -= start;
+        Ok(())
+    }
+}
+
+/// Where the first message begins and ends that follows its length; `None` if it is not complete.
+fn message(received: &[u8]) -> io::Result<Option<(usize, usize)>> {
+    let Some(last) = received.iter().position(|byte| *byte < 0x80) else {
+        return if received.len() < 10 { Ok(None) } else { Err(invalid("an acknowledgement without a length")) };
+    };
+    let end = last + 1 + prost::decode_length_delimiter(received)?;
+    if end > RECEIVE_BYTES {
+        return Err(invalid(format!("an acknowledgement of {end} bytes")));
+    }
+    Ok((end <= received.len()).then_some((last + 1, end)))
+}
