@@ -148,9 +148,9 @@ def test_wrong_and_missing_bytes_are_named_by_file_and_offset(program: Path, tmp
 def test_a_damaged_block_is_named_by_file_and_offset(program: Path, tmp_path: Path, cluster: Cluster) -> None:
     """Below HDFS's checksums: its client refuses the bytes, and there is no other copy."""
     # No other test has blocks of this size: HDFS may copy one of theirs at any time.
-    place, size = f"{cluster.uri}/block", "-nrFiles 2 -fileSize 1234567B"
+    place, size = f"{cluster.uri}/block", "-nrFiles 2 -fileSize 987654B"
     assert dfsio(program, tmp_path, f"-write {size} -D dfs.replication=1", place).code == 0
-    (one, _) = sorted(path for path in cluster.storage.rglob("blk_*") if path.stat().st_size == 1_234_567)
+    (one, _) = sorted(path for path in cluster.storage.rglob("blk_*") if path.stat().st_size == 987_654)
     with one.open("r+b") as file:
         file.seek(700_003)
         byte = file.read(1)[0]
