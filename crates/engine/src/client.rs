@@ -127,8 +127,8 @@ macro_rules! timing_loop {
             let Outcome { status, done_ns, rows, bytes } = wait!($wait, actor.perform(&operation, &watch));
             let elsewhere = !watch.due_in.contains(done_ns);
             if counted {
-                let late_ns = done_ns.saturating_sub(due);
-                recorder.operation(watch.due_in.interval(), status, (rows, bytes), late_ns, elsewhere);
+                let response_ns = done_ns.saturating_sub(due);
+                recorder.operation(watch.due_in.interval(), status, (rows, bytes), response_ns, elsewhere);
                 flight.end(done_ns);
             } else {
                 recorder.warmed_up(done_ns.saturating_sub(borders.first_ns));

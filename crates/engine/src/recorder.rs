@@ -381,14 +381,16 @@ impl Recorder {
     fn ended_elsewhere(&self, slot: &Slot, which: usize) {
         add(&slot.elsewhere[usize::from(which >= SUCCEEDED)], 1);
         add(&self.succeeded_elsewhere, u64::from(which < SUCCEEDED));
-        // Whoever reads the operation's count reads these, too, if it reads them afterwards.
+        // A reader that sees the operation's count also sees these, if it loads them after the count.
         fence(Ordering::Release);
     }
 
     #[cold]
     fn straggling_operation(&self, interval: u64, which: usize, elsewhere: bool) {
-        add(&self.straggled.0[which], 1);
         add(&self.succeeded_elsewhere, u64::from(elsewhere && which < SUCCEEDED));
+        // As in `ended_elsewhere`.
+        fence(Ordering::Release);
+        add(&self.straggled.0[which], 1);
         self.straggle(interval, |more| {
             more.counts[which] += 1;
             more.ended += u64::from(!elsewhere);

@@ -91,7 +91,7 @@ pub(super) struct BlockWriter {
 }
 
 impl BlockWriter {
-    /// Creates a file. `None` if the crate must do it; there is no file then.
+    /// Creates a file. Returns `None`, and leaves no file behind, if the crate must create it.
     pub async fn create(
         name_node: &Arc<NameNode>,
         settings: &BTreeMap<String, String>,

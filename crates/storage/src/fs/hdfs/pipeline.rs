@@ -72,7 +72,7 @@ impl Socket {
             return;
         }
         let packet = heartbeat();
-        // If there is no room, data are on their way; if the connection failed, the writer will see it.
+        // A full socket buffer means that data are being sent; a failed connection is reported to the writer.
         if let Ok(sent) = self.stream.try_write(&packet) {
             // Of a packet that was cut, the rest cannot be sent: the writer then gets no more acknowledgements, and recovers.
             *sending = Sending { closed: sent < packet.len(), at: Instant::now() };
