@@ -26,6 +26,9 @@ HADOOP = "3.4.2"
 OPENED = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "sun.nio.ch", "java.nio")]
 
 
+DATA_NODE = "Hadoop:service=DataNode,name=DataNodeActivity-*"
+
+
 @dataclass(frozen=True)
 class Cluster:
     """An HDFS of three data nodes, and Hadoop's own tools for it."""
@@ -46,6 +49,12 @@ class Cluster:
         done = subprocess.run([*java, *words], capture_output=True, text=True, timeout=300, **run)  # type: ignore[call-overload]
         assert done.returncode == 0, done.stderr
         return str(done.stdout)
+
+    def syncs(self) -> int:
+        """How often the data nodes have synced a file."""
+        first = int(self.running.plan.settings["data.port"])
+        beans = [hadoop.bean("127.0.0.1", first + 10 * node + 1, DATA_NODE) for node in range(3)]
+        return sum(bean["FsyncCount"] for bean in beans if bean)
 
     def test_dfsio(self, home: Path, *words: str) -> None:
         """Runs Hadoop's TestDFSIO with as many map tasks at a time as files."""
@@ -167,12 +176,16 @@ def test_a_damaged_block_is_named_by_file_and_offset(program: Path, tmp_path: Pa
     assert "ChecksumError" in result.err
 
 
-@pytest.mark.parametrize(("sync", "flushed", "synced"), [("flush", 2, 0), ("close", 0, 2), ("buffer", 0, 10)])
+@pytest.mark.parametrize(("sync", "flushed", "synced"), [("none", 0, 0), ("flush", 2, 0), ("close", 0, 2), ("buffer", 0, 10)])
 def test_a_write_is_flushed_or_synced_as_asked(
     program: Path, tmp_path: Path, cluster: Cluster, sync: str, flushed: int, synced: int
 ) -> None:
     place, size = f"{cluster.uri}/synced", "-nrFiles 2 -fileSize 2100001B -bufferSize 500001"
+    before = cluster.syncs()
     result = dfsio(program, tmp_path, f"-write {size} --sync {sync}", place)
+    # Three blocks of each file, on three data nodes; the client's sync reaches one block.
+    assert cluster.syncs() - before >= (2 * 3 * 3 if synced else 0)
+    assert (cluster.syncs() > before) == (synced > 0)
     assert (result.code, result.counted("FLUSH"), result.counted("SYNC")) == (0, flushed, synced), result.err
     result = dfsio(program, tmp_path, f"-read {size}", place)
     assert (result.code, result.counted("VERIFY")) == (0, result.counted("READ")), result.err

@@ -148,6 +148,17 @@ def test_the_scratch_directory_of_a_sort_that_fails_is_removed(tmp_path: Path) -
     assert [(each["end"], each["sort"]["stage"]) for each in last] == [("done", "abandon")] * 2
 
 
+def test_files_are_compressed_by_each_codec(tmp_path: Path) -> None:
+    compressed = DFSIO.replace("sync: close", 'compression: "{codec}", compressible: true')
+    compressed = compressed.replace("[write, read]", "[read], codec: [none, gzip, deflate]")
+    found = trials(tmp_path, compressed, "measure.verify=true")
+    assert len(found) == 6
+    for trial in found:
+        codec = trial.config["codec"]
+        assert trial.facts.get("compression", "none") == codec
+        assert (trial.value("verified"), trial.value("wrong"), trial.value("returned")) == (96, 0, 6 << 20)
+
+
 def test_a_load_is_reused_by_reads_but_not_by_writes(tmp_path: Path) -> None:
     read = DFSIO.replace("[write, read]", "[read, random]") + "load: {reuse: copy}\n"
     found = trials(tmp_path, read)

@@ -149,7 +149,7 @@ def decidable(findings: Sequence[Finding], pair: Pair) -> str:
     if verdict([finding for finding in findings if finding not in alone]) == Verdict.INVALID:
         return ""
     trials = units.listed(list(dict.fromkeys(trial for finding in alone for trial in finding.trials)))
-    return f"{units.many(lacking(alone, pair), 'more repeat')} could decide without {trials}"
+    return f"{units.many(lacking(alone, pair), 'more repeat')} could decide it if {trials} were left out"
 
 
 def bounded(cell: Cell, by: str) -> str:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 BUFFER = 1_000_000
 MB = 1 << 20
 READS = ("read", "random", "backward", "skip")
+# Hadoop's names.
+CODECS = {"gzip": "GzipCodec", "deflate": "DeflateCodec"}
 Operation = Literal["write", "append", "read", "random", "backward", "skip"]
 
 
@@ -72,6 +74,12 @@ class Dfsio(Part):
     """What a written file waits for: only its close (none), the file system (flush), the device before it is closed
     (close), or the device after each buffer (buffer)."""
 
+    compression: Annotated[Literal["none", "gzip", "deflate"], Varied()] = Field(default="none", examples=["gzip"])
+    """How a file is compressed while it is written or read from start to end. Sizes are those before compression."""
+
+    compressible: VariedBoolean = Field(default=False, examples=[True])
+    """Write content that can be compressed to half its size."""
+
     cold: VariedBoolean = Field(default=False, examples=[True])
     """Evict the files from the page cache before they are read, also those of data nodes that the lab started."""
 
@@ -106,7 +114,7 @@ def data(work: Dfsio) -> Data:
     """The files, which are written before they are read or appended to."""
     size = work.files * work.file_size
     loads = work.operation != "write"
-    names = ("files", "file_size", "replication", "block_size")
+    names = ("files", "file_size", "replication", "block_size", "compression", "compressible")
     identity = {name: getattr(work, name) for name in names}
     return Data(work.files if loads else 0, work.file_size, identity, ROOT, moved_bytes=size)
 
@@ -151,6 +159,8 @@ def spec(variant: Variant, operation: str, verify: bool, directory: Path, seed: 
     arguments += ["--io", work.io] if work.io != "threads" else []
     arguments += ["--depth", str(work.depth)] if work.depth is not None else []
     arguments += ["--sync", work.sync] if operation not in READS else []
+    arguments += ["-compression", CODECS[work.compression]] if work.compression != "none" else []
+    arguments += ["--compressible"] if work.compressible and operation not in READS else []
     arguments += ["--cold"] if work.cold and operation in READS and variant.store == "file" else []
     arguments += ["--no-verify"] if operation in READS and not verify else []
     (spec,) = spec_of("dfsio", [*arguments, location(variant, directory, "dfsio")])
@@ -173,7 +183,7 @@ FLAGS = {
 def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     """The number and size of files, and how they are accessed and synced."""
     work = launched[-1].spec["work"]
-    names = ("files", "file_bytes", "buffer_bytes", "action", "access", "sync")
+    names = ("files", "file_bytes", "buffer_bytes", "action", "access", "sync", "compression")
     return {name: work[name] for name in names if name in work}
 
 

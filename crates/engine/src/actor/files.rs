@@ -127,6 +127,7 @@ impl<'a, S: FileSession> Files<'a, S> {
             parents: true,
             buffer_bytes: spec.buffer_bytes as usize,
             file_bytes: Some(spec.file_bytes),
+            sync_blocks: matches!(spec.sync, Sync::Close | Sync::Buffer),
         };
         let reading = if spec.access == Access::Sequential { Reading::Sequential } else { Reading::Random };
         let open = OpenOptions { access: reading, buffer_bytes: spec.buffer_bytes as usize };
@@ -296,10 +297,7 @@ impl<'a, S: FileSession> Files<'a, S> {
         let Some(()) = self.step(FileStep::Write, written, watch, (sent + (until - from), done)) else { return 0 };
         self.file.times.returned = done;
         if self.task.workload.spec.sync == Sync::Buffer {
-            let synced = writer.sync().await;
-            let now = watch.now_ns();
-            self.step(FileStep::Sync, synced, watch, (done, now));
-            self.file.times.durable = now;
+            self.sync(writer, Sync::Buffer, watch).await;
         }
         operation.bytes
     }
@@ -371,6 +369,27 @@ impl<'a, S: FileSession> Files<'a, S> {
         cut
     }
 
+    /// Flushes or syncs the file, unless it has failed.
+    async fn sync<T: Timer>(
+        &mut self,
+        writer: &mut <S::System as FileSystem>::Writer,
+        sync: Sync,
+        watch: &Stopwatch<'_, T>,
+    ) {
+        let sent = watch.now_ns();
+        let (step, result) = match sync {
+            _ if self.file.failed.is_some() => return,
+            Sync::None => return,
+            Sync::Flush => (FileStep::Flush, writer.flush().await),
+            Sync::Close | Sync::Buffer => (FileStep::Sync, writer.sync().await),
+        };
+        let now = watch.now_ns();
+        if self.step(step, result, watch, (sent, now)).is_some() {
+            let times = &mut self.file.times;
+            *(if step == FileStep::Flush { &mut times.flushed } else { &mut times.durable }) = now;
+        }
+    }
+
     /// Ends the file: syncs it as the spec asks, closes it, and logs its outcome.
     async fn finish<T: Timer>(&mut self, file: u64, watch: &Stopwatch<'_, T>) {
         match self.handle.take() {
@@ -384,22 +403,8 @@ impl<'a, S: FileSession> Files<'a, S> {
                     self.step(FileStep::Write, written, watch, (sent, now));
                     self.file.times.returned = now;
                 }
-                if self.file.failed.is_none() && sync == Sync::Flush {
-                    let sent = watch.now_ns();
-                    let flushed = writer.flush().await;
-                    let now = watch.now_ns();
-                    if self.step(FileStep::Flush, flushed, watch, (sent, now)).is_some() {
-                        self.file.times.flushed = now;
-                    }
-                }
-                if self.file.failed.is_none() && sync == Sync::Close {
-                    let sent = watch.now_ns();
-                    let synced = writer.sync().await;
-                    let now = watch.now_ns();
-                    if self.step(FileStep::Sync, synced, watch, (sent, now)).is_some() {
-                        self.file.times.durable = now;
-                    }
-                }
+                // With `Buffer`, all buffers are synced.
+                self.sync(&mut writer, if sync == Sync::Buffer { Sync::None } else { sync }, watch).await;
                 let sent = watch.now_ns();
                 let (content, end) = (self.file.content.unwrap_or(self.own()), writer.position());
                 let mut complete = writer.complete().await;
@@ -408,7 +413,11 @@ impl<'a, S: FileSession> Files<'a, S> {
                     && self.file.failed.is_none()
                 {
                     complete = match self.rewrite_lost(&mut writer, complete, (file, content, end)).await {
-                        Ok(()) => writer.complete().await,
+                        Ok(()) => {
+                            // What was rewritten has no guarantee yet.
+                            self.sync(&mut writer, sync, watch).await;
+                            writer.complete().await
+                        }
                         failed => failed,
                     };
                     if watch.now_ns().saturating_sub(sent) > COMPLETE_NS {

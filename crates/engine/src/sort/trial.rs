@@ -6,6 +6,8 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use loadstone_storage::fs::{Location, Scheme};
+use loadstone_storage::sort::job::Job;
 use loadstone_storage::sort::progress::Done;
 use loadstone_storage::sort::scratch::Owner;
 use loadstone_storage::sort::validate::Verdict;
@@ -22,6 +24,15 @@ use crate::usage;
 /// How soon a stop is noticed.
 const EVERY: Duration = Duration::from_millis(50);
 
+/// What the output survives when it gets its name, and why.
+fn guarantee(job: &Job) -> (&'static str, &'static str) {
+    let location = job.output.as_deref().map(Location::parse);
+    if matches!(location, Some(Ok(Location { scheme: Scheme::Hdfs, .. }))) {
+        return ("os", "the last block of each file is synced before the output gets its name, as in Hadoop, and no other");
+    }
+    ("device", "all files and their directory are flushed before the output gets its name")
+}
+
 /// Runs the stage of a spec.
 pub fn run(
     spec: &TrialSpec,
@@ -32,13 +43,14 @@ pub fn run(
     let connecting = Instant::now();
     // The lab, which starts an engine for each stage.
     let places = Places::owned(&work.job, Owner::process(std::os::unix::process::parent_id()))?;
+    let (durability, how) = guarantee(&work.job);
     printer.print(&Event::Ready(event::Ready {
         events: 2,
         engine: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         store: "files".to_owned(),
-        durability: "device".to_owned(),
-        how: "all files and their directory are flushed before the output gets its name".to_owned(),
+        durability: durability.to_owned(),
+        how: how.to_owned(),
         facts: [("stage".to_owned(), work.stage.name().to_owned())].into(),
         clients: work.job.threads,
         driver_ns: 0.0,

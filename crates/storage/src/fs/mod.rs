@@ -31,6 +31,8 @@ pub struct CreateOptions {
     pub buffer_bytes: usize,
     /// The final length of the file, if known: with O_DIRECT its space is allocated at once.
     pub file_bytes: Option<u64>,
+    /// Whether each block is synced when it is complete, where a sync is only of the block that is being written.
+    pub sync_blocks: bool,
 }
 
 impl Default for CreateOptions {
@@ -42,6 +44,7 @@ impl Default for CreateOptions {
             parents: true,
             buffer_bytes: 1 << 20,
             file_bytes: None,
+            sync_blocks: false,
         }
     }
 }

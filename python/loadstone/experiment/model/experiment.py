@@ -152,8 +152,8 @@ class Repeats(Part):
     """Limit for `until`. Default: `at_least`, or three times that with `until`."""
 
     until: Shares | None = Field(default=None, examples=[{"throughput": "5%", "read.p99": "10%"}, "5%"])
-    """Stop when the interval of the first compared metric is this narrow, as a fraction of the figure, or those of all
-    figures named here are. At a rate the first is a latency, unless `compare.metrics` begins with throughput."""
+    """Stop when the intervals of the metrics named here are this narrow, as fractions of the figures; for a fraction
+    alone, that of the first compared metric: at a rate a latency, unless `compare.metrics` begins with throughput."""
 
 
 class Compare(Part):

@@ -46,12 +46,10 @@ def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
             message += f", both by {how}"
             yield Finding(NAME, Severity.NOTE, message, "older versions call `interval` `none`", pair.trials)
         elif pair.asked(fact) or any(asked_and_differs(pair, source) for source in FOLLOWS.get(fact, ())):
-            hint = "that is what is compared: read the difference as its price"
+            hint = "that is what is compared: the difference is what it costs"
             severity = Severity.NOTE
             if any(len(set(map(str, side))) > 1 for side in (baseline, contender)):
-                hint = (
-                    f"repeats of one side differ in it, so the difference is not its price: compare by {name} as well"
-                )
+                hint = f"repeats of one side differ in it, so the difference is not its cost: compare by {name} as well"
                 severity = Severity.SUSPECT
             yield Finding(NAME, severity, message, hint, pair.trials)
         else:

@@ -102,6 +102,8 @@ def site(place: Place, plan: Plan, where: tuple[str, str], number: int = 1) -> d
         "hbase.zookeeper.property.maxClientCnxns": "0",
         # A dead region server is detected after 10 s, not after 90: trials are shorter than that.
         "zookeeper.session.timeout": "10000",
+        # One JVM has nobody to detect it, and would end itself after a pause of 10 s: its own sessions have expired.
+        "zookeeper.session.timeout.localHBaseCluster": "40000",
         "hbase.zookeeper.property.tickTime": "2000",
         "hbase.unsafe.regionserver.hostname": region_host(number),
         "hbase.regionserver.ipc.address": region_host(number),

@@ -75,6 +75,8 @@ pub(super) struct BlockWriter {
     /// The number of the file.
     file: u64,
     block_bytes: u64,
+    /// Whether the data nodes sync each block that is complete (`CreateFlag.SYNC_BLOCK`, of which the name node is not told).
+    sync_blocks: bool,
     packets: Packets,
     /// Bytes of the caller's buffer.
     buffer_bytes: usize,
@@ -126,6 +128,7 @@ impl BlockWriter {
             path: path.to_owned(),
             file,
             block_bytes: block_bytes.max(1),
+            sync_blocks: options.sync_blocks,
             buffer_bytes: 0,
             block: None,
             pipeline: None,
@@ -196,7 +199,7 @@ impl BlockWriter {
     async fn end_block(&mut self, sync: bool) -> Result<(), HdfsError> {
         // A data node makes a block final at its last packet, and then takes no data again.
         self.drive(0).await?;
-        self.packets.cut_last(sync);
+        self.packets.cut_last(sync || self.sync_blocks);
         self.drive(0).await?;
         self.close();
         let bytes = self.packets.block_bytes();

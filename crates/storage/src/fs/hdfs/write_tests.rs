@@ -172,6 +172,21 @@ async fn a_sync_reaches_all_copies_and_shows_the_block_to_readers() {
 }
 
 #[tokio::test]
+async fn every_block_of_a_file_that_must_be_durable_is_synced_when_it_is_complete() {
+    for (sync_blocks, syncs) in [(true, 1), (false, 0)] {
+        let cluster = Cluster::start(2, State::new(&[])).await;
+        let hdfs = Hdfs::new(&cluster.authority, &BTreeMap::new()).unwrap();
+        let options = CreateOptions { block_bytes: Some(100_000), sync_blocks, ..CreateOptions::default() };
+        let mut writer = hdfs.create("/a", &options).await.unwrap();
+        // The second block is complete within a buffer, the third when the file is.
+        write(&mut writer, &bytes_of(250_000), 50_000 + 70_000).await.unwrap();
+        let state = cluster.state();
+        assert_eq!(state.replicas.len(), 6);
+        assert!(state.replicas.values().all(|replica| replica.syncs == syncs));
+    }
+}
+
+#[tokio::test]
 async fn an_idle_client_keeps_its_block_and_its_lease() {
     let cluster = Cluster::start(1, State::new(&[])).await;
     let (_hdfs, writer) = create(&cluster, 1 << 20).await;
