@@ -444,6 +444,7 @@ def test_a_read_only_directory_is_reported(program: Path, tmp_path: Path, small_
         ("-write --direct hdfs://127.0.0.1:1/x", "--direct is for local files"),
         ("-read --cold hdfs://127.0.0.1:1/x", "--cold is for local files"),
         ("-read --sync close /x", "--sync is for -write"),
+        ("-read --executors 2 /x", "--executors is for hdfs://"),
         ("-write -compression org.apache.hadoop.io.compress.SnappyCodec /x", "SnappyCodec is not supported"),
         ("-append -compression GzipCodec /x", "a compressed file can only be written and read from its beginning"),
         (

@@ -29,6 +29,7 @@ OPTION, as Hadoop's:
                              mapreduce.local.map.tasks.maximum (clients)
 Loadstone's own:
   --clients N                files at a time (all files, at most 16)
+  --executors N              threads that serve the clients of HDFS (one for four clients)
   --direct                   bypass the page cache (O_DIRECT); needs -bufferSize 1048576 or another multiple of 4096
   --io threads|uring         how local files are accessed (threads)
   --depth N                  with uring: buffers in flight for each file (8)
@@ -66,6 +67,7 @@ const KNOWN: &[&str] = &[
     "--direct",
     "--io",
     "--depth",
+    "--executors",
     "--sync",
     "--cold",
     "--compressible",
@@ -127,6 +129,7 @@ pub struct Args {
     pub direct: bool,
     pub io: Io,
     pub depth: Option<u64>,
+    pub executors: Option<u64>,
     pub sync: Sync,
     pub cold: bool,
     pub compressible: bool,
@@ -154,6 +157,7 @@ impl Args {
             direct: false,
             io: Io::Threads,
             depth: None,
+            executors: None,
             sync: Sync::None,
             cold: false,
             compressible: false,
@@ -221,6 +225,7 @@ impl Args {
                     }
                 }
                 "--depth" => args.depth = Some(whole(arg, value()?)?),
+                "--executors" => args.executors = Some(whole(arg, value()?)?),
                 "--sync" => {
                     args.sync = match value()?.as_str() {
                         "none" => Sync::None,
@@ -272,7 +277,7 @@ impl Args {
         if self.depth.is_some() && self.io != Io::Uring {
             return Err(EngineError::usage("--depth is for --io uring").hint("add --io uring, or use more --clients"));
         }
-        for (name, value) in [("--clients", self.clients), ("--depth", self.depth)] {
+        for (name, value) in [("--clients", self.clients), ("--depth", self.depth), ("--executors", self.executors)] {
             if value == Some(0) {
                 return Err(EngineError::usage(format!("{name} must be at least 1, got 0")).hint("use 1 or more"));
             }
@@ -372,6 +377,7 @@ mod tests {
             ("-write -erasureCodePolicy RS-3-2-1024k /x", "-erasureCodePolicy RS-3-2-1024k is not supported"),
             ("-write --sync always /x", "--sync"),
             ("-write --depth 4 /x", "--io uring"),
+            ("-write --executors 0 hdfs://h/x", "must be at least 1"),
             ("-write -nrFiles", "needs a value"),
             ("-write -D x", "NAME=VALUE"),
         ] {

@@ -113,7 +113,7 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
         seed,
         inserts: InsertSpec::default(),
         spin: false,
-        executors: 0,
+        executors: args.executors.unwrap_or(0),
         deadline_ms: None,
         sinks: vec![Sink::HdrNs],
         interval_ms: 1_000,
@@ -175,6 +175,9 @@ fn refuse(args: &Args, location: &Location) -> Result<(), EngineError> {
     }
     if !writes && args.sync != Sync::None {
         return hint("--sync is for -write and -append", "leave it out");
+    }
+    if !hdfs && args.executors.is_some() {
+        return hint("--executors is for hdfs://", "leave it out: each client of local files has a thread");
     }
     if !hdfs && args.settings.get("dfs.replication").is_some_and(|text| text != "1") {
         return hint("local files are not replicated (dfs.replication)", "leave it out, or use hdfs://");
