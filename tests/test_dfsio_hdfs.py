@@ -176,7 +176,9 @@ def test_a_damaged_block_is_named_by_file_and_offset(program: Path, tmp_path: Pa
     assert "ChecksumError" in result.err
 
 
-@pytest.mark.parametrize(("sync", "flushed", "synced"), [("none", 0, 0), ("flush", 2, 0), ("close", 0, 2), ("buffer", 0, 10)])
+@pytest.mark.parametrize(
+    ("sync", "flushed", "synced"), [("none", 0, 0), ("flush", 2, 0), ("close", 0, 2), ("buffer", 0, 10)]
+)
 def test_a_write_is_flushed_or_synced_as_asked(
     program: Path, tmp_path: Path, cluster: Cluster, sync: str, flushed: int, synced: int
 ) -> None:

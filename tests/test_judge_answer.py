@@ -88,7 +88,9 @@ def test_a_refusal_over_single_trials_says_how_many_repeats_could_decide() -> No
         return lambda trial: given(errors=200 * (trial.config["system"] == "lmdb" and trial.repeat in repeats))(trial)
 
     assert answer(experiment(failing(3))).endswith("(errors); 1 more repeat could decide it if lmdb-3 were left out")
-    assert answer(experiment(failing(2, 3))).endswith("(errors); 2 more repeats could decide it if lmdb-2, lmdb-3 were left out")
+    assert answer(experiment(failing(2, 3))).endswith(
+        "(errors); 2 more repeats could decide it if lmdb-2, lmdb-3 were left out"
+    )
     # What concerns all trials of a side is not mended by repeats.
     assert "could decide" not in answer(experiment(given(wrong=5)))
 

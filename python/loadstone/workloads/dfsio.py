@@ -75,10 +75,10 @@ class Dfsio(Part):
     (close), or the device after each buffer (buffer)."""
 
     compression: Annotated[Literal["none", "gzip", "deflate"], Varied()] = Field(default="none", examples=["gzip"])
-    """How a file is compressed while it is written or read from start to end. Sizes are those before compression."""
+    """How files are compressed. Sizes are those before compression."""
 
     compressible: VariedBoolean = Field(default=False, examples=[True])
-    """Write content that can be compressed to half its size."""
+    """Write content that compresses to half its size."""
 
     cold: VariedBoolean = Field(default=False, examples=[True])
     """Evict the files from the page cache before they are read, also those of data nodes that the lab started."""
