@@ -220,6 +220,7 @@ def test_an_append_is_continued_and_random_reads_are_compared(program: Path, tmp
     assert dfsio(program, tmp_path, "-write -fileSize 1500001B", place).code == 0
     result = dfsio(program, tmp_path, "-append -fileSize 1500001B --sync close", place)
     assert result.code == 0, result.err
+    assert "a sync of an append reaches only the block" in result.err
     for order in ("", "-random -bufferSize 65536", "-backward", "-skip"):
         result = dfsio(program, tmp_path, f"-read -fileSize 3000002B {order}", place)
         assert (result.code, result.counted("VERIFY")) == (0, result.counted("READ")), result.err

@@ -73,6 +73,10 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
     let files = Files::new(work.clone(), seed).map_err(|(what, hint)| EngineError::usage(what).hint(hint))?;
     let mut properties = BTreeMap::new();
     let mut warnings = Vec::new();
+    let synced = matches!(args.sync, Sync::Close | Sync::Buffer);
+    if !local && synced && action == Action::Append {
+        warnings.push("on HDFS, a sync of an append reaches only the block that is being written".to_owned());
+    }
     properties.insert(if local { "file.dir" } else { "hdfs.dir" }.to_owned(), location.uri());
     if args.direct {
         properties.insert("file.direct".to_owned(), "true".to_owned());
@@ -97,11 +101,7 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
         store: StoreSpec {
             name: if local { "file" } else { "hdfs" }.to_owned(),
             properties,
-            durability: if matches!(args.sync, Sync::Close | Sync::Buffer) {
-                DurabilitySpec::Device
-            } else {
-                DurabilitySpec::Os
-            },
+            durability: if synced { DurabilitySpec::Device } else { DurabilitySpec::Os },
         },
         phase: Phase::Run,
         work: WorkSpec::Files(work),

@@ -28,7 +28,10 @@ const EVERY: Duration = Duration::from_millis(50);
 fn guarantee(job: &Job) -> (&'static str, &'static str) {
     let location = job.output.as_deref().map(Location::parse);
     if matches!(location, Some(Ok(Location { scheme: Scheme::Hdfs, .. }))) {
-        return ("os", "the last block of each file is synced before the output gets its name, as in Hadoop, and no other");
+        return (
+            "os",
+            "the last block of each file is synced before the output gets its name, as in Hadoop, and no other",
+        );
     }
     ("device", "all files and their directory are flushed before the output gets its name")
 }
