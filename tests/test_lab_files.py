@@ -126,6 +126,7 @@ def test_rows_are_generated_sorted_and_validated(tmp_path: Path) -> None:
         assert trial.values["throughput"].unit == "B/s"
         assert trial.value("validate.faults") == 0
         assert trial.value("generate.runtime")
+        assert trial.facts["durability"] == "device"
         stages = [name for name in trial.values if name.startswith("sort.") and name.endswith(".runtime")]
         assert len(stages) >= 3
         assert trial.value("runtime") == pytest.approx(sum(trial.value(name) or 0 for name in stages), rel=0.01)

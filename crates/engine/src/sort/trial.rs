@@ -28,10 +28,7 @@ const EVERY: Duration = Duration::from_millis(50);
 fn guarantee(job: &Job) -> (&'static str, &'static str) {
     let location = job.output.as_deref().map(Location::parse);
     if matches!(location, Some(Ok(Location { scheme: Scheme::Hdfs, .. }))) {
-        return (
-            "os",
-            "the last block of each file is synced before the output gets its name, as in Hadoop, and no other",
-        );
+        return ("os", "only the last block of each file is synced before the output gets its name, as in Hadoop");
     }
     ("device", "all files and their directory are flushed before the output gets its name")
 }
@@ -226,5 +223,20 @@ fn validation(verdict: &Verdict) -> Validation {
         duplicates: verdict.duplicates,
         faults: verdict.faults.count,
         first_faults: verdict.faults.first.iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_on_hdfs_is_not_called_durable() {
+        for (output, durability) in
+            [("/data/sorted", "device"), ("file:///data/sorted", "device"), ("hdfs://h:1/s", "os")]
+        {
+            let job = Job { output: Some(output.to_owned()), ..Job::default() };
+            assert_eq!(guarantee(&job).0, durability);
+        }
     }
 }
