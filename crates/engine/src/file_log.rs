@@ -16,8 +16,6 @@ const MB: f64 = 1_048_576.0;
 /// When a file reached each step; ns on the clients' clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileTimes {
-    /// The first operation was sent: the file is opened after that.
-    pub start: u64,
     /// It was open. Hadoop's task time begins here.
     pub opened: u64,
     /// The last buffer was read, or its write returned.
@@ -56,6 +54,8 @@ pub enum Compared {
 #[derive(Debug, Default)]
 pub struct FileLog {
     all: Mutex<FilesSummary>,
+    /// Files that were begun.
+    begun: AtomicU64,
     /// Bytes moved so far.
     moved: AtomicU64,
 }
@@ -164,15 +164,21 @@ impl Reached {
 }
 
 impl FileLog {
+    /// Notes that a file was begun: a client that does not end never adds it.
+    pub fn begin(&self, start: u64, to_unix: u64) {
+        let start = start.wrapping_add(to_unix);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.first_start_unix_ns = Some(all.first_start_unix_ns.map_or(start, |first| first.min(start)));
+        self.begun.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Adds a file that was begun. `to_unix` added to a time on the clients' clock gives ns since the Unix epoch.
     pub fn add(&self, end: FileEnd, bytes: u64, compared: Compared, times: &FileTimes, to_unix: u64) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let start = times.start.wrapping_add(to_unix);
-        all.first_start_unix_ns = Some(all.first_start_unix_ns.map_or(start, |first| first.min(start)));
         all.unverified += u64::from(compared != Compared::Whole);
         all.foreign += u64::from(compared == Compared::Foreign);
         if end != FileEnd::Done {
-            *(if end == FileEnd::Failed { &mut all.failed } else { &mut all.unfinished }) += 1;
+            all.failed += u64::from(end == FileEnd::Failed);
             all.lost_bytes += bytes;
             return;
         }
@@ -227,7 +233,9 @@ impl FileLog {
     pub fn summary(&self) -> Option<FilesSummary> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let data_node_failures = hdfs::data_node_failures();
-        all.first_start_unix_ns.is_some().then(|| FilesSummary { data_node_failures, ..all.clone() })
+        let ended = all.done + all.failed;
+        let unfinished = self.begun.load(Ordering::Relaxed).saturating_sub(ended);
+        all.first_start_unix_ns.is_some().then(|| FilesSummary { unfinished, data_node_failures, ..all.clone() })
     }
 }
 
@@ -238,13 +246,16 @@ mod tests {
     #[test]
     fn the_bytes_of_a_failed_file_count_only_as_lost() {
         let log = FileLog::default();
-        let times =
-            FileTimes { start: 1, opened: 2, returned: 1_000_000_002, flushed: 0, durable: 0, closed: 2_000_000_002 };
+        let times = FileTimes { opened: 2, returned: 1_000_000_002, flushed: 0, durable: 0, closed: 2_000_000_002 };
+        // The last one hangs.
+        for start in [1, 3, 1, 5] {
+            log.begin(start, 10);
+        }
         log.add(FileEnd::Done, 2 << 20, Compared::Whole, &times, 10);
-        log.add(FileEnd::Failed, 5 << 20, Compared::Foreign, &FileTimes { start: 3, ..times }, 10);
+        log.add(FileEnd::Failed, 5 << 20, Compared::Foreign, &times, 10);
         log.add(FileEnd::Unfinished, 1, Compared::Part, &times, 10);
         let all = log.summary().unwrap();
-        assert_eq!((all.done, all.failed, all.unfinished), (1, 1, 1));
+        assert_eq!((all.done, all.failed, all.unfinished), (1, 1, 2));
         assert_eq!((all.unverified, all.foreign), (2, 1));
         assert_eq!((all.bytes, all.lost_bytes), (2 << 20, (5 << 20) + 1));
         assert!((all.rate_sum - 1.0).abs() < 1e-9 && all.task_ns == 2_000_000_000);

@@ -110,8 +110,8 @@ impl<'a, S: FileSession> Files<'a, S> {
         let mut path = std::mem::take(&mut self.file.path);
         task.workload.path_of(self.session.base(), operation.file, &mut path);
         let start = watch.sent_ns;
-        self.file =
-            Current { path, times: FileTimes { start, ..FileTimes::default() }, begun: true, ..Current::default() };
+        task.files.begin(start, task.to_unix_ns);
+        self.file = Current { path, begun: true, ..Current::default() };
         let codec = spec.compression.filter(|_| S::KEEPS);
         if spec.action == Action::Write {
             self.file.content = Some(self.own());
@@ -297,7 +297,7 @@ impl<'a, S: FileSession> Files<'a, S> {
         let Some(()) = self.step(FileStep::Write, written, watch, (sent + (until - from), done)) else { return 0 };
         self.file.times.returned = done;
         if self.task.workload.spec.sync == Sync::Buffer {
-            self.sync(writer, Sync::Buffer, watch).await;
+            self.sync(writer, (operation.file, Sync::Buffer), watch).await;
         }
         operation.bytes
     }
@@ -369,19 +369,31 @@ impl<'a, S: FileSession> Files<'a, S> {
         cut
     }
 
-    /// Flushes or syncs the file, unless it has failed.
+    /// Flushes or syncs a file, unless it has failed. What the file system loses in doing so is rewritten.
     async fn sync<T: Timer>(
         &mut self,
         writer: &mut <S::System as FileSystem>::Writer,
-        sync: Sync,
+        (file, sync): (u64, Sync),
         watch: &Stopwatch<'_, T>,
     ) {
+        if self.file.failed.is_some() || sync == Sync::None {
+            return;
+        }
         let sent = watch.now_ns();
-        let (step, result) = match sync {
-            _ if self.file.failed.is_some() => return,
-            Sync::None => return,
-            Sync::Flush => (FileStep::Flush, writer.flush().await),
-            Sync::Close | Sync::Buffer => (FileStep::Sync, writer.sync().await),
+        let (content, end) = (self.file.content.unwrap_or(self.own()), writer.position());
+        let step = if sync == Sync::Flush { FileStep::Flush } else { FileStep::Sync };
+        let mut rewinds = 0;
+        let result = loop {
+            let result = if step == FileStep::Flush { writer.flush().await } else { writer.sync().await };
+            let lost = matches!(&result, Err(error) if error.kind == ErrorKind::Rewound);
+            // What was lost of a compressed file is not a function of the offset.
+            if !lost || rewinds == REWINDS_MAX || self.task.workload.spec.compression.is_some() {
+                break result;
+            }
+            rewinds += 1;
+            if let Err(error) = self.rewrite_lost(writer, result, (file, content, end)).await {
+                break Err(error);
+            }
         };
         let now = watch.now_ns();
         if self.step(step, result, watch, (sent, now)).is_some() {
@@ -404,7 +416,7 @@ impl<'a, S: FileSession> Files<'a, S> {
                     self.file.times.returned = now;
                 }
                 // With `Buffer`, all buffers are synced.
-                self.sync(&mut writer, if sync == Sync::Buffer { Sync::None } else { sync }, watch).await;
+                self.sync(&mut writer, (file, if sync == Sync::Buffer { Sync::None } else { sync }), watch).await;
                 let sent = watch.now_ns();
                 let (content, end) = (self.file.content.unwrap_or(self.own()), writer.position());
                 let mut complete = writer.complete().await;
@@ -415,7 +427,7 @@ impl<'a, S: FileSession> Files<'a, S> {
                     complete = match self.rewrite_lost(&mut writer, complete, (file, content, end)).await {
                         Ok(()) => {
                             // What was rewritten has no guarantee yet.
-                            self.sync(&mut writer, sync, watch).await;
+                            self.sync(&mut writer, (file, sync), watch).await;
                             writer.complete().await
                         }
                         failed => failed,

@@ -91,7 +91,9 @@ pub fn course(intervals: &[Course]) -> Option<(String, Option<String>)> {
     let mut sorted = rates.clone();
     sorted.sort_by(f64::total_cmp);
     let median = *sorted.get(sorted.len() / 2).filter(|_| sorted.len() >= INTERVALS_MIN)?;
-    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let [bytes, seconds] =
+        busy.iter().fold([0.0; 2], |[bytes, seconds], each| [bytes + each.bytes, seconds + each.seconds]);
+    let mean = bytes / MB / seconds;
     let (name, usual) = if median > 0.0 { ("median", median) } else { ("mean", mean) };
     let low = |&i: &usize| rates[i] < usual / 2.0;
     let least = (0..rates.len()).min_by(|&a, &b| rates[a].total_cmp(&rates[b]))?;

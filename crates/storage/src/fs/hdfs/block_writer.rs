@@ -77,6 +77,8 @@ pub(super) struct BlockWriter {
     block_bytes: u64,
     /// Whether the data nodes sync each block that is complete (`CreateFlag.SYNC_BLOCK`, of which the name node is not told).
     sync_blocks: bool,
+    /// Whether its data nodes have synced all bytes of the block.
+    synced: bool,
     packets: Packets,
     /// Bytes of the caller's buffer.
     buffer_bytes: usize,
@@ -129,6 +131,7 @@ impl BlockWriter {
             file,
             block_bytes: block_bytes.max(1),
             sync_blocks: options.sync_blocks,
+            synced: false,
             buffer_bytes: 0,
             block: None,
             pipeline: None,
@@ -136,6 +139,11 @@ impl BlockWriter {
             logged: true,
             excluded: Vec::new(),
         }))
+    }
+
+    /// The name node, and the number of the file there: its path may come to lead to another file.
+    pub fn identity(&self) -> (Arc<NameNode>, u64) {
+        (Arc::clone(&self.name_node), self.file)
     }
 
     /// A buffer to fill.
@@ -152,6 +160,7 @@ impl BlockWriter {
     /// Writes the filled buffer: what of it fills packets is sent.
     pub async fn submit(&mut self) -> Result<(), HdfsError> {
         self.packets.fill(self.buffer_bytes);
+        self.synced = false;
         while self.packets.cut(self.block_bytes) {
             self.end_block(false).await?;
         }
@@ -167,6 +176,7 @@ impl BlockWriter {
             self.packets.cut_rest(sync);
         }
         self.drive(0).await?;
+        self.synced = sync;
         if !self.logged {
             let (path, client) = (self.path.clone(), self.name_node.client.clone());
             let request = Fsync { path, client, last_block_bytes: -1, file: self.file };
@@ -185,26 +195,35 @@ impl BlockWriter {
         let (path, client) = (self.path.clone(), self.name_node.client.clone());
         let request = Complete { path, client, last: self.previous.clone(), file: self.file };
         let mut pause = REPORT_PAUSE;
-        for _ in 0..=COMPLETE_RETRIES {
+        for retry in 0..=COMPLETE_RETRIES {
             if self.name_node.call::<Completed>("complete", &request).await?.done {
                 return Ok(());
             }
-            tokio::time::sleep(pause).await;
-            pause *= 2;
+            if retry < COMPLETE_RETRIES {
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
         }
-        Err(HdfsError::DataTransferError("the last block was not reported by enough data nodes".to_owned()))
+        // The data nodes have all of it: it must not be recovered and opened again.
+        Err(HdfsError::OperationFailed("the last block was not reported by enough data nodes".to_owned()))
     }
 
     /// Ends the block, of which all bytes are in packets.
     async fn end_block(&mut self, sync: bool) -> Result<(), HdfsError> {
+        let sync = sync || self.sync_blocks;
+        if sync && !self.synced {
+            // Before its last packet: if a data node fails at that, the others make the block final without a sync.
+            self.packets.cut_sync();
+        }
         // A data node makes a block final at its last packet, and then takes no data again.
         self.drive(0).await?;
-        self.packets.cut_last(sync || self.sync_blocks);
+        self.packets.cut_last(sync);
         self.drive(0).await?;
         self.close();
         let bytes = self.packets.block_bytes();
         self.previous = self.block.take().map(|located| ExtendedBlock { bytes, ..located.block });
         self.packets.next_block();
+        self.synced = false;
         Ok(())
     }
 

@@ -110,6 +110,14 @@ pub(super) fn failed(action: &'static str, path: &str, error: &HdfsError) -> FsE
         HdfsError::RPCError(class, message) | HdfsError::FatalRPCError(class, message) => of_class(class, message),
         _ => ErrorKind::Other,
     };
+    if let HdfsError::AlreadyExists(text) = error
+        && text.contains("lease")
+    {
+        let message = text.lines().next().unwrap_or_default();
+        return FsError::new(ErrorKind::Unavailable, action, path, message).hint(
+            "another client is writing it: end that, and wait for 60 s, after which its lease can be taken over",
+        );
+    }
     let text = error.to_string();
     // "All DataNodes failed: [DatanodeInfoProto { … }]": some 600 characters for each node.
     let mut message =
@@ -140,6 +148,7 @@ fn of_class(class: &str, message: &str) -> ErrorKind {
         "SafeModeException" | "StandbyException" | "RetriableException" => ErrorKind::Unavailable,
         "InvalidPathException" | "IllegalArgumentException" | "HadoopIllegalArgumentException" => ErrorKind::Invalid,
         // BlockManager.chooseTarget4NewBlock: too few data nodes, or none with free space.
+        _ if message.contains("There are 0 datanode(s) running") => ErrorKind::Unavailable,
         _ if message.contains("could only be written to") => ErrorKind::NoSpace,
         // FSNamesystem: a block size below dfs.namenode.fs-limits.min-block-size, a replication beyond the limits.
         _ if message.contains("fs-limits") || message.contains("eplication") => ErrorKind::Invalid,

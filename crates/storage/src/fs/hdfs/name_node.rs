@@ -38,6 +38,7 @@ const PROTECTED: [(&str, &str); 3] = [
 ];
 /// As in Hadoop (`dfs.client.socket-timeout`), ms.
 const TIMEOUT_MS: u64 = 60_000;
+const NO_LIMIT: Duration = Duration::from_secs(30 * 86_400);
 /// How many connections are kept: one for the client, one for the renewal of its leases.
 const IDLE_MAX: usize = 2;
 
@@ -89,7 +90,8 @@ impl NameNode {
             client: format!("loadstone_{:016x}", random[0]),
             client_id: random.iter().flat_map(|half| half.to_be_bytes()).collect(),
             calls: AtomicI32::new(0),
-            timeout: Duration::from_millis(timeout),
+            // As in Hadoop, 0 is no limit.
+            timeout: if timeout == 0 { NO_LIMIT } else { Duration::from_millis(timeout) },
             by_host_name: get("dfs.client.use.datanode.hostname") == Some("true"),
             usable: AtomicBool::new(plain && authority.contains(':')),
             answered: AtomicBool::new(false),

@@ -187,8 +187,13 @@ impl Packets {
             self.start += bytes - self.repeated;
             self.offset += (bytes - self.repeated) as u64;
         } else if sync {
-            self.push(0, false, true);
+            self.cut_sync();
         }
+    }
+
+    /// Makes a packet without bytes for which the block is synced.
+    pub fn cut_sync(&mut self) {
+        self.push(0, false, true);
     }
 
     /// Makes the packet that ends the block.

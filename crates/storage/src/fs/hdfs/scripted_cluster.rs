@@ -74,6 +74,9 @@ struct Appended {
     status: FileStatus,
 }
 
+/// The number of the file that is written.
+const FILE: u64 = 77;
+
 /// What the servers know.
 #[derive(Debug, Default)]
 pub struct State {
@@ -101,6 +104,8 @@ pub struct State {
     pub answers: BTreeMap<(Vec<u8>, i32), Answer>,
     pub heartbeats: usize,
     pub next_block: u64,
+    /// The number of the file that the path leads to.
+    pub file: u64,
 }
 
 /// The servers.
@@ -316,7 +321,7 @@ impl State {
     /// Servers that do nothing wrong but this.
     pub fn new(wrong: &[Wrong]) -> Self {
         let wrong = wrong.iter().copied().collect();
-        Self { wrong, piece: usize::MAX, calls_per_connection: usize::MAX, ..Self::default() }
+        Self { wrong, piece: usize::MAX, calls_per_connection: usize::MAX, file: FILE, ..Self::default() }
     }
 
     /// Sets up the copies of a block, as data nodes do (`DataXceiver.writeBlock`, `FsDatasetImpl.recoverRbw`).
@@ -358,7 +363,7 @@ impl State {
             "create" => {
                 let request = Create::decode_length_delimited(request).unwrap();
                 let erasure_coding = self.erasure_coding.then(|| vec![1]);
-                let (block_bytes, id) = (Some(request.block_bytes), Some(77));
+                let (block_bytes, id) = (Some(request.block_bytes), Some(FILE));
                 let status = Some(FileStatus { block_bytes, id, encryption: None, erasure_coding });
                 Created { status }.encode_length_delimited_to_vec()
             }
@@ -406,7 +411,10 @@ impl State {
                 Completed { done }.encode_length_delimited_to_vec()
             }
             // The crate finds an empty file.
-            "getFileInfo" => Created { status: Some(FileStatus::default()) }.encode_length_delimited_to_vec(),
+            "getFileInfo" => {
+                let status = FileStatus { id: Some(self.file), ..FileStatus::default() };
+                Created { status: Some(status) }.encode_length_delimited_to_vec()
+            }
             "append" => Appended { status: FileStatus::default() }.encode_length_delimited_to_vec(),
             "recoverLease" => Completed { done: true }.encode_length_delimited_to_vec(),
             _ => vec![0],

@@ -51,6 +51,13 @@ pub(super) struct Permission {
 }
 
 #[derive(Clone, PartialEq, Message)]
+pub(super) struct GetFileInfo {
+    #[prost(string, required, tag = "1")]
+    pub path: String,
+}
+
+/// The answer to `create`, and to `getFileInfo`.
+#[derive(Clone, PartialEq, Message)]
 pub(super) struct Created {
     #[prost(message, optional, tag = "1")]
     pub status: Option<FileStatus>,

@@ -67,6 +67,7 @@ proptest! {
         window in 1..81_usize,
         piece in 1..40_usize,
         flushes in proptest::collection::vec(0..20_u8, 200),
+        sync_blocks: bool,
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -83,7 +84,7 @@ proptest! {
                 ("dfs.client.socket-timeout", timeout),
             ]);
             let hdfs = Hdfs::new(&cluster.authority, &settings).unwrap();
-            let options = CreateOptions { block_bytes: Some(block_bytes), ..CreateOptions::default() };
+            let options = CreateOptions { block_bytes: Some(block_bytes), sync_blocks, ..CreateOptions::default() };
             let mut writer = super::BlockWriter::create(&hdfs.name_node, &settings, "/a", &options).await.unwrap().unwrap();
             let mut written = Ok(());
             let mut at = 0;
@@ -150,7 +151,7 @@ async fn files_of_any_length_have_the_right_blocks() {
 
 #[tokio::test]
 async fn a_sync_reaches_all_copies_and_shows_the_block_to_readers() {
-    for (bytes, sync, syncs) in [(70_001, true, 1), (100_000, true, 1), (70_001, false, 0)] {
+    for (bytes, sync, syncs) in [(70_001, true, 1), (100_000, true, 2), (70_001, false, 0)] {
         let cluster = Cluster::start(3, State::new(&[])).await;
         let content = bytes_of(bytes + 1);
         let mut writer = create(&cluster, 100_000).await.1.unwrap();
@@ -173,7 +174,8 @@ async fn a_sync_reaches_all_copies_and_shows_the_block_to_readers() {
 
 #[tokio::test]
 async fn every_block_of_a_file_that_must_be_durable_is_synced_when_it_is_complete() {
-    for (sync_blocks, syncs) in [(true, 1), (false, 0)] {
+    // The data are synced, and then the directory with the block.
+    for (sync_blocks, syncs) in [(true, 2), (false, 0)] {
         let cluster = Cluster::start(2, State::new(&[])).await;
         let hdfs = Hdfs::new(&cluster.authority, &BTreeMap::new()).unwrap();
         let options = CreateOptions { block_bytes: Some(100_000), sync_blocks, ..CreateOptions::default() };
@@ -288,4 +290,43 @@ async fn what_was_lost_with_all_data_nodes_must_be_written_again() {
     assert!(super::data_node_failures() >= before + 2);
     let state = cluster.state();
     assert!(state.calls.contains(&"recoverLease".to_owned()) && !state.complete);
+}
+
+#[tokio::test]
+async fn a_file_that_was_replaced_is_left_alone() {
+    let cluster = Cluster::start(1, State::new(&[Wrong::Closed { packet: 1 }])).await;
+    cluster.state().wrong.push_back(Wrong::Refused { node: 0 });
+    cluster.state().file = 78;
+    let mut writer = create(&cluster, 1 << 20).await.1.unwrap();
+    let error = write(&mut writer, &bytes_of(400_000), 150_000).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotFound, "{error}");
+    let calls = cluster.state().calls.clone();
+    assert!(!calls.contains(&"recoverLease".to_owned()) && !calls.contains(&"append".to_owned()), "{calls:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_whose_last_block_is_not_reported_is_not_opened_again() {
+    let cluster = Cluster::start(1, State { not_complete: 100, ..State::new(&[]) }).await;
+    let content = bytes_of(3_000);
+    let mut writer = create(&cluster, 1 << 20).await.1.unwrap();
+    let begun = tokio::time::Instant::now();
+    let error = write(&mut writer, &content, 3_000).await.unwrap_err();
+    assert!(error.message.contains("not reported"), "{error}");
+    assert!(writer.close().await.is_err());
+    assert_eq!(begun.elapsed().as_secs(), 102);
+    let state = cluster.state();
+    assert_eq!(state.calls.iter().filter(|call| *call == "complete").count(), 9);
+    assert!(!state.calls.contains(&"recoverLease".to_owned()) && state.content() == Some(content));
+}
+
+#[tokio::test]
+async fn a_block_that_must_be_durable_is_synced_before_its_last_packet() {
+    // Two packets with data, one for the sync, and the last one.
+    let cluster = Cluster::start(2, State::new(&[Wrong::Closed { packet: 3 }])).await;
+    let hdfs = Hdfs::new(&cluster.authority, &BTreeMap::new()).unwrap();
+    let mut writer = hdfs.create("/a", &CreateOptions { sync_blocks: true, ..CreateOptions::default() }).await.unwrap();
+    write(&mut writer, &bytes_of(100_000), 50_000).await.unwrap();
+    let state = cluster.state();
+    let left = state.nodes.iter().position(|node| *node == state.blocks[0].nodes[0]).unwrap();
+    assert_eq!((state.blocks[0].nodes.len(), state.replicas[&(left, state.blocks[0].block.id)].syncs), (1, 1));
 }

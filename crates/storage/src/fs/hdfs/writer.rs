@@ -4,6 +4,7 @@
 //! (appends, striped or encrypted files, protected clusters), and the rest of a file of which no data node of a block is left.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
@@ -12,6 +13,8 @@ use hdfs_native::{Client, HdfsError};
 
 use super::block_writer::BlockWriter;
 use super::error::failed;
+use super::name_node::NameNode;
+use super::write_messages::{Created, GetFileInfo};
 use crate::fs::Writer;
 use crate::fs::error::{ErrorKind, FsError};
 
@@ -37,6 +40,8 @@ fn resumable(error: &HdfsError) -> bool {
 pub struct HdfsWriter {
     client: Client,
     direct: Option<BlockWriter>,
+    /// Of a file that was written directly: its name node, and its number there.
+    identity: Option<(Arc<NameNode>, u64)>,
     /// The file as the crate writes it. If there is neither, a failure could not be recovered from.
     file: Option<FileWriter>,
     path: String,
@@ -66,6 +71,7 @@ impl HdfsWriter {
     /// Of a new file that is written directly.
     pub(super) fn direct(client: &Client, direct: BlockWriter, path: &str) -> Self {
         let mut writer = Self::of(client, path, 0);
+        writer.identity = Some(direct.identity());
         writer.direct = Some(direct);
         writer
     }
@@ -74,6 +80,7 @@ impl HdfsWriter {
         Self {
             client: client.clone(),
             direct: None,
+            identity: None,
             file: None,
             path: path.to_owned(),
             at,
@@ -117,7 +124,7 @@ impl HdfsWriter {
         while begun.elapsed() < RESUME {
             match self.reopen(buffer, begun).await {
                 Ok(()) => return Ok(()),
-                Err(error) if error.kind == ErrorKind::Rewound => return Err(error),
+                Err(error) if matches!(error.kind, ErrorKind::Rewound | ErrorKind::NotFound) => return Err(error),
                 Err(error) => last = error,
             }
             tokio::time::sleep(RETRY_PAUSE).await;
@@ -127,11 +134,25 @@ impl HdfsWriter {
         ))
     }
 
+    /// An error if the path does not lead to the file any more.
+    async fn check_identity(&self) -> Result<(), FsError> {
+        let Some((name_node, number)) = &self.identity else { return Ok(()) };
+        let request = GetFileInfo { path: self.path.clone() };
+        let found = name_node.call::<Created>("getFileInfo", &request).await;
+        let found = found.map_err(|error| self.failed("stat", &error))?.status;
+        if found.and_then(|status| status.id) == Some(*number) {
+            return Ok(());
+        }
+        let message = "it was deleted or replaced while it was written";
+        Err(FsError::new(ErrorKind::NotFound, "write", &self.path, message).at(self.at))
+    }
+
     /// Reopens the file, and writes the missing part of a buffer.
     async fn reopen(&mut self, buffer: &Bytes, begun: Instant) -> Result<(), FsError> {
         // Dropped before the next writer is created: this ends the lease of the file.
         self.file = None;
         self.retries += 1;
+        self.check_identity().await?;
         while !self.client.recover_lease(&self.path).await.map_err(|error| self.failed("recover", &error))? {
             if begun.elapsed() > RESUME {
                 return Err(
@@ -142,6 +163,7 @@ impl HdfsWriter {
         }
         let status = self.client.get_file_info(&self.path).await.map_err(|error| self.failed("stat", &error))?;
         let file = self.client.append(&self.path).await.map_err(|error| self.failed("append to", &error))?;
+        self.check_identity().await?;
         self.file = Some(file);
         let written = (status.length as u64).checked_sub(self.at).filter(|&bytes| bytes <= buffer.len() as u64);
         let Some(written) = written else {
