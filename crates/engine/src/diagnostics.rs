@@ -177,13 +177,12 @@ fn errors(closed: &Closed<'_>) -> Option<Note> {
 fn recovered(closed: &Closed<'_>) -> Option<Note> {
     let files = closed.files.as_ref()?;
     let (retried, nodes) = (files.retried, files.data_node_failures);
+    let last = hdfs::last_warning();
+    let last = if last.is_empty() { last } else { format!("; the client's last warning: {last}") };
     (retried + nodes > 0).then(|| {
         note(
             "recovered",
-            format!(
-                "{nodes} attempts to use a data node failed, and {retried} requests were repeated; the client's last warning: {}",
-                hdfs::last_warning()
-            ),
+            format!("{nodes} attempts to use a data node failed, and {retried} requests were repeated{last}"),
             "the latencies include both; see the logs of the data nodes",
         )
     })

@@ -22,7 +22,8 @@ pub(super) const WRITE_BLOCK: [u8; 3] = [0, 28, 80];
 const RECEIVE_BYTES: usize = 4 << 10;
 /// How long is waited for acknowledgements after a failure.
 const RECEIVE_PAUSE: Duration = Duration::from_millis(20);
-/// What an acknowledgement has at least: its length and the number of the packet, and the reply of each data node.
+/// What an acknowledgement has at least: its length and the number of the packet, and the reply of each data node; of a
+/// failure, those of two.
 const LENGTH_AND_NUMBER: usize = 3;
 const REPLY: usize = 2;
 
@@ -205,7 +206,7 @@ impl Pipeline {
     /// Receives acknowledgements, of which this many are needed. Returns the number of bytes.
     async fn receive(&mut self, in_flight: usize, needed: usize) -> io::Result<usize> {
         // Not to be woken for each of them; but never to wait for more than what must come.
-        let at_least = in_flight * (LENGTH_AND_NUMBER + REPLY * self.nodes);
+        let at_least = in_flight * (LENGTH_AND_NUMBER + REPLY * self.nodes.min(2));
         self.wait_for((needed * self.acknowledgement_bytes).min(at_least).saturating_sub(self.end))?;
         let free = &mut self.received[self.end..];
         match tokio::time::timeout(self.timeout, self.acknowledgements.read(free)).await {
