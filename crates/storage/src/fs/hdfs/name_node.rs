@@ -90,7 +90,7 @@ impl NameNode {
             client: format!("loadstone_{:016x}", random[0]),
             client_id: random.iter().flat_map(|half| half.to_be_bytes()).collect(),
             calls: AtomicI32::new(0),
-            // As in Hadoop, 0 is no limit.
+            // 0 means no limit, as in Hadoop.
             timeout: if timeout == 0 { NO_LIMIT } else { Duration::from_millis(timeout) },
             by_host_name: get("dfs.client.use.datanode.hostname") == Some("true"),
             usable: AtomicBool::new(plain && authority.contains(':')),
