@@ -362,6 +362,8 @@ async fn connect<S: Store>(store: &S, clients: usize) -> Result<Vec<S::Session>,
 
 /// Runs a future that is expected to be always ready. A store that declares its calls as blocking must not return pending
 /// futures; one that does is polled every 50 µs.
+#[expect(clippy::inline_always, reason = "the state of the future would go through memory, in the timing loop")]
+#[inline(always)]
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = std::pin::pin!(future);
     let mut context = Context::from_waker(Waker::noop());

@@ -116,6 +116,8 @@ impl<K: KeyValue> KeyValueSession<K> {
         }
     }
 
+    #[expect(clippy::inline_always, reason = "a read is much of the timing loop, which is compiled more than once")]
+    #[inline(always)]
     fn read_now(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Result<(), Failure> {
         row.clear();
         let mut shape = Ok(());
@@ -171,7 +173,8 @@ impl<K: KeyValue> Connection for KeyValueSession<K> {
 
 // Done when they are called, and so ready: an `async fn` would keep its arguments in memory until it is asked for.
 impl<K: KeyValue> Session for KeyValueSession<K> {
-    #[inline]
+    #[expect(clippy::inline_always, reason = "as `read_now`")]
+    #[inline(always)]
     fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> impl Future<Output = Status> {
         let result = self.read_now(key, wanted, row);
         ready(self.done(result))

@@ -237,7 +237,8 @@ impl KeyValue for LmdbEngine {
             .fact("compression", "none")
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "as `KeyValueSession::read_now`")]
+    #[inline(always)]
     fn get(&self, (): &mut (), key: &[u8], mut found: impl FnMut(&[u8])) -> Result<bool, Failure> {
         key_fits(key)?;
         let reader = self.env.read_txn().map_err(|error| self.failure(&error))?;
