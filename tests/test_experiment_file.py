@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from experiment_support import ROOT, experiment, loaded, mistakes, warnings
+from loadstone.engine.document import read
 from loadstone.experiment.file import ExperimentError, change_question, changed_keys, load
 from loadstone.experiment.plan.description import describe
 from loadstone.experiment.plan.plan import plan
@@ -46,7 +47,7 @@ def test_until_may_name_figures(tmp_path: Path) -> None:
     assert found.experiment.repeats.until == {"throughput": 0.05, "read.p99": 0.1}
     again = loaded(tmp_path, found.resolved).experiment
     assert again.repeats.until == found.experiment.repeats.until
-    assert Question.from_json(asdict(again.question_for_judge())).until == again.repeats.until
+    assert read(Question, asdict(again.question_for_judge())).until == again.repeats.until
     shown = describe(plan(again))
     assert "until the interval of throughput is 5%, that of read.p99 is 10% of the figure wide" in shown
 

@@ -121,11 +121,9 @@ def run(log: Log, source: Source) -> Run:
         what = "has no results" if not log.summary else f'has no "{missing}"'
         raise source.error(f"the cassandra-stress log is cut: it {what}", CUT, log.begun)
     found = Run(facts={"tool": NAME}, end="failed" if log.failed else "done", step_ns=0.1 * MS)
-    try:
+    with source.reading("the cassandra-stress log is damaged: {error}", CUT, log.begun):
         known(log, found)
         figures(log, found)
-    except ValueError as error:
-        raise source.error(f"the cassandra-stress log is damaged: {error}", CUT, log.begun) from None
     found.series = course(log)
     if log.unread:
         found.note("rows-left-out", f"{log.unread} rows could not be read", "check the log")

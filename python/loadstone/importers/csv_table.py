@@ -10,14 +10,13 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from loadstone.importers import unit
-from loadstone.importers.number import comma, plain
+from loadstone.importers.number import comma, number_or_text, plain
 from loadstone.importers.run import Run
 from loadstone.importers.source import Source
-from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 from loadstone.statistics.percentile import BOUNDS, Bound
 
@@ -28,7 +27,7 @@ SPECIAL = WANTED | {"variant", "repeat", "clients", "n", "bound"}
 DELIMITERS = (",", ";", "\t")
 HEADER_LINES = 2000
 # A count with more digits is a mistake: it does not fit into 64 bits.
-DIGITS_MAX = 18
+COUNT = re.compile("[0-9]{1,18}")
 FENCE = "```"
 
 
@@ -75,9 +74,10 @@ def runs(source: Source) -> list[Run]:
         raise source.error(f'the column "{twice}" occurs twice', "name each column once", top.line)
     found: dict[tuple[object, ...], Run] = {}
     seen: dict[tuple[object, ...], int] = {}
+    number = plain if top.delimiter == "," else comma
     for row in rows(source, top):
-        value = figure(row, top, source)
-        dimensions = {name: scalar(row.cells[name]) for name in top.columns if name not in SPECIAL}
+        value = figure(row, number, source)
+        dimensions = {name: number_or_text(row.cells[name]) for name in top.columns if name not in SPECIAL}
         variant = row.cells.get("variant") or None
         clients = whole(row, "clients", source)
         key = (variant, clients, tuple(dimensions.items()))
@@ -91,7 +91,7 @@ def runs(source: Source) -> list[Run]:
             raise source.error(
                 f"{value.metric} of one variant and repeat occurs twice", "number repeats in `repeat`", row.line
             )
-        if row.cells["value"] and plain_or_none(row, top) is not None:
+        if number(row.cells["value"]) is not None:
             each.values.append(value)
         else:
             each.note("not-a-number", f"{value.metric} has no value", "it is left out")
@@ -121,27 +121,21 @@ def rows(source: Source, top: Header) -> Iterator[Row]:
         yield Row({name: cell.strip() for name, cell in zip(top.columns, cells, strict=True)}, index)
 
 
-def figure(row: Row, top: Header, source: Source) -> Value:
+def figure(row: Row, number: Callable[[str], float | None], source: Source) -> Value:
     """A row's figure in base units; 0 where it is empty. Raises LoadstoneError when it is not a figure."""
     metric = row.cells["metric"].lower()
     if not metric:
         raise source.error("the row has no metric", "for example throughput, read.mean or read.p99", row.line)
-    try:
-        factor, base = unit.base(row.cells["unit"])
-    except ValueError as error:
-        raise source.error(str(error), f"known are {unit.KNOWN}", row.line) from None
-    try:
-        value = plain_or_none(row, top)
-    except ValueError:
-        raise source.error(
-            f'{metric} is not a number: "{row.cells["value"][:40]}"',
-            "write 1234.5, without thousands separators; decimal commas go with semicolons between the cells",
-            row.line,
-        ) from None
-    if not math.isfinite((value or 0.0) * factor):
-        raise source.error(f"{metric} is too large in {base}", "check its value and its unit", row.line)
+    base = unit.base(row.cells["unit"])
+    if base is None:
+        raise source.error(f'unknown unit "{row.cells["unit"][:40]}"', f"known are {unit.KNOWN}", row.line)
+    hint = "write 1234.5, without thousands separators; decimal commas go with semicolons between the cells"
+    with source.reading(f'{metric} is not a number: "{row.cells["value"][:40]}"', hint, row.line):
+        value = (number(row.cells["value"]) or 0.0) * base[0]
+    if not math.isfinite(value):
+        raise source.error(f"{metric} is too large in {base[1]}", "check its value and its unit", row.line)
     n = whole(row, "n", source, least=0) or 0
-    return Value(metric, (value or 0.0) * factor, base, n, bound(row, source), last_digit(row.cells["value"]) * factor)
+    return Value(metric, value, base[1], n, bound(row, source), last_digit(row.cells["value"]) * base[0])
 
 
 def last_digit(text: str) -> float:
@@ -159,29 +153,13 @@ def bound(row: Row, source: Source) -> Bound | None:
     return found
 
 
-def plain_or_none(row: Row, top: Header) -> float | None:
-    """A row's number; None where it is empty. Raises ValueError for anything else."""
-    return (plain if top.delimiter == "," else comma)(row.cells["value"])
-
-
 def whole(row: Row, column: str, source: Source, least: int = 1) -> int | None:
     """A whole number in a column; None where it is empty. Raises LoadstoneError for anything else."""
     text = row.cells.get(column, "")
     if not text:
         return None
-    if not text.isascii() or not text.isdigit() or len(text) > DIGITS_MAX or int(text) < least:
+    if not COUNT.fullmatch(text) or int(text) < least:
         raise source.error(
             f'{column} must be a whole number of at least {least}, got "{text[:40]}"', "such as 4", row.line
         )
     return int(text)
-
-
-def scalar(text: str) -> Scalar:
-    """A dimension's value: a number if written as one."""
-    try:
-        value = plain(text) if text else None
-    except ValueError:
-        value = None
-    if value is None:
-        return text
-    return int(value) if text.lstrip("+-").isdigit() else value

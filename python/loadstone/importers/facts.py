@@ -12,7 +12,7 @@ import yaml
 
 from loadstone.errors import LoadstoneError
 from loadstone.importers import unit
-from loadstone.importers.number import PLAIN
+from loadstone.importers.number import PLAIN, number_or_text
 from loadstone.results.trial_result import Scalar
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
@@ -52,24 +52,18 @@ def scalar(name: str, text: str) -> Scalar:
     """A fact's value: a number, true or false, a number with a unit where the name implies one, or a word."""
     if text in ("true", "false"):
         return text == "true"
-    if re.fullmatch(r"[+-]?\d+", text):
-        return int(text)
-    if PLAIN.fullmatch(text):
-        return float(text)
     wanted = next((base for end, base in QUANTITIES.items() if name.endswith(end)), None)
-    if wanted is None:
-        return text
+    number = number_or_text(text)
+    if wanted is None or not isinstance(number, str):
+        return number
     match = QUANTITY.fullmatch(text)
-    try:
-        factor, found = unit.base(match[4]) if match else (0.0, "")
-    except ValueError:
-        found = ""
-    if match is None or found != wanted:
+    base = unit.base(match[4]) if match else None
+    if match is None or base is None or base[1] != wanted:
         raise LoadstoneError(
             f'the fact "{name}" must be a number of {wanted}, got "{text}"',
             f"write it in {wanted}, or with a unit: {SPELLED[wanted]}",
         )
-    return float(match[1]) * factor
+    return float(match[1]) * base[0]
 
 
 def beside(path: Path) -> Facts:

@@ -36,13 +36,9 @@ def runs(source: Source) -> list[Run]:
     while at >= 0:
         start = source.text.rfind("{", 0, at)
         line = source.text.count("\n", 0, max(start, 0))
-        try:
+        with source.reading("the fio report is cut or damaged ({error})", CUT, line):
             document, end = json.JSONDecoder().raw_decode(source.text, max(start, 0))
             found.extend(of_report(document))
-        except (ValueError, OverflowError, RecursionError):
-            raise source.error("the fio report is cut or damaged", CUT, line) from None
-        except (KeyError, TypeError, AttributeError) as error:
-            raise source.error(f"the fio report lacks {error}", CUT, line) from None
         at = source.text.find(SIGN, end)
     return found
 

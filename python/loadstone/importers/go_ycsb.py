@@ -61,7 +61,9 @@ def runs(source: Source) -> list[Run]:
         elif line.lstrip().startswith("| OPERATION |"):
             header = cells(line)
         else:
-            for operation, row in rows(line, header, source, index):
+            with source.reading("a row of the go-ycsb report is cut or damaged", CUT, index):
+                found = rows(line, header)
+            for operation, row in found:
                 take(report, operation, row)
             if given := command(line):
                 report.facts |= {"threadcount": str(given.clients)} if given.clients else {}
@@ -72,20 +74,17 @@ def runs(source: Source) -> list[Run]:
     return [run(report) for report in reports]
 
 
-def rows(line: str, header: list[str], source: Source, index: int) -> list[tuple[str, Row]]:
+def rows(line: str, header: list[str]) -> list[tuple[str, Row]]:
     """The rows of a report in one line: one in plain and table style, all in JSON."""
-    try:
-        if match := LINE.search(line):
-            pairs = (part.partition(": ") for part in match[2].split(", "))
-            return [(match[1], row({name: value for name, _, value in pairs}))]
-        if header and line.lstrip().startswith("|"):
-            values = cells(line)
-            return [(values[0], row(dict(zip(header[1:], values[1:], strict=True))))]
-        if '"Takes(s)":' in line:
-            documents = json.loads(line[line.index("[") :])
-            return [(document.pop("Operation"), row(document)) for document in documents]
-    except (ValueError, KeyError, AttributeError, TypeError):
-        raise source.error("a row of the go-ycsb report is cut or damaged", CUT, index) from None
+    if match := LINE.search(line):
+        pairs = (part.partition(": ") for part in match[2].split(", "))
+        return [(match[1], row({name: value for name, _, value in pairs}))]
+    if header and line.lstrip().startswith("|"):
+        values = cells(line)
+        return [(values[0], row(dict(zip(header[1:], values[1:], strict=True))))]
+    if '"Takes(s)":' in line:
+        documents = json.loads(line[line.index("[") :])
+        return [(document.pop("Operation"), row(document)) for document in documents]
     return []
 
 

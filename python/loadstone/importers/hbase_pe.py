@@ -49,29 +49,25 @@ def runs(source: Source) -> list[Run]:
     logs: list[Log] = []
     for index, line in enumerate(source.lines):
         if match := OPTIONS.search(line):
-            try:
+            with source.reading("the options of the test are cut", CUT, index):
                 logs.append(Log(dict(json.loads(match[1])), index))
-            except ValueError:
-                raise source.error("the options of the test are cut", CUT, index) from None
         elif logs:
-            take(logs[-1], line, source, index)
+            with source.reading("a client's latencies are cut", CUT, index):
+                take(logs[-1], line)
     return [run(log, source) for log in logs]
 
 
-def take(log: Log, line: str, source: Source, index: int) -> None:
-    """Takes a line."""
-    try:
-        if match := LATENCY.search(line):
-            pairs = (part.partition("=") for part in match[2].split(", "))
-            log.latencies[match[1] or str(len(log.latencies))] = {name: plain(value) for name, _, value in pairs}
-        elif match := MEASURES.search(line):
-            log.measures[match[1] or str(len(log.measures))] = int(match[2])
-        elif match := FINISHED.search(line):
-            log.finished[match[1]] = int(match[2]), int(match[3])
-        elif SUMMARY.search(line):
-            log.summary = True
-    except ValueError:
-        raise source.error("a client's latencies are cut", CUT, index) from None
+def take(log: Log, line: str) -> None:
+    """Takes a line. Raises ValueError when it is cut."""
+    if match := LATENCY.search(line):
+        pairs = (part.partition("=") for part in match[2].split(", "))
+        log.latencies[match[1] or str(len(log.latencies))] = {name: plain(value) for name, _, value in pairs}
+    elif match := MEASURES.search(line):
+        log.measures[match[1] or str(len(log.measures))] = int(match[2])
+    elif match := FINISHED.search(line):
+        log.finished[match[1]] = int(match[2]), int(match[3])
+    elif SUMMARY.search(line):
+        log.summary = True
 
 
 def run(log: Log, source: Source) -> Run:

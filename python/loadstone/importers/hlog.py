@@ -69,13 +69,11 @@ def runs(source: Source) -> list[Run]:
             continue
         parts = line.strip().split(",")
         tag = parts.pop(0).removeprefix("Tag=") if parts[0].startswith("Tag=") else untagged
-        try:
+        with source.reading("a line of the histogram log is damaged: {error}", HINT, index):
             if len(parts) != 4:
                 raise ValueError(f"it has {len(parts)} fields instead of 4")
             start, length = plain(parts[0]), plain(parts[1])
             histogram = read(parts[3])
-        except ValueError as error:
-            raise source.error(f"a line of the histogram log is damaged: {error}", HINT, index) from None
         log.tags.setdefault(tag, []).append((start or 0.0, length or 0.0, histogram))
     if not any(histogram.counts for lines in log.tags.values() for _, _, histogram in lines):
         raise source.error("the histogram log has no values", "was anything measured?")
@@ -126,12 +124,10 @@ def run(log: Log, source: Source) -> Run:
         found.start_unix_ns = int(Decimal(start[1]) * 10**9)
     # CLEANUP and checks of values are not operations.
     simple = [tag for tag in log.tags if tag.removesuffix(RESPONSE) not in BESIDE]
-    try:
+    with source.reading("the log's histograms do not add up: {error}", HINT):
         totals = {tag: log.merged(tag) for tag in simple}
         course, everything = together(log, [tag for tag in simple if counts(tag, log)])
         beyond = others(totals, log)
-    except ValueError as error:
-        raise source.error(f"the log's histograms do not add up: {error}", HINT) from None
     for tag, histogram in totals.items():
         operation, status = split(tag)
         if status in WELL:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -17,10 +18,18 @@ def plain(text: str) -> float | None:
     if PLAIN.fullmatch(text):
         number = float(text)
         # 1e999 overflows a float.
-        return None if number in (float("inf"), float("-inf")) else number
+        return number if math.isfinite(number) else None
     if text.lower() in NOT_A_NUMBER:
         return None
     raise ValueError(f"not a number: {text[:40]!r}")
+
+
+def number_or_text(text: str) -> int | float | str:
+    """A number if written as one, else the text itself."""
+    number = float(text) if PLAIN.fullmatch(text) else math.inf
+    if not math.isfinite(number):
+        return text
+    return int(text) if text.lstrip("+-").isdigit() else number
 
 
 def comma(text: str) -> float | None:

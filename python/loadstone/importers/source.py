@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +43,14 @@ class Source:
     def last(self) -> int:
         """The index of the last line that is not empty."""
         return max((index for index, line in enumerate(self.lines) if line.strip()), default=0)
+
+    @contextmanager
+    def reading(self, message: str, hint: str, line: int | None = None) -> Iterator[None]:
+        """Makes an error about this file of whatever is wrong with a part of it; `{error}` in the message names it."""
+        try:
+            yield
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise self.error(message.replace("{error}", str(error)), hint, line) from None
 
     def error(self, message: str, hint: str, line: int | None = None) -> LoadstoneError:
         """An error about this file, at a line counted from 0."""

@@ -42,10 +42,8 @@ def runs(source: Source) -> list[Run]:
         if (match := BEGIN.search(line)) and prefixed(line[: match.start()]):
             blocks.append((match[1], index, {}))
         elif blocks and (match := FIELD.search(line)) and prefixed(line[: match.start()]):
-            try:
+            with source.reading(f"{match[1]} is not a number: {match[2][:40]}", CUT, index):
                 blocks[-1][2].setdefault(match[1], comma(match[2]))
-            except ValueError:
-                raise source.error(f"{match[1]} is not a number: {match[2][:40]}", CUT, index) from None
     if not blocks:
         raise source.error("the TestDFSIO log is cut: it has no result", CUT)
     return [run(test, index, block, source) for test, index, block in blocks]

@@ -64,8 +64,6 @@ def entry_of(document: Any, source: Source) -> list[Entry]:
     """An object's entry; those of garbage collectors have no metric and are skipped."""
     if not isinstance(document, dict) or not isinstance(metric := document.get("metric"), str):
         return []
-    value = document.get("value")
-    try:
-        return [Entry(metric, str(document.get("measurement")), plain(str(value)))]
-    except ValueError:
-        raise source.error(f"{metric} {document.get('measurement')} is not a number: {value}", CUT) from None
+    measurement, value = str(document.get("measurement")), str(document.get("value"))
+    with source.reading(f"{metric} {measurement} is not a number: {value}", CUT):
+        return [Entry(metric, measurement, plain(value))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -76,27 +76,16 @@ def write_parquet(results: ResultSet, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    own = [getattr(pa, OWN[name])() for name in OWN]
-    types = [arrow_type(found) for found in results.dimensions.values()] + own
-    schema = pa.schema(list(zip(columns(results), types, strict=True)))
-    texts = {field.name for field in schema if pa.types.is_string(field.type)}
-    documents = [
-        {
-            name: str(cell) if name in texts and cell is not None else cell
-            for name, cell in zip(schema.names, row, strict=True)
-        }
-        for row in rows(results)
-    ]
-    pq.write_table(pa.Table.from_pylist(documents, schema=schema), path)
+    names, lines = columns(results), list(rows(results))
+    made = [column([line[at] for line in lines], OWN.get(name)) for at, name in enumerate(names)]
+    pq.write_table(pa.table(made, names), path)
 
 
-def arrow_type(found: list[Scalar]) -> Any:
-    """The type that holds all values of a dimension."""
+def column(values: Sequence[Scalar | None], kind: str | None) -> Any:
+    """An Arrow array of that type; without one, of the type that holds all values."""
     import pyarrow as pa
 
-    kinds = {type(value) for value in found}
-    if kinds == {bool}:
-        return pa.bool_()
-    if kinds == {int}:
-        return pa.int64()
-    return pa.float64() if kinds <= {int, float} and kinds else pa.string()
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowException, OverflowError):
+        return pa.array([None if value is None else str(value) for value in values])

@@ -22,7 +22,7 @@ import fcntl
 import json
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -120,7 +120,7 @@ class Folder:
     def question(self) -> Question:
         """The question. Raises LoadstoneError when it is damaged."""
         try:
-            return Question.from_json(self.header.get("question", {}))
+            return read(Question, self.header.get("question", {}))
         except ValueError as error:
             raise LoadstoneError(
                 f"{self.path / 'folder.json'} has no question that can be read: {error}", "the folder is damaged"
@@ -313,5 +313,4 @@ def find(root: Path) -> list[Folder]:
 
 def latest(root: Path, name: str) -> Folder | None:
     """The latest run of an experiment."""
-    folders: Sequence[Folder] = [folder for folder in find(root) if folder.path.parent.name == name]
-    return folders[-1] if folders else None
+    return next((folder for folder in reversed(find(root)) if folder.path.parent.name == name), None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from loadstone.errors import LoadstoneError
 from loadstone.format.suggestion import did_you_mean, nearest
 from loadstone.results.filter import Filter, parse
-from loadstone.results.result_set import ResultSet, variant
+from loadstone.results.result_set import ResultSet, numbered, variant
 from loadstone.results.trial_result import Scalar, TrialResult
 
 # What is before the name of a pooled dimension, whose value is then a fact of the trial.
@@ -62,28 +62,26 @@ def project(results: ResultSet, asked: Projection) -> Projected:
         replace(trial, config=regrouped(trial.config, trial.facts, table, row, col, name)) for trial in kept.trials
     ]
     # Trials with the same variant and repeat were distinguished by a key that was dropped.
-    met = {(variant(trial.config), trial.repeat) for trial in trials}
-    pooled = len(met) < len(trials)
+    pooled = len({(variant(trial.config), trial.repeat) for trial in trials}) < len(trials)
     warnings = kept.warnings
     gone = [key for key in dimensions if key not in (*table, *row, *col) and len(kept.dimensions[key]) > 1]
-    if gone and not pooled:
-        warnings += (f"left out {', '.join(gone)}: variants differ in it as well, so a difference may be due to it",)
     if pooled:
         warnings += (f"pooled over {', '.join(gone)}: what differs in it counts as repeats",)
+        repeats = numbered(variant(trial.config) for trial in trials)
+        own = ({f"{POOLED}{key}": old.config[key] for key in gone if key in old.config} for old in kept.trials)
         trials = [
-            replace(
-                one, facts={**one.facts, **{f"{POOLED}{key}": old.config[key] for key in gone if key in old.config}}
-            )
-            for one, old in zip(renumbered(trials), kept.trials, strict=True)
+            replace(trial, repeat=repeat, facts={**trial.facts, **facts})
+            for trial, repeat, facts in zip(trials, repeats, own, strict=True)
         ]
+    elif gone:
+        warnings += (f"left out {', '.join(gone)}: variants differ in it as well, so a difference may be due to it",)
     by_name = name if col else None
-    same = results.question.by == by_name
     # What may differ on purpose between the values that the question compares need not between other columns.
     promises = kept.question.promises if kept.compared in (by_name, *col) else ()
     question = replace(
         kept.question,
         by=by_name,
-        baseline=kept.question.baseline if same else None,
+        baseline=kept.question.baseline if kept.question.by == by_name else None,
         metrics=tuple(metrics),
         promises=promises if asked.promises is None else asked.promises,
     )
@@ -141,17 +139,6 @@ def regrouped(
     if col:
         config[name] = value(col[0]) if len(col) == 1 else ",".join(str(value(key)) for key in col)
     return config
-
-
-def renumbered(trials: Sequence[TrialResult]) -> list[TrialResult]:
-    """Trials with repeats renumbered within each variant."""
-    seen: dict[object, int] = {}
-    made = []
-    for trial in trials:
-        key = variant(trial.config)
-        seen[key] = seen.get(key, 0) + 1
-        made.append(replace(trial, repeat=seen[key]))
-    return made
 
 
 def wanted_metrics(results: ResultSet, asked: Sequence[str]) -> list[str]:

@@ -5,13 +5,13 @@ reports and exports do not care whether it was run here or read from another too
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from loadstone.engine.document import read
 from loadstone.results.trial_result import Scalar, Series, TrialResult
 from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, statistic
 
@@ -63,14 +63,6 @@ class Question:
     repeats: bool = False
     # The least difference that matters, as a share of the baseline's figure (0.01: 1 %).
     matters: float = MATTERS
-
-    @classmethod
-    def from_json(cls, document: Any) -> Question:
-        """Reads the question of folder.json; unknown fields are ignored.
-
-        Raises ValueError when it is not valid.
-        """
-        return read(cls, document)
 
 
 @dataclass(frozen=True)
@@ -169,6 +161,16 @@ def deciding(trials: Iterable[TrialResult], wanted: Sequence[str], until: Until)
         return {first_metric(known, wanted): until}
     measured = {metric for trial in known for metric in trial.values}
     return {metric: share for metric, share in until.items() if metric in measured}
+
+
+def numbered(keys: Iterable[Hashable]) -> list[int]:
+    """The number of each key among those equal to it, from 1."""
+    seen: Counter[Hashable] = Counter()
+    made = []
+    for key in keys:
+        seen[key] += 1
+        made.append(seen[key])
+    return made
 
 
 def variant(config: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:

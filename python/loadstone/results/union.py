@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from loadstone.results.result_set import Question, ResultSet
+from loadstone.results.result_set import Question, ResultSet, numbered
 from loadstone.results.trial_result import Scalar, Series, TrialResult
 
 RUN = "run"
@@ -58,13 +57,10 @@ def label(results: ResultSet) -> str:
 def distinct(names: Sequence[str]) -> list[str]:
     """Names made unique by numbers, without colons, which separate them from trials."""
     clean = [name.replace(":", "-") for name in names]
-    count = Counter(clean)
-    seen: Counter[str] = Counter()
-    made = []
-    for name in clean:
-        seen[name] += 1
-        made.append(f"{name}#{seen[name]}" if count[name] > 1 else name)
-    return made
+    return [
+        f"{name}#{number}" if clean.count(name) > 1 else name
+        for name, number in zip(clean, numbered(clean), strict=True)
+    ]
 
 
 def known_from_run(name: str, sets: Sequence[ResultSet]) -> bool:

@@ -11,7 +11,8 @@ every number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from typing import Any, ClassVar, Literal
 
 from loadstone.statistics.percentile import Bound
@@ -23,17 +24,8 @@ THROUGHPUT = "throughput"
 FINITE = {"allow_inf_nan": False}
 # The percentiles kept for each trial, by the name of their statistic: enough to draw a curve.
 PERCENTILES = {
-    "p10": 0.1,
-    "p25": 0.25,
-    "p50": 0.5,
-    "p75": 0.75,
-    "p90": 0.9,
-    "p95": 0.95,
-    "p99": 0.99,
-    "p99.5": 0.995,
-    "p99.9": 0.999,
-    "p99.95": 0.9995,
-    "p99.99": 0.9999,
+    f"p{percent}": float(Decimal(percent) / 100)
+    for percent in ("10", "25", "50", "75", "90", "95", "99", "99.5", "99.9", "99.95", "99.99")
 }
 # Figures for which more is better; for all others less is.
 HIGHER_IS_BETTER = frozenset({"throughput", "succeeded", "bandwidth", "io_rate"})
@@ -61,13 +53,9 @@ class Value:
         return replace(self, metric=f"{name}.{self.metric}")
 
     def to_json(self) -> dict[str, Any]:
-        """The figure in the form of values.jsonl."""
-        made: dict[str, Any] = {"metric": self.metric, "value": self.value, "unit": self.unit, "n": self.n}
-        if self.bound is not None:
-            made["bound"] = self.bound
-        if self.resolution:
-            made["resolution"] = self.resolution
-        return made
+        """The figure in the form of values.jsonl, without what is as usual."""
+        found = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        return {name: value for name, (value, usual) in found.items() if value != usual}
 
 
 def statistic(metric: str) -> str:
