@@ -66,11 +66,11 @@ def of_report(document: Mapping[str, Any]) -> list[Run]:
 
 def distinct(names: Iterable[str], separator: str) -> list[str]:
     """The names in their order; one that is taken has a number after it."""
-    taken: list[str] = []
+    taken: dict[str, None] = {}
     for name in names:
         numbered = (f"{name}{separator}{number}" for number in count(2))
-        taken.append(next(each for each in chain([name], numbered) if each not in taken))
-    return taken
+        taken[next(each for each in chain([name], numbered) if each not in taken)] = None
+    return list(taken)
 
 
 def run(name: str | None, jobs: Sequence[dict[str, Any]], options: Mapping[str, Any]) -> Run:

@@ -18,7 +18,7 @@ from decimal import Decimal
 from loadstone.engine.events import BESIDE, CENSORED
 from loadstone.engine.histogram import HEADER, Histogram, Layout, decode
 from loadstone.importers.number import plain
-from loadstone.importers.run import ALL, COMPOSED, NO_ERROR, WELL, Run, in_ns, latencies
+from loadstone.importers.run import ALL, COMPOSED, NO_ERROR, WELL, Run, in_ns, latencies, series
 from loadstone.importers.source import Source
 from loadstone.results.hlog import UNIT
 from loadstone.results.trial_result import Series
@@ -198,14 +198,12 @@ def together(log: Log, tags: list[str]) -> tuple[Series | None, Histogram]:
             intervals.setdefault((start, length), Histogram()).add(histogram)
     everything = Histogram()
     rows = []
+    first = min((start for start, length in intervals if length > 0), default=0.0)
     for (start, length), histogram in sorted(intervals.items()):
         everything.add(histogram)
         if length > 0:
             p50, p99 = (
                 (histogram.quantile(share) * log.ns for share in (0.5, 0.99)) if histogram.counts else (None, None)
             )
-            rows.append((start, length, histogram.count / length, p50, p99))
-    if not rows:
-        return None, everything
-    starts, lengths, rates, p50s, p99s = zip(*rows, strict=True)
-    return Series(tuple(start - starts[0] for start in starts), lengths, rates, p50s, p99s), everything
+            rows.append((start - first, length, histogram.count / length, p50, p99))
+    return series(rows, least=1), everything

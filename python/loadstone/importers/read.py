@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, count
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -18,6 +16,7 @@ from loadstone.importers import cassandra_stress, csv_table, fio, go_ycsb, hbase
 from loadstone.importers.facts import Facts, beside, parse_fact
 from loadstone.importers.run import Run
 from loadstone.importers.source import Source, text_of
+from loadstone.results.result_set import numbered
 from loadstone.results.result_set import variant as key_of
 from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult, values
 
@@ -76,7 +75,6 @@ def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | N
     """Every run in several files, each trial with its own id; equal variants in several files are repeats."""
     found: list[Imported] = []
     repeats: Counter[tuple[tuple[str, Scalar], ...]] = Counter()
-    taken: set[str] = set()
     given: set[Path] = set()
     for path in paths:
         if path.resolve() in given:
@@ -89,11 +87,9 @@ def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | N
             key = key_of(result.config)
             repeat = result.repeat + before.get(key, 0)
             repeats[key] = max(repeats[key], repeat)
-            numbered = (f"{result.trial}.{number}" for number in count(2))
-            trial = next(name for name in chain([result.trial], numbered) if name not in taken)
-            taken.add(trial)
-            found.append(dataclasses.replace(each, result=dataclasses.replace(result, trial=trial, repeat=repeat)))
-    return found
+            found.append(replace(each, result=replace(result, repeat=repeat)))
+    names = fio.distinct((each.result.trial for each in found), ".")
+    return [replace(each, result=replace(each.result, trial=name)) for each, name in zip(found, names, strict=True)]
 
 
 def recognised(path: Path, text: str) -> Format:
@@ -119,7 +115,11 @@ def named(path: Path, runs: Sequence[Run], written: Facts, given: Mapping[str, S
     if vary(clients):
         for config, number in zip(configs, clients, strict=True):
             config["clients"] = number or 0
-    repeats = numbered(runs, configs, "variant" in common)
+    renamed = "variant" in common
+    repeats = [
+        number if run.repeat is None or renamed else run.repeat
+        for run, number in zip(runs, numbered(map(key_of, configs)), strict=True)
+    ]
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.") or "imported"
     return [
         Imported(
@@ -173,28 +173,14 @@ def configured(path: Path, runs: Sequence[Run], facts: Mapping[str, Scalar]) -> 
                 "leave it out: the file names its variants itself",
             )
         return [{"variant": str(facts["variant"]), **run.dimensions} for run in runs]
-    apart = vary([run.clients for run in runs]) and "clients" not in facts
-    keys = [(run.variant, tuple(run.dimensions.items()), run.clients if apart else None) for run in runs]
-    counts, seen = Counter(keys), Counter[tuple[object, ...]]()
+    sweep = vary([run.clients for run in runs]) and "clients" not in facts
+    keys = [(run.variant, tuple(run.dimensions.items()), run.clients if sweep else None) for run in runs]
+    counts = Counter(keys)
     found: list[dict[str, Scalar]] = []
-    for run, key in zip(runs, keys, strict=True):
-        seen[key] += 1
-        name = run.variant or path.stem
+    for run, key, number in zip(runs, keys, numbered(keys), strict=True):
         # Runs with a repeat's number are already distinct.
-        if run.variant is None and run.repeat is None and counts[key] > 1:
-            name = f"{name}-{seen[key]}"
-        found.append({"variant": name, **run.dimensions})
-    return found
-
-
-def numbered(runs: Sequence[Run], configs: Sequence[Mapping[str, Scalar]], renamed: bool) -> list[int]:
-    """The repeat of each run: its own, else its number within its variant."""
-    seen: Counter[tuple[tuple[str, Scalar], ...]] = Counter()
-    found = []
-    for run, config in zip(runs, configs, strict=True):
-        key = key_of(config)
-        seen[key] += 1
-        found.append(seen[key] if run.repeat is None or renamed else run.repeat)
+        apart = run.variant is None and run.repeat is None and counts[key] > 1
+        found.append({"variant": f"{path.stem}-{number}" if apart else run.variant or path.stem, **run.dimensions})
     return found
 
 
@@ -211,11 +197,9 @@ def clients_of(run: Run, facts: Mapping[str, Scalar]) -> int | None:
 def loop_of(run: Run, facts: Mapping[str, Scalar]) -> Loop:
     """The loop: a fact's, else the log's. Raises LoadstoneError when the fact is neither."""
     given = facts.get("loop", run.loop)
-    if given == "closed":
-        return "closed"
-    if given == "open":
-        return "open"
-    raise LoadstoneError(f'the fact "loop" must be closed or open, got "{given}"', "open: the tool had a rate set")
+    if given not in ("closed", "open"):
+        raise LoadstoneError(f'the fact "loop" must be closed or open, got "{given}"', "open: the tool had a rate set")
+    return "open" if given == "open" else "closed"
 
 
 def notes(run: Run, facts: Mapping[str, Scalar]) -> Iterable[Note]:

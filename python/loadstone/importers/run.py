@@ -98,9 +98,10 @@ class Run:
         self.notes.append(Note(name, message, hint))
 
 
-def series(rows: Sequence[tuple[float | None, ...]]) -> Series | None:
-    """A series from rows of start, length and throughput, perhaps with p50 and p99; None for fewer than two."""
-    return Series(*zip(*rows, strict=True)) if len(rows) > 1 else None
+def series(rows: Sequence[tuple[float | None, ...]], least: int = 2) -> Series | None:
+    """A series from rows of start, length and throughput, perhaps with p50 and p99; None for fewer than `least`."""
+    columns = (() if set(column) == {None} else column for column in zip(*rows, strict=True))
+    return Series(*columns) if len(rows) >= least else None
 
 
 def failures(statuses: Statuses, operation: str = ALL, beside: Set[str] = BESIDE | COMPOSED) -> tuple[int, int]:

@@ -18,11 +18,7 @@ COPIED_MAX = 100_000_000
 
 
 def store(imported: Sequence[Imported], root: Path, name: str, question: str, sources: Sequence[Path]) -> Folder:
-    """Creates `<root>/imported/<UTC time>` from trials. Raises LoadstoneError when two have the same name."""
-    names = [each.result.trial for each in imported]
-    for trial in names:
-        if names.count(trial) > 1:
-            raise LoadstoneError(f'two trials are called "{trial}"', "import the files apart, or rename one of them")
+    """Creates `<root>/imported/<UTC time>` from trials, each with a name of its own."""
     folder = Folder.create(
         new_path(root, IMPORTED),
         name,
@@ -41,11 +37,11 @@ def store(imported: Sequence[Imported], root: Path, name: str, question: str, so
 
 def keep(sources: Sequence[Path], directory: Path) -> None:
     """Copies the sources of the figures, with their facts, so that each can be traced. Raises LoadstoneError."""
-    facts = [file for source in sources for file in (source.with_name(f"{source.name}.facts.yaml"),) if file.exists()]
+    facts = [source.with_name(f"{source.name}.facts.yaml") for source in sources]
     try:
         directory.mkdir()
         for number, file in enumerate([*sources, *facts]):
-            if file.stat().st_size <= COPIED_MAX:
+            if file.exists() and file.stat().st_size <= COPIED_MAX:
                 target = directory / file.name
                 shutil.copyfile(file, target if not target.exists() else directory / f"{number}-{file.name}")
     except OSError as error:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from loadstone.engine.events import BESIDE
 from loadstone.importers.number import comma
+from loadstone.importers.run import series
 from loadstone.results.trial_result import Series
 
 LINE = re.compile(
@@ -57,7 +58,7 @@ def course(lines: Sequence[Status]) -> Series | None:
 
     Each interval reaches from one line to the next; where lines are missing it is long, and has no latency.
     """
-    rows: list[tuple[float, float, float, float | None]] = []
+    rows: list[tuple[float, float, float, None, float | None]] = []
     at, total = 0.0, 0
     for index, line in enumerate(lines):
         if index == 0 and line.seconds == 0:
@@ -69,12 +70,9 @@ def course(lines: Sequence[Status]) -> Series | None:
         # The last line is printed when the clients have ended, and may show nothing done since the one before.
         if length <= 0 or done < 0 or (not done and line is lines[-1] and rows and length < rows[-1][1]):
             continue
-        rows.append((at, length, done / length, p99(line, done)))
+        rows.append((at, length, done / length, None, p99(line, done)))
         at, total = at + length, line.total
-    if len(rows) < 2:
-        return None
-    starts, lengths, rates, p99s = zip(*rows, strict=True)
-    return Series(starts, lengths, rates, p99_ns=p99s if any(p99s) else ())
+    return series(rows)
 
 
 def elapsed(before: Status | None, line: Status) -> float:
