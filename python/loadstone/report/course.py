@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -11,15 +10,10 @@ import numpy as np
 from loadstone.results.trial_result import Series
 
 Figure = Literal["throughput", "p50", "p99"]
+# One figure over time: pairs of seconds since the window's start and the figure.
+Line = Sequence[tuple[float, float]]
 # The most points in a line; a phone has 300 px for them.
 POINTS_MAX = 120
-
-
-@dataclass(frozen=True)
-class Line:
-    """One figure over time: pairs of seconds since the window's start and the figure."""
-
-    points: tuple[tuple[float, float], ...]
 
 
 def step(courses: Sequence[Series]) -> float:
@@ -39,18 +33,14 @@ def thinned(series: Series, figure: Figure, seconds: float) -> Line:
     Throughput is the mean by length. Percentiles do not add up: of several intervals stand the middle p50 and the
     worst p99.
     """
-    values: Sequence[float | None] = {
-        "throughput": series.throughput,
-        "p50": series.p50_ns,
-        "p99": series.p99_ns,
-    }[figure]
+    values = {"throughput": series.throughput, "p50": series.p50_ns, "p99": series.p99_ns}[figure]
     usual = float(np.median(series.length_seconds)) if series.length_seconds else seconds
     groups: dict[int, list[tuple[float, float]]] = {}
     for start, length, value in zip(series.start_seconds, series.length_seconds, values, strict=False):
         # An interval cut short at the window's end holds little and would stand out.
         if value is not None and np.isfinite(value) and length > 0.5 * min(seconds, usual):
             groups.setdefault(int((start + length / 2) / seconds), []).append((length, value))
-    return Line(tuple((round(at * seconds, 3), joined(groups[at], figure)) for at in sorted(groups)))
+    return [(round(at * seconds, 3), joined(groups[at], figure)) for at in sorted(groups)]
 
 
 def joined(parts: Sequence[tuple[float, float]], figure: Figure) -> float:
@@ -69,15 +59,8 @@ def middle(lines: Sequence[Line]) -> Line:
     """The median over lines at each point that at least half of them have."""
     at: dict[float, list[float]] = {}
     for line in lines:
-        for seconds, value in line.points:
+        for seconds, value in line:
             at.setdefault(seconds, []).append(value)
-    enough = {seconds: values for seconds, values in sorted(at.items()) if len(values) * 2 >= len(lines)}
-    return Line(tuple((seconds, float(np.median(values))) for seconds, values in enough.items()))
-
-
-def chosen(trials: Mapping[str, int], most: int) -> list[str]:
-    """At most that many of some trials' ids (with their repeat), evenly spaced."""
-    ids = sorted(trials, key=lambda trial: trials[trial])
-    if len(ids) <= most:
-        return ids
-    return [ids[round(at * (len(ids) - 1) / max(most - 1, 1))] for at in range(most)]
+    return [
+        (seconds, float(np.median(values))) for seconds, values in sorted(at.items()) if len(values) * 2 >= len(lines)
+    ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TypeVar
 
 from loadstone.judge.doubts import concerns
 from loadstone.judge.finding import Finding, Verdict
@@ -15,6 +16,7 @@ from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.results.result_set import natural, variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
 
+Item = TypeVar("Item")
 # Names longer than this are shortened in charts and table heads; the full name stands in the comparison table.
 NAME_LENGTH = 26
 
@@ -165,7 +167,7 @@ def shorten(name: str, length: int = NAME_LENGTH) -> str:
     return f"{name[: length - tail - 1].rstrip()}…{name[-tail:].lstrip()}"
 
 
-def spread(items: Sequence[VariantKey], most: int) -> list[VariantKey]:
+def spread(items: Sequence[Item], most: int) -> list[Item]:
     """At most that many of them, evenly spaced, the first and the last among them."""
     if len(items) <= most or most < 2:
         return list(items[:most])

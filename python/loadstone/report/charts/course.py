@@ -11,21 +11,9 @@ import altair as alt
 from loadstone.format import units
 from loadstone.judge.judgement import VariantKey
 from loadstone.report.charts import figure
-from loadstone.report.charts.figure import (
-    PANELS_MAX,
-    RATE_LABEL,
-    Figure,
-    Panel,
-    Row,
-    colour,
-    layered,
-    limits,
-    plot,
-    shown,
-    words_over,
-)
+from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, plot
 from loadstone.report.course import Figure as Kind
-from loadstone.report.course import chosen, middle, step, thinned
+from loadstone.report.course import middle, step, thinned
 from loadstone.report.view import View, spread
 from loadstone.results.trial_result import Series
 
@@ -51,52 +39,30 @@ class Courses:
 
 def courses(view: View) -> Courses:
     """Reads the series of as many trials as fit."""
-    fitting = [key for key in view.variants if view.value(key) in shown(view)]
+    fitting = [key for key in view.variants if view.value(key) in figure.shown(view)]
     keys = spread(fitting, PANELS_MAX)
     most = max(LINES_MAX // max(len(keys), 1), 1)
     found: dict[VariantKey, list[tuple[str, int, Series]]] = {}
     for key in keys:
-        repeats = {trial.trial: trial.repeat for trial in view.variants[key]}
-        for trial in chosen(repeats, most):
-            series = view.results.series(trial)
+        for trial in spread(view.variants[key], most):
+            series = view.results.series(trial.trial)
             if series is not None and len(series.start_seconds) > 1:
-                found.setdefault(key, []).append((trial, repeats[trial], series))
+                found.setdefault(key, []).append((trial.trial, trial.repeat, series))
     total = max((len(view.variants[key]) for key in keys), default=0)
     return Courses(found, len(fitting), total)
 
 
 def throughput(view: View, found: Courses) -> Figure:
     """Throughput over time."""
-    return drawn(
-        view,
-        found,
-        "throughput-over-time",
-        ("throughput",),
-        "op/s",
-        "Throughput, op/s",
-    )
+    return drawn(view, found, "throughput-over-time", ("throughput",), "op/s", "Throughput, op/s")
 
 
 def latency(view: View, found: Courses) -> Figure:
     """The median and the p99 over time."""
-    return drawn(
-        view,
-        found,
-        "latency-over-time",
-        ("p50", "p99"),
-        "ns",
-        "Latency: p50 and p99 of all operations",
-    )
+    return drawn(view, found, "latency-over-time", ("p50", "p99"), "ns", "Latency: p50 and p99 of all operations")
 
 
-def drawn(
-    view: View,
-    found: Courses,
-    name: str,
-    kinds: Sequence[Kind],
-    unit: str,
-    title: str,
-) -> Figure:
+def drawn(view: View, found: Courses, name: str, kinds: Sequence[Kind], unit: str, title: str) -> Figure:
     """A panel for each variant; those of one context share their axes."""
     seconds = step(found.all)
     rows = {key: panel_rows(view, key, repeats, kinds, seconds, unit) for key, repeats in found.of.items()}
@@ -107,9 +73,10 @@ def drawn(
         if not strong or not numbers:
             continue
         ends = [seconds for lines in beside for seconds in values(lines, "seconds")]
-        head = " · ".join(part for part in (view.name(key), view.title(view.context(key))) if part)
+        head = figure.headed(view.name(key), view.title(view.context(key)))
         panels.append(Panel(head, chart(view, thin, strong, vertical(unit, numbers), max(ends)), 170))
-    return Figure(name, tuple(panels), caption(view, found, kinds, seconds, len(panels)), describe(kinds), title)
+    shown = f"{' and '.join(kinds)} over time, one panel for each variant, a line for each repeat and their median"
+    return Figure(name, tuple(panels), caption(view, found, kinds, seconds, len(panels)), shown, title)
 
 
 def vertical(unit: str, numbers: Sequence[float]) -> alt.Y:
@@ -118,7 +85,7 @@ def vertical(unit: str, numbers: Sequence[float]) -> alt.Y:
         domain = figure.decade_domain(numbers)
         return alt.Y("value:Q", scale=alt.Scale(type="log", domain=domain, nice=False), axis=figure.time_axis(domain))
     scale = alt.Scale(domain=[0, max(numbers) * 1.05], nice=False)
-    return alt.Y("value:Q", scale=scale, axis=alt.Axis(title=None, labelExpr=RATE_LABEL, tickCount=4))
+    return alt.Y("value:Q", scale=scale, axis=alt.Axis(title=None, labelExpr=figure.RATE_LABEL, tickCount=4))
 
 
 def values(lines: tuple[Sequence[Row], Sequence[Row]], field: str) -> Iterator[float]:
@@ -143,10 +110,10 @@ def panel_rows(
     for kind in kinds:
         lines = [(trial, repeat, thinned(series, kind, step_seconds)) for trial, repeat, series in repeats]
         for trial, repeat, line in lines if len(lines) > 1 else ():
-            seconds, numbers = zip(*line.points, strict=True) if line.points else ((), ())
+            seconds, numbers = zip(*line, strict=True) if line else ((), ())
             row = {"name": name, "kind": kind, "trial": trial, "repeat": str(repeat)}
             thin.append({**row, "seconds": list(seconds), "value": list(numbers)})
-        points = middle([line for _, _, line in lines]).points
+        points = middle([line for _, _, line in lines])
         same = {"name": name, "kind": kind}
         strong.extend(
             {**same, "seconds": at, "value": value, "figure": units.figure(value, unit), "at": f"{at:g} s"}
@@ -165,27 +132,22 @@ def chart(view: View, thin: Sequence[Row], strong: Sequence[Row], y: alt.Y, end:
         axis=alt.Axis(title="seconds", grid=False, tickCount=5, labelFlush=True),
     )
     # One row a line, unfolded in the browser: a tenth of the bytes.
-    behind = plot(thin).transform_flatten(["seconds", "value"])
-    behind = behind.encode(x=x, y=y, color=colour(view))
+    behind = plot(thin).transform_flatten(["seconds", "value"]).encode(x=x, y=y, color=colour(view))
     before = plot(strong).encode(x=x, y=y, color=colour(view))
-    line_tooltip = [alt.Tooltip(f"{field}:N") for field in ("name", "trial", "repeat")]
-    tooltip = [
-        alt.Tooltip(f"{field}:N", title=title)
-        for field, title in (("name", "name"), ("kind", "median of"), ("at", "time"), ("figure", "figure"))
-    ]
-    layers = [
-        behind.mark_line(strokeWidth=1, opacity=0.38).encode(detail=["trial:N", "kind:N"], tooltip=line_tooltip),
+    of_line = figure.tooltip(name="name", trial="trial", repeat="repeat")
+    of_point = figure.tooltip(name="name", kind="median of", at="time", figure="figure")
+    return figure.layered(
+        behind.mark_line(strokeWidth=1, opacity=0.38).encode(detail=["trial:N", "kind:N"], tooltip=of_line),
         before.mark_line(strokeWidth=2.2, strokeJoin="round").encode(detail="kind:N"),
-        before.mark_point(size=60, opacity=0, filled=True).encode(tooltip=tooltip),
-        *words_over(
+        before.mark_point(size=60, opacity=0, filled=True).encode(tooltip=of_point),
+        *figure.words_over(
             plot([row for row in strong if "end" in row]).encode(x=x, y=y, text="end:N"),
             align="right",
             baseline="bottom",
             dy=-6,
             fontWeight=600,
         ),
-    ]
-    return layered(*layers)
+    )
 
 
 def caption(view: View, found: Courses, kinds: Sequence[Kind], seconds: float, panels: int) -> str:
@@ -198,9 +160,4 @@ def caption(view: View, found: Courses, kinds: Sequence[Kind], seconds: float, p
     repeats = max((len(each) for each in found.of.values()), default=0)
     if repeats < found.repeats:
         text += f" {repeats} of {found.repeats} repeats are drawn."
-    return text + limits(view, panels, found.variants)
-
-
-def describe(kinds: Sequence[Kind]) -> str:
-    """What it shows."""
-    return f"{' and '.join(kinds)} over time, one panel for each variant, a line for each repeat and their median"
+    return text + figure.limits(view, panels, found.variants)

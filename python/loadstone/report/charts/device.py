@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import altair as alt
-
 from loadstone.format import wording
 from loadstone.judge.judgement import VariantKey
+from loadstone.report.charts import figure
 from loadstone.report.charts import rows as frame
-from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, finite, layered, limits, plot, shown
+from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, finite, plot
 from loadstone.report.view import View, spread
 
 
@@ -25,7 +24,7 @@ def bars(view: View) -> Figure:
     contexts = spread(view.contexts, max(PANELS_MAX // max(len(found), 1), 1))
     panels = [drawn for metric in found for context in contexts if (drawn := panel(view, metric, context))]
     caption = "Medians over repeats; they include what a flush wrote after the window."
-    caption += limits(view, len(contexts), len(view.contexts))
+    caption += figure.limits(view, len(contexts), len(view.contexts))
     return Figure("device", tuple(panels), caption, "bytes that devices read and wrote for each operation, by variant")
 
 
@@ -34,7 +33,7 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
     rows: list[Row] = []
     unit = ""
     for key in view.within[context]:
-        if view.value(key) not in shown(view):
+        if view.value(key) not in figure.shown(view):
             continue
         cell = view.cell(key, metric)
         row: Row = {"name": view.name(key), "full": view.value(key), "value": None}
@@ -50,17 +49,19 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
         return None
     names = [row["name"] for row in rows]
     x = frame.figures("value", unit, max(row["value"] for row in there) * 1.04)
-    tooltip = [
-        alt.Tooltip(f"{field}:N", title=title)
-        for field, title in (("name", "name"), ("figure", "median"), ("interval", "interval"))
-    ]
-    chart = layered(
+    hover = figure.tooltip(name="name", figure="median", interval="interval")
+    chart = figure.layered(
         plot(there)
         .mark_bar(height=13, cornerRadiusEnd=2, yOffset=frame.MARKS)
-        .encode(y=frame.row(names), x=x, color=colour(view), tooltip=tooltip),
+        .encode(
+            y=frame.row(names),
+            x=x,
+            color=colour(view),
+            tooltip=hover,
+        ),
         *frame.labels(rows, names),
     )
-    title = " · ".join(part for part in (wording.metric(metric.removeprefix("device.")), view.title(context)) if part)
+    title = figure.headed(wording.metric(metric.removeprefix("device.")), view.title(context))
     return Panel(title, chart, frame.STEP * len(names))
 
 

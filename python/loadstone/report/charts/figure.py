@@ -10,6 +10,7 @@ from typing import Any
 
 import altair as alt
 
+from loadstone.format import units
 from loadstone.report.charts.theme import SERIES_MAX, SHAPES
 from loadstone.report.view import View
 
@@ -21,19 +22,12 @@ PICTURE_WIDTHS = {1: 560, 2: 380, 3: 270}
 # Vega's language: 0, 20k, 1.5M.
 RATE_LABEL = "datum.value == 0 ? '0' : format(datum.value, '~s')"
 # A tick in ns, one in bytes.
-TIME_LABEL = (
+TIME_LABEL, SIZE_LABEL = (
     "".join(
-        f"datum.value >= {factor} ? format(datum.value / {factor}, '~g') + ' {unit}' : "
-        for factor, unit in (("1e9", "s"), ("1e6", "ms"), ("1e3", "µs"))
+        f"datum.value >= {factor:g} ? format(datum.value / {factor:g}, '~g') + ' {unit}' : " for factor, unit in larger
     )
-    + "format(datum.value, '~g') + ' ns'"
-)
-SIZE_LABEL = (
-    "".join(
-        f"datum.value >= {factor} ? format(datum.value / {factor}, '~g') + ' {unit}' : "
-        for factor, unit in (("1e9", "GB"), ("1e6", "MB"), ("1e3", "kB"))
-    )
-    + "format(datum.value, '~g') + ' B'"
+    + f"format(datum.value, '~g') + ' {smallest}'"
+    for *larger, (_, smallest) in (units.DURATIONS, units.SIZES)
 )
 
 
@@ -98,9 +92,9 @@ def domain(view: View) -> list[str]:
     return [view.short[value] for value in shown(view)]
 
 
-def colour(view: View, title: str | None = None) -> alt.Color:
+def colour(view: View) -> alt.Color:
     """The colour of a row's `name`."""
-    return alt.Color("name:N", scale=alt.Scale(domain=domain(view)), legend=None, title=title)
+    return alt.Color("name:N", scale=alt.Scale(domain=domain(view)), legend=None, title=None)
 
 
 def shape(view: View) -> alt.Shape:
@@ -130,6 +124,16 @@ def decade_domain(numbers: Iterable[float]) -> list[float]:
     if math.ceil(math.log10(down)) > math.floor(math.log10(up)):
         down = min(down, 10.0 ** math.floor(math.log10(low)))
     return [down, up]
+
+
+def tooltip(**titles: str) -> list[alt.Tooltip]:
+    """What is shown of a row on hover: the titles of its fields."""
+    return [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
+
+
+def headed(*parts: str) -> str:
+    """A panel's title from its parts, some of which may be empty."""
+    return " · ".join(part for part in parts if part)
 
 
 def plot(rows: Sequence[Row]) -> alt.Chart:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import altair as alt
-
 from loadstone.format import units, wording
 from loadstone.judge.finding import Verdict, verdict
 from loadstone.judge.judgement import Cell, VariantKey
-from loadstone.report.charts import device
+from loadstone.report.charts import device, figure
 from loadstone.report.charts import rows as frame
-from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, finite, layered, limits, plot, shown
+from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, finite, plot
 from loadstone.report.view import View, spread
 from loadstone.results.value import THROUGHPUT
 
@@ -46,7 +44,7 @@ def drawn(view: View, name: str, metrics: Sequence[str]) -> Figure:
         if (drawing := panel(view, metric, context, name == "headline"))
     ]
     caption = AS_THROUGHPUT if name != "throughput" and THROUGHPUT in view.metrics else TO_READ
-    caption += limits(view, len(contexts), len(view.contexts))
+    caption += figure.limits(view, len(contexts), len(view.contexts))
     named = ", ".join(wording.metric(metric) for metric in known)
     return Figure(name, tuple(drawings), caption, f"{named} of each variant: median, interval and every repeat")
 
@@ -56,7 +54,7 @@ def panel(view: View, metric: str, context: VariantKey, with_metric: bool) -> Pa
     cells = [
         cell
         for key in view.within[context]
-        if view.value(key) in shown(view) and (cell := view.cell(key, metric)) and finite(cell.estimate.value)
+        if view.value(key) in figure.shown(view) and (cell := view.cell(key, metric)) and finite(cell.estimate.value)
     ]
     if not cells:
         return None
@@ -74,23 +72,23 @@ def panel(view: View, metric: str, context: VariantKey, with_metric: bool) -> Pa
     x = frame.figures("value", unit, top)
     there = plot([row for row in marks if row["value"] is not None])
     base = there.encode(y=frame.row(names), x=x, color=colour(view))
-    tooltip = [alt.Tooltip(f"{field}:N", title=field) for field in ("name", "median", "interval", "n")]
-    chart = layered(
+    hover = figure.tooltip(name="name", median="median", interval="interval", n="n")
+    chart = figure.layered(
         plot(dots)
         .mark_point(filled=True, size=20, opacity=0.5, yOffset=frame.MARKS + 13)
         .encode(
             y=frame.row(names),
             x=x,
             color=colour(view),
-            tooltip=[alt.Tooltip(f"{field}:N", title=field) for field in ("name", "repeat", "figure")],
+            tooltip=figure.tooltip(name="name", repeat="repeat", figure="figure"),
         ),
         base.mark_rule(strokeWidth=10, opacity=0.32, yOffset=frame.MARKS).encode(
-            x=frame.figures("low", unit, top), x2="high:Q", tooltip=tooltip
+            x=frame.figures("low", unit, top), x2="high:Q", tooltip=hover
         ),
-        base.mark_tick(thickness=3, size=18, opacity=1, yOffset=frame.MARKS).encode(tooltip=tooltip),
+        base.mark_tick(thickness=3, size=18, opacity=1, yOffset=frame.MARKS).encode(tooltip=hover),
         *frame.labels(marks, names),
     )
-    title = " · ".join(part for part in (wording.metric(metric) if with_metric else "", view.title(context)) if part)
+    title = figure.headed(wording.metric(metric) if with_metric else "", view.title(context))
     return Panel(title, chart, frame.STEP * len(names))
 
 
@@ -102,7 +100,7 @@ def mark(view: View, cell: Cell) -> Row:
         return {**name, "value": None, "figure": "withheld"}
     if cell.bound == "failed":
         return {**name, "value": None, "figure": "failed"}
-    figure = wording.figure(estimate, cell.unit, cell.bound)
+    median = wording.figure(estimate, cell.unit, cell.bound)
     ends = finite(estimate.low, estimate.high)
     invalid = verdict(view.findings_of(cell.variant, cell.metric)) is Verdict.INVALID
     return {
@@ -110,8 +108,8 @@ def mark(view: View, cell: Cell) -> Row:
         "value": estimate.value,
         "low": estimate.low if ends else estimate.value,
         "high": estimate.high if ends else estimate.value,
-        "median": figure,
-        "figure": f"{figure}, invalid" if invalid else figure,
+        "median": median,
+        "figure": f"{median}, invalid" if invalid else median,
         "interval": wording.interval(estimate, cell.unit),
         "n": str(estimate.n),
     }
@@ -120,10 +118,8 @@ def mark(view: View, cell: Cell) -> Row:
 def repeats(view: View, cell: Cell) -> list[Row]:
     """The dots; of too many, evenly chosen ones from the smallest to the largest."""
     found = sorted(((value, repeat) for repeat, value in cell.samples if math.isfinite(value)))
-    if len(found) > DOTS_MAX:
-        found = [found[round(at * (len(found) - 1) / (DOTS_MAX - 1))] for at in range(DOTS_MAX)]
     name = view.name(cell.variant)
     return [
         {"name": name, "value": value, "repeat": str(repeat), "figure": units.figure(value, cell.unit)}
-        for value, repeat in found
+        for value, repeat in spread(found, DOTS_MAX)
     ]

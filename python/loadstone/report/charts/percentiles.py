@@ -12,19 +12,7 @@ from loadstone.engine.events import BESIDE
 from loadstone.format import wording
 from loadstone.judge.judgement import VariantKey
 from loadstone.report.charts import figure
-from loadstone.report.charts.figure import (
-    PANELS_MAX,
-    Figure,
-    Panel,
-    Row,
-    colour,
-    finite,
-    layered,
-    limits,
-    plot,
-    shape,
-    shown,
-)
+from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, finite
 from loadstone.report.view import View, spread
 from loadstone.results.value import PERCENTILES
 
@@ -71,11 +59,7 @@ def curves(view: View) -> Figure:
     values = figure.decade_domain(row["latency"] for _, _, rows in found for row in rows)
     end = max(row["nines"] for _, _, rows in found for row in rows)
     panels = tuple(
-        Panel(
-            " · ".join(part for part in (operation, view.title(context)) if part),
-            lines(view, rows, values, max(end, 1.0)),
-            260,
-        )
+        Panel(figure.headed(operation, view.title(context)), lines(view, rows, values, max(end, 1.0)), 260)
         for operation, context, rows in found
     )
     caption = "Each point is the median over repeats of the trials' own percentiles. Both axes are logarithmic."
@@ -86,15 +70,10 @@ def curves(view: View) -> Figure:
         if left_out := list(names_of):
             more = f" and {len(left_out) - 4:,} more" if len(left_out) > 4 else ""
             caption += f" {why}: {', '.join(left_out[:4])}{more}."
-    caption += limits(view, len(contexts), len(view.contexts))
+    caption += figure.limits(view, len(contexts), len(view.contexts))
     used = {row["full"] for _, _, rows in found for row in rows}
-    return Figure(
-        "percentiles",
-        panels,
-        caption,
-        f"latency of {', '.join(names)} by percentile, one line for each variant",
-        legend=figure.legend(view, used),
-    )
+    shown = f"latency of {', '.join(names)} by percentile, one line for each variant"
+    return Figure("percentiles", panels, caption, shown, legend=figure.legend(view, used))
 
 
 def points(
@@ -104,18 +83,15 @@ def points(
     rows: list[Row] = []
     known = set(view.metrics)
     for key in view.within[context]:
-        if view.value(key) not in shown(view):
+        if view.value(key) not in figure.shown(view):
             continue
         for percentile in PERCENTILES:
             metric = f"{operation}.{percentile}"
             cell = view.cell(key, metric) if metric in known else None
             if cell is None or not finite(cell.estimate.value) or cell.estimate.value <= 0:
                 continue
-            if cell.bound:
-                beyond[f"{view.name(key)} {operation} {percentile}"] = None
-                continue
-            if cell.withheld:
-                luck[f"{view.name(key)} {operation} {percentile}"] = None
+            if cell.bound or cell.withheld:
+                (beyond if cell.bound else luck)[f"{view.name(key)} {operation} {percentile}"] = None
                 continue
             rows.append(
                 {
@@ -148,18 +124,9 @@ def lines(view: View, rows: Sequence[Row], values: Sequence[float], end: float) 
     )
     scale = alt.Scale(type="log", domain=list(values), nice=False)
     y = alt.Y("latency:Q", scale=scale, axis=figure.time_axis(values))
-    base = plot(rows).encode(x=x, y=y, color=colour(view))
-    tooltip = [
-        alt.Tooltip(f"{field}:N", title=title)
-        for field, title in (
-            ("name", "name"),
-            ("percentile", "percentile"),
-            ("figure", "latency"),
-            ("interval", "interval"),
-            ("n", "repeats"),
-        )
-    ]
-    return layered(
+    base = figure.plot(rows).encode(x=x, y=y, color=figure.colour(view))
+    hover = figure.tooltip(name="name", percentile="percentile", figure="latency", interval="interval", n="repeats")
+    return figure.layered(
         base.mark_line(strokeWidth=2, strokeJoin="round"),
-        base.mark_point(filled=True, size=34, opacity=1).encode(shape=shape(view), tooltip=tooltip),
+        base.mark_point(filled=True, size=34, opacity=1).encode(shape=figure.shape(view), tooltip=hover),
     )

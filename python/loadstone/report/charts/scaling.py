@@ -10,21 +10,7 @@ import altair as alt
 from loadstone.format import units
 from loadstone.judge.judgement import Curve, VariantKey
 from loadstone.report.charts import figure
-from loadstone.report.charts.figure import (
-    PANELS_MAX,
-    RATE_LABEL,
-    Figure,
-    Panel,
-    Row,
-    colour,
-    finite,
-    layered,
-    limits,
-    plot,
-    shape,
-    shown,
-    words_over,
-)
+from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, finite, plot
 from loadstone.report.view import View, spread
 from loadstone.results.result_set import natural, variant_name
 from loadstone.search.sentence import reached
@@ -42,11 +28,11 @@ def curves(view: View) -> Figure:
     contexts = spread(sorted(grouped, key=natural), PANELS_MAX)
     panels = tuple(Panel(view.title(context), panel(view, grouped[context]), 280) for context in contexts)
     named = {whose(view, each) for each in view.judgement.curves}
-    used = [value for value in shown(view) if view.short[value] in named]
+    used = [value for value in figure.shown(view) if view.short[value] in named]
     caption = (
         "Points are medians. The band lies between the tried numbers of clients between which 95 % of the highest"
         " throughput is reached. A line is the Universal Scalability Law, drawn only where it fits as closely as"
-        " repeats agree." + limits(view, len(contexts), len(grouped), apart=bool(used))
+        " repeats agree." + figure.limits(view, len(contexts), len(grouped), apart=bool(used))
     )
     alt_text = "throughput against clients with the knee"
     return Figure("scaling", panels, caption, alt_text, legend=figure.legend(view, used))
@@ -80,20 +66,20 @@ def panel(view: View, drawn: Sequence[Curve]) -> dict[str, Any]:
     y = alt.Y(
         "throughput:Q",
         scale=alt.Scale(domain=[0, top], nice=False),
-        axis=alt.Axis(title="op/s", labelExpr=RATE_LABEL, tickCount=5),
+        axis=alt.Axis(title="op/s", labelExpr=figure.RATE_LABEL, tickCount=5),
     )
     knees = [row for number, each in enumerate(drawn) for row in knee(view, each, ends, top, number)]
     base = plot(points).encode(x=x, y=y, color=colour(view))
-    names = ["name"] if any(whose(view, each) for each in drawn) else []
-    tooltip = [alt.Tooltip(f"{field}:N") for field in (*names, "clients", "figure")]
-    knee_tooltip = [alt.Tooltip(f"{field}:N") for field in (*names, "knee")]
-    return layered(
+    names = {"name": "name"} if any(whose(view, each) for each in drawn) else {}
+    of_knee = figure.tooltip(**names, knee="knee")
+    of_point = figure.tooltip(**names, clients="clients", figure="figure")
+    return figure.layered(
         plot(knees)
         .mark_rect(opacity=0.15)
-        .encode(x=alt.X("low:Q", scale=scale), x2="high:Q", color=colour(view), tooltip=knee_tooltip),
+        .encode(x=alt.X("low:Q", scale=scale), x2="high:Q", color=colour(view), tooltip=of_knee),
         plot(fitted).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour(view)),
-        base.mark_point(filled=True, size=64, opacity=1).encode(shape=shape(view), tooltip=tooltip),
-        *words_over(
+        base.mark_point(filled=True, size=64, opacity=1).encode(shape=figure.shape(view), tooltip=of_point),
+        *figure.words_over(
             plot(knees).encode(x=alt.X("high:Q", scale=scale), y=alt.Y("throughput:Q"), text="knee:N"),
             dx=-6,
             align="right",
@@ -105,12 +91,7 @@ def panel(view: View, drawn: Sequence[Curve]) -> dict[str, Any]:
 def measured(view: View, curve: Curve) -> list[Row]:
     """The points."""
     return [
-        {
-            "name": name(view, curve),
-            "clients": clients,
-            "throughput": value,
-            "figure": units.figure(value, "op/s"),
-        }
+        {"name": name(view, curve), "clients": clients, "throughput": value, "figure": units.figure(value, "op/s")}
         for clients, value in zip(curve.knee.loads, curve.knee.medians, strict=True)
         if finite(clients, value)
     ]
