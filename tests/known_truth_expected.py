@@ -20,11 +20,11 @@ from loadstone.commands.reading import document, finite
 from loadstone.judge.finding import Severity
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Comparison, Judgement
-from loadstone.report import markdown
 from loadstone.report.terminal import tables
 from loadstone.results.projection import Projection, project
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
+from report_support import pull_request
 
 CLAIM = ("claim",)
 
@@ -87,7 +87,7 @@ class Judged:
         messages = [f"{each.message} {each.hint}" for each in self.judgement.all_findings]
         as_json = json.dumps(finite(document(self.judgement)), ensure_ascii=False, default=str)
         return "\n".join(
-            [self.judgement.answer, *messages, as_json, console.file.getvalue(), markdown.text(self.judgement)]
+            [self.judgement.answer, *messages, as_json, console.file.getvalue(), pull_request(self.judgement)]
         )
 
     def actual(self) -> str:

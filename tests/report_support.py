@@ -11,10 +11,26 @@ from statistics import median
 from loadstone.judge.curves import curves
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Cell, Claim, Comparison, Judgement, VariantKey
+from loadstone.report import html, markdown
+from loadstone.report.sections import sections
+from loadstone.report.view import View
 from loadstone.results.result_set import Question, ResultSet, variant
 from loadstone.results.trial_result import Scalar, Series, TrialResult, values
 from loadstone.results.value import PERCENTILES, Value, direction
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
+
+
+def page(judgement: Judgement) -> str:
+    """The page of a judgement."""
+    view = View(judgement)
+    return html.document(view, sections(view))
+
+
+def pull_request(judgement: Judgement) -> str:
+    """Its text for a pull request."""
+    view = View(judgement)
+    return markdown.document(view, sections(view))
+
 
 QUESTION = (
     "Which embedded engine serves YCSB A and C fastest at equal durability, at which p99, for how many device bytes?"

@@ -17,7 +17,6 @@ from loadstone.commands.reading import document
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Comparison, Judgement
-from loadstone.report import html, markdown
 from loadstone.report.charts import intervals, percentiles
 from loadstone.report.comparison import table
 from loadstone.report.terminal import tables
@@ -28,6 +27,7 @@ from loadstone.results.projection import Projection, project
 from loadstone.results.trial_result import TrialResult
 from loadstone.runner.run import line
 from loadstone.statistics.percentile import Bound
+from report_support import page, pull_request
 
 P99 = "read.p99"
 
@@ -123,7 +123,7 @@ def test_every_table_shows_what_is_known(bound: Bound, shown: str) -> None:
     assert rows["lmdb"][1].text == "30.0 ms"
     every = [entry.text for group in trials_table(view).groups for row in group.rows for entry in row]
     assert every.count(shown) == REPEATS
-    for rendered in (html.page(judgement), markdown.text(judgement)):
+    for rendered in (page(judgement), pull_request(judgement)):
         assert shown in rendered
         assert "not ranked" in rendered
 

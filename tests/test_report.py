@@ -16,7 +16,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
-from loadstone.report import html, markdown, trials
+from loadstone.report import trials
 from loadstone.report.charts.figure import Figure
 from loadstone.report.sections import OPENING_PANELS, opening, sections
 from loadstone.report.view import View
@@ -58,7 +58,7 @@ class Outline(HTMLParser):
 @functools.cache
 def page(name: str) -> str:
     """The page of a crafted judgement."""
-    return html.page(report_support.ALL[name]())
+    return report_support.page(report_support.ALL[name]())
 
 
 def outline(text: str) -> Outline:
@@ -77,7 +77,7 @@ def names(judgement: Judgement) -> list[str]:
 
 @pytest.mark.parametrize("name", ["usual", "scaling", "imported", "hostile", "alone", "nothing"])
 def test_the_text_is_as_it_was(name: str) -> None:
-    text = markdown.text(report_support.ALL[name]())
+    text = report_support.pull_request(report_support.ALL[name]())
     path = SNAPSHOTS / f"{name}.md"
     assert text == path.read_text(), f"if the change is meant, write it to {path}"
 
@@ -124,7 +124,7 @@ def without_program(whole: str) -> str:
 
 def rows(judgement: Judgement, heading: str) -> list[str]:
     """The lines below a heading."""
-    return markdown.text(judgement).partition(heading)[2].partition("\n#")[0].splitlines()
+    return report_support.pull_request(judgement).partition(heading)[2].partition("\n#")[0].splitlines()
 
 
 def test_every_check_is_listed_once_with_its_trials_and_what_to_do() -> None:
@@ -143,7 +143,7 @@ def noted_by_each_trial(*messages: str) -> str:
         trial.trial: (Finding("stalled", Severity.SUSPECT, messages[at % len(messages)], "look", (trial.trial,)),)
         for at, trial in enumerate(judgement.results.trials)
     }
-    return outline(html.page(replace(judgement, trials=findings))).text
+    return outline(report_support.page(replace(judgement, trials=findings))).text
 
 
 def test_many_messages_of_a_check_are_not_all_printed() -> None:
@@ -262,7 +262,7 @@ def test_a_page_without_throughput_or_valid_variants_has_its_chart() -> None:
     first, there, left = opened(judgement)
     assert first.name == "throughput"
     assert left == there
-    assert outline(html.page(judgement)).text.count("all failed") == 1
+    assert outline(report_support.page(judgement)).text.count("all failed") == 1
 
 
 def test_names_from_outside_are_escaped() -> None:
@@ -271,7 +271,7 @@ def test_names_from_outside_are_escaped() -> None:
     ours = without_program(whole)
     assert "<img" not in ours
     assert '<script>alert("x")' not in ours
-    text = markdown.text(report_support.hostile())
+    text = report_support.pull_request(report_support.hostile())
     # Within backticks it stays what it is.
     assert set(re.findall(r"<\w+", re.sub(r"`.*?`", "", text.partition("<details")[0]))) == {
         "<picture",
@@ -299,7 +299,7 @@ def test_ten_thousand_trials_make_a_page_that_can_be_read() -> None:
         return judgement.results.series(trial)
 
     counted = replace(judgement, results=replace(judgement.results, series=series))  # type: ignore[arg-type]
-    large = html.page(counted)
+    large = report_support.page(counted)
     assert len(large) < 4_000_000
     assert len(asked) <= 60
     assert large.count("<tr") < 500
@@ -311,7 +311,7 @@ def test_ten_thousand_trials_make_a_page_that_can_be_read() -> None:
 
 def test_the_judgement_of_real_results_can_be_shown() -> None:
     judgement = judge(report_support.scaling().results)
-    found = outline(html.page(judgement))
+    found = outline(report_support.page(judgement))
     assert judgement.answer in found.text
     assert {"comparison", "scaling", "throughput", "percentiles", "warnings"} <= set(found.ids)
 

@@ -12,7 +12,6 @@ import browser_support
 import report_support
 from browser_support import Browser
 from loadstone.judge.judge import judge
-from loadstone.report import html
 
 LAYOUT = Path(__file__).with_name("browser_layout.js").read_text()
 SIZES = {"desk": (1280, 900), "phone": (360, 800)}
@@ -48,7 +47,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     found = {}
     for name, judgement in judgements.items():
         found[name] = directory / f"{name}.html"
-        found[name].write_text(html.page(judgement))
+        found[name].write_text(report_support.page(judgement))
     return found
 
 

@@ -11,7 +11,6 @@ from rich.console import Console
 from judge_support import experiment, facts, sound
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
-from loadstone.report import html, markdown
 from loadstone.report.sections import sections
 from loadstone.report.servers import by_server, by_variant
 from loadstone.report.table import Table
@@ -21,6 +20,7 @@ from loadstone.report.view import View
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
+from report_support import page, pull_request
 
 EACH = {
     "cpu": (1.5, "processors"),
@@ -135,8 +135,8 @@ def test_one_server_needs_no_table_beside_that_of_its_variant() -> None:
 def test_report_and_terminal_have_the_section_only_where_there_are_servers() -> None:
     judgement = judged()
     assert "servers" in [section.name for section in sections(View(judgement))]
-    assert "region-server-2" in html.page(judgement)
-    assert "| system=lmdb |" in markdown.text(judgement)
+    assert "region-server-2" in page(judgement)
+    assert "| system=lmdb |" in pull_request(judgement)
     assert "10.5 GB" in printed(judgement, 200)
     without = judge(experiment())
     assert "servers" not in [section.name for section in sections(View(without))]

@@ -12,23 +12,18 @@ import altair
 import vl_convert
 
 from loadstone import __version__
-from loadstone.judge.judgement import Judgement
 from loadstone.report import html_parts as parts
 from loadstone.report.charts import theme
 from loadstone.report.charts.figure import Figure
 from loadstone.report.markup import Markup, data, tag
-from loadstone.report.sections import Section, opening, sections
+from loadstone.report.sections import Section, opening
 from loadstone.report.view import View
 
-
-def page(judgement: Judgement) -> str:
-    """The whole page."""
-    view = View(judgement)
-    return document(view, sections(view))
+SELF_CONTAINED = "This page is one file and loads nothing from the network."
 
 
 def document(view: View, every: Sequence[Section]) -> str:
-    """The page of some sections."""
+    """The whole page, of these sections."""
     first, found = opening(view, list(every))
     charts = [*([first] if first else []), *(figure for section in found for figure in section.figures)]
     title = f"{view.results.name or 'Results'} · Loadstone"
@@ -39,10 +34,7 @@ def document(view: View, every: Sequence[Section]) -> str:
             parts.header(view, first),
             parts.contents(found),
             *(parts.section(view, each) for each in found),
-            tag(
-                "footer",
-                tag("p", f"Made by Loadstone {__version__}. This page is one file and loads nothing from the network."),
-            ),
+            tag("footer", tag("p", f"Made by Loadstone {__version__}. {SELF_CONTAINED}")),
         ),
         *(scripts(charts) if charts else ()),
     )

@@ -50,13 +50,7 @@ def header(view: View, first: Figure | None) -> Markup:
         tag(
             "div",
             tag("p", answer(view), class_="answer"),
-            tag(
-                "p",
-                badge(view.verdict),
-                " ",
-                meaning(view),
-                class_="stand",
-            ),
+            tag("p", badge(view.verdict), " ", meaning(view), class_="stand"),
             class_=f"verdict {view.verdict}",
         ),
         *([figure(first)] if first else []),
@@ -126,19 +120,17 @@ def row(found: Table, entries: Sequence[Entry]) -> Markup:
         classes = " ".join(part for part in (column.align, entry.tone, "empty" if empty else "") if part)
         label = column.title if number else None
         scope = None if number else "row"
-        cell = tag("div", *content(entry), title=entry.aside or None)
+        cell = tag("div", content(entry), title=entry.aside or None)
         cells.append(tag(name, cell, class_=classes, data_label=label, scope=scope))
     return tag("tr", *cells)
 
 
-def content(entry: Entry) -> list[Markup]:
+def content(entry: Entry) -> Markup:
     """What stands in a cell."""
-    parts = [] if entry.verdict is None else [badge(entry.verdict)]
-    if entry.text:
-        parts.append(tag("span", entry.text, class_="text"))
-    if entry.note:
-        parts.append(tag("small", entry.note))
-    return [joined(" ", part) if number else part for number, part in enumerate(parts)]
+    verdict = "" if entry.verdict is None else badge(entry.verdict)
+    text = tag("span", entry.text, class_="text") if entry.text else ""
+    note = tag("small", entry.note) if entry.note else ""
+    return Markup(" ".join(part for part in (verdict, text, note) if part))
 
 
 def figure(found: Figure) -> Markup:
@@ -207,12 +199,7 @@ def environment(found: Mapping[str, Any]) -> Markup:
     return joined(
         definitions(plain, 0) if plain else "",
         *(
-            tag(
-                "details",
-                tag("summary", wording.fact(str(name))),
-                definitions(value, 0),
-                open=leaves(value) <= OPEN_MAX,
-            )
+            tag("details", tag("summary", wording.fact(name)), definitions(value, 0), open=leaves(value) <= OPEN_MAX)
             for name, value in list(nested.items())[:ENTRIES_MAX]
             if value
         ),

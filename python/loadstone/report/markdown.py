@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from loadstone.format import units
-from loadstone.judge.judgement import Judgement
 from loadstone.report.charts.figure import Figure
-from loadstone.report.sections import Section, answer, gist, meaning, sections
+from loadstone.report.sections import Section, answer, gist, meaning
 from loadstone.report.table import Entry, Table
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings
@@ -19,16 +18,10 @@ LEFT_OUT = frozenset({"environment", "trials"})
 SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
 
 
-def text(judgement: Judgement) -> str:
-    """The whole text; its pictures are in the folder `report` beside it."""
-    view = View(judgement)
-    return document(view, sections(view))
-
-
 def document(view: View, found: Sequence[Section]) -> str:
-    """The text of some sections."""
-    parts = [f"# {plain(view.results.question.text or view.results.name or 'Results')}"]
-    parts += [
+    """The whole text, of these sections; its pictures are in the folder `report` beside it."""
+    parts = [
+        f"# {plain(view.results.question.text or view.results.name or 'Results')}",
         f"**{plain(answer(view))}**",
         f"Verdict: **{view.verdict}** ({meaning(view)})",
         ", ".join(gist(view)),

@@ -7,7 +7,7 @@ import json
 import math
 from typing import Any
 
-VOID = frozenset({"meta", "br", "hr", "img"})
+VOID = frozenset({"meta"})
 
 
 class Markup(str):

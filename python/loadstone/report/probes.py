@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from loadstone.format import units
 from loadstone.judge.judgement import Search
@@ -10,7 +10,7 @@ from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View
 from loadstone.results.result_set import variant_name
 from loadstone.search.outcome import Decision, Outcome
-from loadstone.search.probe import Probe, Sample
+from loadstone.search.probe import Probe
 from loadstone.search.sentence import explained, of_probe, short_of_rate
 from loadstone.statistics.knee import TOLERANCE
 
@@ -46,28 +46,18 @@ def decided(search: Search, probe: Probe, decision: Decision | None) -> str:
         return f"invalid: {probe.invalid}"
     clauses = []
     if decision is not None:
-        clauses.append("holds" if decision.go else missed(search, probe))
+        why = "" if decision.go else short_of_rate(search.rule, probe)
+        clauses.append("holds" if decision.go else f"does not hold: {why}" if why else "does not hold")
     elif search.outcome is not None and search.outcome.knee is not None and probe.throughput is not None:
         clauses.append(
             f"{units.short_percent(probe.throughput / search.outcome.knee.plateau, 1 - TOLERANCE)} of the highest"
         )
     if decision is not None and not decision.sure:
         clauses.append("decided by the median: repeats disagree")
-    if left_out := left(probe.samples):
-        clauses.append(left_out)
+    # Which trials of a valid probe do not count.
+    if reasons := [sample.invalid for sample in probe.samples if sample.invalid]:
+        clauses.append(f"without an invalid trial ({reasons[0]})")
     return ", ".join(clauses)
-
-
-def missed(search: Search, probe: Probe) -> str:
-    """Why a probe does not hold."""
-    why = short_of_rate(search.rule, probe)
-    return f"does not hold: {why}" if why else "does not hold"
-
-
-def left(samples: Sequence[Sample]) -> str:
-    """Which trials of a valid probe do not count."""
-    reasons = [sample.invalid for sample in samples if sample.invalid]
-    return f"without an invalid trial ({reasons[0]})" if reasons else ""
 
 
 def explanation(search: Search) -> list[str]:

@@ -113,12 +113,8 @@ def compared(view: View) -> Section:
     if not tables:
         lead.append("None of the metrics asked about was measured.")
     elif not view.judgement.comparisons:
-        why = (
-            "there is one variant only"
-            if len(view.variants) == 1
-            else "no variant differs from a baseline in one dimension"
-        )
-        lead.append(f"Nothing is compared: {why}.")
+        alone = "there is one variant only", "no variant differs from a baseline in one dimension"
+        lead.append(f"Nothing is compared: {alone[len(view.variants) > 1]}.")
     elif view.constants:
         lead.append("Throughout: " + ", ".join(f"{name} {value}" for name, value in view.constants.items()) + ".")
     title = "Comparison" if view.judgement.comparisons else "Figures"
@@ -150,12 +146,7 @@ def scaled(view: View) -> Section:
         return Section("scaling", "Scaling")
     notes = [f"{note[:1].upper()}{note[1:]}" for name, note in view.judgement.notes.items() if name == "curves"]
     lead = tuple(f"{each}." for each in [*scaling.sentences(view), *notes])
-    return Section(
-        "scaling",
-        "Scaling",
-        lead,
-        figures=(figure,),
-    )
+    return Section("scaling", "Scaling", lead, figures=(figure,))
 
 
 def devices(view: View) -> Section:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 from statistics import median
 
 from loadstone.format import units, wording
@@ -40,26 +39,21 @@ def tables(view: View) -> list[Table]:
 
 def by_variant(view: View) -> Table:
     """A row for each variant: its throughput, what its servers used, how many regions there were."""
-    keys = [key for key in view.variants if middle(view, [key], "server.memory_max") is not None]
-    used = present(view, "server.", keys)
-    counted = [name for metric in view.metrics if (match := COUNTED.fullmatch(metric)) for name in match.groups()]
-    counted = counted[:COUNTED_MAX]
+    keys = [key for key in view.variants if middle(view, key, "server.memory_max") is not None]
+    # By their heads.
+    metrics = {"throughput": THROUGHPUT}
+    used = {head: f"server.{name}" for name, head in USED.items()}
+    metrics |= {head: metric for head, metric in used.items() if any(middle(view, key, metric) for key in keys)}
+    counted = [metric for metric in view.metrics if COUNTED.fullmatch(metric)]
+    metrics |= {wording.metric(metric.removeprefix("server.")): metric for metric in counted[:COUNTED_MAX]}
     periodic = {match[1]: metric for metric in view.metrics if (match := PERIODIC.fullmatch(metric))}
-    # A period longer than the window makes it a matter of chance what the window contains.
-    window = {"window": "runtime", **periodic} if periodic else {}
-    rows = tuple(
-        (
-            Entry(view.varying(key)),
-            entry(view, key, THROUGHPUT),
-            *(entry(view, key, f"server.{name}") for name in used),
-            *(entry(view, key, f"server.{name}") for name in counted),
-            *(entry(view, key, metric) for metric in window.values()),
-        )
-        for key in keys
-    )
-    heads = ["variant", "throughput", *(USED[name] for name in used), *map(wording.metric, counted)]
-    heads += [f"{wording.metric(name)} every" if name in periodic else name for name in window]
-    return Table("", columns(heads), (Rows("", rows),), ("medians over the trials; all servers of a system together",))
+    if periodic:
+        # A period longer than the window makes it a matter of chance what the window contains.
+        metrics["window"] = "runtime"
+        metrics |= {f"{wording.metric(name)} every": metric for name, metric in periodic.items()}
+    rows = tuple((Entry(view.varying(key)), *(entry(view, key, each) for each in metrics.values())) for key in keys)
+    notes = ("medians over the trials; all servers of a system together",)
+    return Table("", columns("variant", *metrics), (Rows("", rows),), notes)
 
 
 def by_server(view: View) -> Table:
@@ -67,44 +61,34 @@ def by_server(view: View) -> Table:
     names = [match[1] for metric in view.metrics if (match := NAME.fullmatch(metric))]
     if len(names) < 2 or len(view.variants) > VARIANTS_MAX:
         return Table("", (), ())
-    used = [each for each in USED if any(f"server.{name}.{each}" in view.metrics for name in names)]
-    regions = any(f"server.{name}.regions" in view.metrics for name in names)
+    every = {**USED, "regions": "regions"}
+    used = [each for each in every if any(f"server.{name}.{each}" in view.metrics for name in names)]
     groups = []
     for key in view.variants:
         rows = tuple(
-            (
-                Entry(name),
-                *(entry(view, key, f"server.{name}.{each}") for each in used),
-                *([entry(view, key, f"server.{name}.regions")] if regions else []),
-            )
+            (Entry(name), *(entry(view, key, f"server.{name}.{each}") for each in used))
             for name in names
-            if middle(view, [key], f"server.{name}.memory_max") is not None
+            if middle(view, key, f"server.{name}.memory_max") is not None
         )
         groups.append(Rows(view.varying(key), rows))
-    heads = ["server", *(USED[each] for each in used), *(["regions"] if regions else [])]
-    return Table("", columns(heads), tuple(group for group in groups if group.rows))
+    heads = columns("server", *(every[each] for each in used))
+    return Table("", heads, tuple(group for group in groups if group.rows))
 
 
-def present(view: View, prefix: str, keys: Iterable[VariantKey]) -> list[str]:
-    """What was observed for any of these variants."""
-    keys = list(keys)
-    return [name for name in USED if any(middle(view, [key], f"{prefix}{name}") is not None for key in keys)]
-
-
-def columns(heads: Sequence[str]) -> tuple[Column, ...]:
+def columns(*heads: str) -> tuple[Column, ...]:
     """The first heading is for the rows' names, the others for figures."""
     return tuple(Column(head, "right" if at else "left") for at, head in enumerate(heads))
 
 
-def middle(view: View, keys: Iterable[VariantKey], metric: str) -> tuple[float, str] | None:
-    """The median of a figure over the trials of some variants, with its unit."""
-    found = [value for key in keys for trial in view.variants[key] if (value := trial.values.get(metric))]
+def middle(view: View, key: VariantKey, metric: str) -> tuple[float, str] | None:
+    """The median of a figure over the trials of a variant, with its unit."""
+    found = [value for trial in view.variants[key] if (value := trial.values.get(metric))]
     return (median(value.value for value in found), found[0].unit) if found else None
 
 
 def entry(view: View, key: VariantKey, metric: str) -> Entry:
     """That figure in its cell."""
-    found = middle(view, [key], metric)
+    found = middle(view, key, metric)
     if found is None:
         return Entry(wording.DASH, tone="muted")
     number, unit = found

@@ -6,7 +6,7 @@ import heapq
 
 from loadstone.format import units, wording
 from loadstone.report.comparison import held
-from loadstone.report.table import Align, Column, Entry, Rows, Table
+from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View
 from loadstone.results.result_set import variant
 from loadstone.results.trial_result import TrialResult
@@ -25,13 +25,8 @@ def table(view: View) -> Table:
     if len(trials) > ROWS_MAX:
         judgement = view.judgement
         worst = heapq.nsmallest(ROWS_MAX, trials, key=lambda each: (-judgement.trial_verdict(each.trial), order(each)))
-        notes = (
-            f"{ROWS_MAX} of {len(trials):,} trials, the invalid and suspect ones first: values.jsonl has them all",
-        )
-        trials = worst
-    units_of = {
-        name: next(trial.values[name].unit for trial in view.results.trials if name in trial.values) for name in metrics
-    }
+        shown = f"{ROWS_MAX} of {len(trials):,} trials, the invalid and suspect ones first: values.jsonl has them all"
+        notes, trials = (shown,), worst
     dimensions = [name for name, values in view.results.dimensions.items() if len(values) > 1]
 
     def row(trial: TrialResult, repeat: str, verdict: Entry) -> tuple[Entry, ...]:
@@ -51,12 +46,11 @@ def table(view: View) -> Table:
     if pilots := view.results.pilots[:ROWS_MAX]:
         uncounted = Entry("does not count", tone="muted")
         groups.append(Rows(PILOT_TITLE, tuple(row(each, wording.DASH, uncounted) for each in pilots)))
-    right: Align = "right"
     heads = (
         Column("trial"),
         *(Column(name) for name in dimensions),
-        Column("repeat", right),
-        *(Column(wording.metric(name), right) for name in units_of),
+        Column("repeat", "right"),
+        *(Column(wording.metric(name), "right") for name in metrics),
         Column("end"),
         Column("verdict"),
     )
@@ -65,9 +59,8 @@ def table(view: View) -> Table:
 
 def columns(view: View) -> list[str]:
     """The metrics shown: the headline ones, plus a latency if none of them is one."""
-    known = set(view.metrics)
     wanted = dict.fromkeys([*view.headline, THROUGHPUT, "all.p50", "all.p99"])
-    return [name for name in wanted if name in known][:METRICS_MAX]
+    return [name for name in wanted if name in view.metrics][:METRICS_MAX]
 
 
 def number(view: View, trial: TrialResult, metric: str) -> Entry:

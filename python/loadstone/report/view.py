@@ -29,11 +29,6 @@ class View:
         self.results = judgement.results
 
     @cached_property
-    def findings(self) -> list[Finding]:
-        """All findings, the worst first."""
-        return self.judgement.all_findings
-
-    @cached_property
     def verdict(self) -> Verdict:
         """The verdict on the whole."""
         return self.judgement.verdict

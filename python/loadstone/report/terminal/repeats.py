@@ -6,7 +6,6 @@ from statistics import fmean
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
-from rich.text import Text
 
 from loadstone.format import units
 from loadstone.judge.finding import verdict
@@ -43,7 +42,7 @@ def repeats(judgement: Judgement, metric: str) -> Table | None:
             *(str(dict(variant).get(name, "")) for name in order),
             *figures(cell, numbers),
             f"{fmean_of(cell) / fmean_of(baseline) - 1:+.2%}" if baseline and fmean_of(baseline) else "",
-            change(comparison) if comparison else Text(""),
+            change(comparison),
             str(worst(judgement, variant)),
         )
     return table

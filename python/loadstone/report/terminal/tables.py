@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -15,12 +16,12 @@ from rich.text import Text
 
 from loadstone.format import units, wording
 from loadstone.judge.finding import Severity
-from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
-from loadstone.report.terminal.probes import searched
+from loadstone.judge.judgement import Cell, Comparison, Judgement, Search, VariantKey
+from loadstone.report import probes
 from loadstone.report.terminal.servers import servers
 from loadstone.report.warnings import not_looked, warnings
 from loadstone.results.projection import Projected
-from loadstone.results.result_set import natural
+from loadstone.results.result_set import natural, variant_name
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.estimate import Estimate
@@ -44,7 +45,8 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
         return needed(console, table)
 
     for metric in () if judgement.searches else results.headline_metrics:
-        for part in parts(judgement, projected.table, metric):
+        measured = (variant for variant, each in judgement.cells if each == metric)
+        for part in dict.fromkeys(picked(variant, projected.table) for variant in measured):
             console.print(metric_table(judgement, projected, metric, part, width, console.width))
     if results.question.repeats:
         # A module that imports this one.
@@ -68,15 +70,24 @@ def terminal() -> Console:
     return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
+def framed(title: str) -> Table:
+    """A table without columns."""
+    return Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+
+
+def searched(search: Search) -> list[Table | Text]:
+    """The table of a search's probes, and why it stopped."""
+    table = framed(" ".join(["probes", *([variant_name(search.context)] if search.context else [])]))
+    for head in probes.heads(search):
+        table.add_column(head, justify="left" if head == probes.DECISION else "right", no_wrap=head != probes.DECISION)
+    for row in probes.rows(search):
+        table.add_row(*row)
+    return [table, *(Text(f"{line}.") for line in probes.explanation(search))]
+
+
 def needed(console: Console, table: Table) -> int:
     """The columns of a terminal that a table takes if nothing is cut."""
     return Measurement.get(console, console.options.update(max_width=10_000), table).maximum
-
-
-def parts(judgement: Judgement, keys: Sequence[str], metric: str) -> list[tuple[tuple[str, Scalar], ...]]:
-    """The values of the table keys for which a metric was measured."""
-    found = {picked(variant, keys): None for variant, each in judgement.cells if each == metric}
-    return list(found)
 
 
 def picked(variant: VariantKey, keys: Sequence[str]) -> tuple[tuple[str, Scalar], ...]:
@@ -94,40 +105,49 @@ def metric_table(
     limit: int,
 ) -> Table:
     """One metric: a column for each value of the compared dimension, or a row where they would not fit."""
-    cells = {
-        variant: cell
+    cells = [
+        cell
         for (variant, each), cell in judgement.cells.items()
         if each == metric and picked(variant, projected.table) == part
-    }
+    ]
     title = " ".join([metric, *(f"{key}={value}" for key, value in part)])
     compared = {each.contender.variant: each for each in judgement.comparisons if each.metric == metric}
     bases = [dict(each.baseline.variant).get(projected.col) for each in compared.values()]
     baseline = bases[0] if bases else judgement.results.question.baseline
-    grid = Grid(title, projected, cells, figures(judgement, list(cells.values())), compared, baseline)
+    grid = Grid(title, projected, figures(judgement, cells), compared, baseline)
     broad = grid.broad()
     return broad if width(broad) <= limit else grid.long()
 
 
 @dataclass(frozen=True)
 class Grid:
-    """One metric's cells, and both ways to lay them out."""
+    """One metric's figures by variant, and both ways to lay them out."""
 
     title: str
     projected: Projected
-    cells: dict[VariantKey, Cell]
     texts: dict[VariantKey, str]
     compared: dict[VariantKey, Comparison]
     baseline: Scalar | None
 
-    @property
+    @cached_property
+    def rows(self) -> dict[tuple[tuple[str, Scalar], ...], dict[Scalar, VariantKey]]:
+        """The variants by their row keys and their values of the compared dimension."""
+        found: dict[tuple[tuple[str, Scalar], ...], dict[Scalar, VariantKey]] = {}
+        for variant in self.texts:
+            found.setdefault(picked(variant, self.projected.row), {})[dict(variant).get(self.projected.col, "")] = (
+                variant
+            )
+        return dict(sorted(found.items(), key=lambda each: natural(each[0])))
+
+    @cached_property
     def columns(self) -> list[Scalar]:
         """The values of the compared dimension, the baseline first."""
-        found = list(dict.fromkeys(dict(variant).get(self.projected.col, "") for variant in self.cells))
+        found = dict.fromkeys(column for row in self.rows.values() for column in row)
         return sorted(found, key=lambda value: (value != self.baseline, natural(value)))
 
     def empty(self) -> Table:
         """A table without rows, the row keys its columns."""
-        table = Table(title=self.title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+        table = framed(self.title)
         for key in self.projected.row:
             table.add_column(key, style="cyan", no_wrap=True)
         return table
@@ -135,24 +155,18 @@ class Grid:
     def broad(self) -> Table:
         """A row for each combination of the row keys, figures and changes side by side."""
         table = self.empty()
-        rows: dict[tuple[tuple[str, Scalar], ...], dict[Scalar, VariantKey]] = {}
-        for variant in self.cells:
-            row = picked(variant, self.projected.row)
-            rows.setdefault(row, {})[dict(variant).get(self.projected.col, "")] = variant
-        changing = {
-            column for column in self.columns if any(found.get(column) in self.compared for found in rows.values())
-        }
+        changing = {column for row in self.rows.values() for column, variant in row.items() if variant in self.compared}
         for column in self.columns:
             table.add_column(str(column) or "all", justify="right", no_wrap=True)
             if column in changing:
                 table.add_column("", no_wrap=True)
-        for row, found in sorted(rows.items(), key=lambda each: natural(each[0])):
+        for row, found in self.rows.items():
             line: list[str | Text] = [str(value) for _, value in row]
             for column in self.columns:
-                here = found.get(column)
-                line.append(self.texts[here] if here else "")
+                here = found.get(column, ())
+                line.append(self.texts.get(here, ""))
                 if column in changing:
-                    line.append(self.change(here))
+                    line.append(change(self.compared.get(here)))
             table.add_row(*line)
         return table
 
@@ -163,21 +177,13 @@ class Grid:
         table.add_column("", justify="right", no_wrap=True)
         if self.compared:
             table.add_column(f"against {self.columns[0]}", no_wrap=True)
-        order = {value: i for i, value in enumerate(self.columns)}
-        rows = sorted({picked(variant, self.projected.row) for variant in self.cells}, key=natural)
-        for row in rows:
-            variants = [variant for variant in self.cells if picked(variant, self.projected.row) == row]
-            for variant in sorted(variants, key=lambda each: order[dict(each).get(self.projected.col, "")]):
-                value = str(dict(variant).get(self.projected.col, ""))
-                change = [self.change(variant)] if self.compared else []
-                table.add_row(*(str(each) for _, each in row), value, self.texts[variant], *change)
+        for row, found in self.rows.items():
+            for column in (each for each in self.columns if each in found):
+                here = found[column]
+                changes = [change(self.compared.get(here))] if self.compared else []
+                table.add_row(*(str(each) for _, each in row), str(column), self.texts[here], *changes)
             table.add_section()
         return table
-
-    def change(self, variant: VariantKey | None) -> Text:
-        """How a variant compares with the baseline of its row; empty for the baseline itself."""
-        comparison = self.compared.get(variant) if variant else None
-        return change(comparison) if comparison else Text("")
 
 
 def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str]:
@@ -212,8 +218,10 @@ def spread(cell: Cell, run: Estimate | None) -> str:
     return ""
 
 
-def change(comparison: Comparison) -> Text:
-    """How a contender compares with the baseline, with p and n; `~` without evidence."""
+def change(comparison: Comparison | None) -> Text:
+    """How a contender compares with the baseline, with p and n; `~` without evidence; empty for the baseline itself."""
+    if comparison is None:
+        return Text("")
     n = f"n={comparison.ratio.n}"
     p = wording.chance(comparison.p, comparison.p_adjusted) or "p=?"
     ratio = wording.short_change(comparison.ratio.value)
