@@ -104,7 +104,7 @@ def figures(observed: Servers) -> dict[str, float]:
 def test_bytes_of_a_connection_that_was_there_before_count_from_the_first_look(server: Running) -> None:
     with server.connect() as client:
         exchange(client, bytes(3 * MILLION))
-        observed = Servers([server.watched])
+        observed = Servers([server.watched], collections)
         observed.begin()
         exchange(client, bytes(MILLION))
         observed.end()
@@ -117,7 +117,7 @@ def test_bytes_of_a_connection_that_was_there_before_count_from_the_first_look(s
 
 
 def test_bytes_of_connections_that_end_in_the_window_count_to_their_last(server: Running) -> None:
-    observed = Servers([server.watched])
+    observed = Servers([server.watched], collections)
     observed.begin()
     with contextlib.closing(Sockets()) as sockets:
         with server.connect() as client:
@@ -136,7 +136,7 @@ def test_bytes_of_connections_that_end_in_the_window_count_to_their_last(server:
 
 def test_bytes_of_strangers_do_not_count(server: Running) -> None:
     with running() as stranger, stranger.connect() as client, server.connect() as ours:
-        observed = Servers([server.watched])
+        observed = Servers([server.watched], collections)
         observed.begin()
         exchange(client, bytes(MILLION))
         exchange(ours, bytes(1000))
@@ -145,7 +145,7 @@ def test_bytes_of_strangers_do_not_count(server: Running) -> None:
 
 
 def test_the_work_of_children_is_the_servers_while_they_live_and_after(server: Running) -> None:
-    observed = Servers([server.watched])
+    observed = Servers([server.watched], collections)
     start = time.monotonic()
     observed.begin()
     with server.connect() as lives:
@@ -159,12 +159,12 @@ def test_the_work_of_children_is_the_servers_while_they_live_and_after(server: R
 
 
 def test_memory_is_that_of_all_processes_and_what_they_share_counts_once(server: Running) -> None:
-    alone = Servers([server.watched])
+    alone = Servers([server.watched], collections)
     alone.begin()
     with contextlib.ExitStack() as stack:
         for _ in range(8):
             exchange(stack.enter_context(server.connect()), b"x")
-        eight = Servers([server.watched])
+        eight = Servers([server.watched], collections)
         eight.begin()
         children = server.children()
         assert len(children) == 8
@@ -177,7 +177,7 @@ def test_memory_is_that_of_all_processes_and_what_they_share_counts_once(server:
 
 def test_bytes_written_are_the_servers_own_and_its_childrens(tmp_path: Path) -> None:
     with running(tmp_path / "written") as server:
-        observed = Servers([server.watched])
+        observed = Servers([server.watched], collections)
         observed.begin()
         with server.connect() as client:
             exchange(client, bytes(MILLION))
@@ -189,7 +189,7 @@ def test_bytes_written_are_the_servers_own_and_its_childrens(tmp_path: Path) -> 
 
 
 def test_a_server_that_ends_in_the_window_keeps_what_it_had_used(server: Running) -> None:
-    observed = Servers([server.watched])
+    observed = Servers([server.watched], collections)
     observed.begin()
     with contextlib.closing(Sockets()) as sockets:
         with server.connect() as client:
@@ -209,7 +209,7 @@ def test_a_server_that_ends_in_the_window_keeps_what_it_had_used(server: Running
 
 def test_another_process_with_the_pid_is_another_server(server: Running) -> None:
     watched = server.watched
-    observed = Servers([Watched("one", watched.address, watched.pid, watched.start_ticks - 1)])
+    observed = Servers([Watched("one", watched.address, watched.pid, watched.start_ticks - 1)], collections)
     observed.begin()
     observed.end()
     assert figures(observed) == {}
@@ -232,7 +232,10 @@ def test_collections_count_from_the_first_look_to_the_last(server: Running, tmp_
 
 def test_our_servers_are_no_strangers_to_the_host(server: Running, tmp_path: Path) -> None:
     start = time.monotonic()
-    with Watch(None, tmp_path / "observed.jsonl", Servers([server.watched])) as watch, server.connect() as client:
+    with (
+        Watch(None, tmp_path / "observed.jsonl", Servers([server.watched], collections)) as watch,
+        server.connect() as client,
+    ):
         exchange(client, b"work")
         watch.look()
     found = {value.metric: value.value for value in watch.values(1)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +47,7 @@ class ControlGroup:
         """Bytes that it can still allocate: the limit less what is in use and is not idle page cache."""
         rooms = []
         for path in self.memory:
-            most, used = limit(path), first(number, path, "memory.current", "memory.usage_in_bytes")
+            most, used = limit(path), first(path, "memory.current", "memory.usage_in_bytes")
             if most is not None and used is not None:
                 stat = fields(text(path / "memory.stat"))
                 # v1 has both; there the usage, like the `total_` fields, includes all groups below.
@@ -59,65 +58,54 @@ class ControlGroup:
     @property
     def throttled_ns(self) -> int | None:
         """How long it has been kept off processors because its quota was used up, summed over all processors."""
-        totals = []
-        for path in self.cpu:
-            stat = fields(text(path / "cpu.stat"))
-            if "throttled_usec" in stat:
-                totals.append(stat["throttled_usec"] * 1000)
-            elif "throttled_time" in stat:
-                totals.append(stat["throttled_time"])
+        units = {"throttled_usec": 1000, "throttled_time": 1}
+        stats = (fields(text(path / "cpu.stat")) for path in self.cpu)
+        totals = [stat[name] * unit for stat in stats for name, unit in units.items() if name in stat]
         return sum(totals) if totals else None
 
 
-def control_group(proc: Path = PROC, pid: str = "self") -> ControlGroup:
-    """The group of a process."""
+def control_group(proc: Path = PROC) -> ControlGroup:
+    """The group of this process."""
     paths: dict[str, str] = {}
-    for line in text(proc / pid / "cgroup").splitlines():
+    for line in text(proc / "self/cgroup").splitlines():
         # hierarchy:controllers:path; v2 has no controllers.
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         paths.update(dict.fromkeys(controllers.split(","), path))
     found: dict[str, tuple[Path, ...]] = {}
     for mount in mounts(proc):
         if mount.type == "cgroup2" and "" in paths:
-            chain = tuple(ancestors(mount.root, mount.point, paths[""]))
+            chain = ancestors(mount.root, mount.point, paths[""])
             for controller in CONTROLLERS:
                 found.setdefault(controller, chain)
         for controller in CONTROLLERS:
             # A controller belongs to one version: where v1 has it, v2 does not.
             if mount.type == "cgroup" and controller in mount.super_options and controller in paths:
-                found[controller] = tuple(ancestors(mount.root, mount.point, paths[controller]))
+                found[controller] = ancestors(mount.root, mount.point, paths[controller])
     return ControlGroup(**found)
 
 
-def ancestors(root: str, point: str, path: str) -> Iterator[Path]:
+def ancestors(root: str, point: str, path: str) -> tuple[Path, ...]:
     """A group's directory and those above it, as far as they are mounted."""
     # A container sees its own group at the mount point, whatever path the host knows it by.
     inside = path[len(root.rstrip("/")) :] if is_within(path, root) else ""
     top = Path(point)
     here = top / inside.strip("/")
-    if not here.is_dir():
-        here = top
-    yield here
-    while here != top:
-        here = here.parent
-        yield here
+    return tuple(each for each in (here, *here.parents) if each.is_relative_to(top)) if here.is_dir() else (top,)
 
 
 def quota(path: Path) -> float | None:
     """The processors that a group may use: quota ÷ period."""
-    fields = text(path / "cpu.max").split()
-    if not fields:
-        fields = [text(path / "cpu.cfs_quota_us"), text(path / "cpu.cfs_period_us")]
+    fields = text(path / "cpu.max").split() or [text(path / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
     share, period = (whole(word) for word in (*fields, "", "")[:2])
     return share / period if share is not None and period and share > 0 else None
 
 
 def limit(path: Path) -> int | None:
     """The bytes that a group may use."""
-    most = first(number, path, "memory.max", "memory.limit_in_bytes")
+    most = first(path, "memory.max", "memory.limit_in_bytes")
     return most if most is not None and most < UNLIMITED else None
 
 
-def first(read: Callable[[Path], int | None], path: Path, *names: str) -> int | None:
-    """The text of the first of some files that is not empty."""
-    return next((value for name in names if (value := read(path / name)) is not None), None)
+def first(path: Path, *names: str) -> int | None:
+    """The number in the first of some files that has one."""
+    return next((value for name in names if (value := number(path / name)) is not None), None)

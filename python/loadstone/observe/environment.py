@@ -6,13 +6,13 @@ It is meant to be shared: no environment variables, no user or host names, no pa
 from __future__ import annotations
 
 import datetime
-import importlib.metadata
 import os
 import platform
 import re
 import subprocess
 import sys as python
 from collections.abc import Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -73,17 +73,9 @@ def versions() -> dict[str, Any]:
             "loadstone": __version__,
             "engine": engine_version(),
             "python": platform.python_version(),
-            "packages": {name: version for name in PACKAGES if (version := package_version(name))},
+            "packages": {name: found.version for name in PACKAGES for found in metadata.distributions(name=name)},
         }
     )
-
-
-def package_version(name: str) -> str | None:
-    """The version of an installed package."""
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def engine_version() -> str | None:

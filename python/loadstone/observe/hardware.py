@@ -153,12 +153,11 @@ def data(directory: Path, proc: Path, sys: Path) -> dict[str, Any]:
     backing = backing_of(directory, proc, sys)
     if backing.mount is None:
         return {}
-    disks_below = [] if backing.device is None else list(backing.device.disks)
     return {
         "file_system": backing.mount.type,
         "options": options(backing.mount),
         "device": backing.description,
-        "disks": disks_below,
+        "disks": [] if backing.device is None else list(backing.device.disks),
     }
 
 

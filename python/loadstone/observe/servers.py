@@ -67,7 +67,7 @@ class Servers:
     """Observes servers from `begin` to `end`."""
 
     watched: Sequence[Watched]
-    collections: Collections | None = None
+    collections: Collections
     proc: Path = PROC
     memory_max: int = 0
     _use: dict[str, Use] = field(default_factory=dict)
@@ -77,12 +77,9 @@ class Servers:
         """The first look: what was used before does not count."""
         now = time.monotonic_ns()
         for each in self.watched:
-            level = self._level(each)
-            if level is not None:
-                use = Use(level, now, memory_max=level.memory_bytes)
-                if each.gc_log is not None and self.collections is not None:
-                    use.gc_offset = size(each.gc_log)
-                self._use[each.name] = use
+            if (level := self._level(each)) is not None:
+                offset = 0 if each.gc_log is None else size(each.gc_log)
+                self._use[each.name] = Use(level, now, memory_max=level.memory_bytes, gc_offset=offset)
         self._traffic = Traffic({each.name: address(each.address) for each in self.watched}, self.proc)
         self._traffic.look(self._pids())
         self.memory_max = sum(use.last.memory_bytes for use in self._use.values())
@@ -106,8 +103,8 @@ class Servers:
         self.look(last=True)
         for each in self.watched:
             use = self._use.get(each.name)
-            if use is not None and each.gc_log is not None and self.collections is not None:
-                use.gc_count, use.gc_pause_ns, use.gc_offset = self.collections(each.gc_log, use.gc_offset)
+            if use is not None and each.gc_log is not None:
+                use.gc_count, use.gc_pause_ns, _ = self.collections(each.gc_log, use.gc_offset)
         if self._traffic is not None:
             self._traffic.close()
 
@@ -135,7 +132,7 @@ class Servers:
             total = self._traffic.totals[name]
             yield "network.received", total.received, "B"
             yield "network.sent", total.sent, "B"
-        if self.collections is not None and any(each.name == name and each.gc_log for each in self.watched):
+        if any(each.name == name and each.gc_log for each in self.watched):
             yield "gc.count", use.gc_count, "collections"
             yield "gc.pause", use.gc_pause_ns, "ns"
 
@@ -147,16 +144,13 @@ class Servers:
         processes = tree(server, self.proc)
         if not processes:
             return None
-        own, shared, io = 0, 0, (0, 0)
-        readable = True
+        # The first is the server itself.
         pids = [each.pid for each in processes]
-        for pid in pids:
-            resident, common = memory(pid, self.proc)
-            own, shared = own + resident - common, max(shared, common)
-            done = bytes_of(pid, self.proc)
-            readable = readable and (done is not None or pid != server.pid)
-            io = (io[0] + done[0], io[1] + done[1]) if done else io
-        return Level(sum(each.all_ticks for each in processes), own + shared, io if readable else None, pids)
+        resident, shared = zip(*(memory(pid, self.proc) for pid in pids), strict=True)
+        done = [bytes_of(pid, self.proc) for pid in pids]
+        read, written = (sum(each[at] for each in done if each is not None) for at in (0, 1))
+        io = None if done[0] is None else (read, written)
+        return Level(sum(each.all_ticks for each in processes), sum(resident) - sum(shared) + max(shared), io, pids)
 
 
 def add(use: Use, level: Level, now_ns: int) -> None:

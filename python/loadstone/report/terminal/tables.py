@@ -134,9 +134,8 @@ class Grid:
         """The variants by their row keys and their values of the compared dimension."""
         found: dict[tuple[tuple[str, Scalar], ...], dict[Scalar, VariantKey]] = {}
         for variant in self.texts:
-            found.setdefault(picked(variant, self.projected.row), {})[dict(variant).get(self.projected.col, "")] = (
-                variant
-            )
+            row, column = picked(variant, self.projected.row), dict(variant).get(self.projected.col, "")
+            found.setdefault(row, {})[column] = variant
         return dict(sorted(found.items(), key=lambda each: natural(each[0])))
 
     @cached_property
