@@ -14,8 +14,8 @@ from loadstone.judge.judgement import Judgement
 from loadstone.report.sections import sections
 from loadstone.report.servers import by_server, by_variant
 from loadstone.report.table import Table
-from loadstone.report.terminal.servers import servers as on_terminal
 from loadstone.report.terminal.tables import needed
+from loadstone.report.terminal.tables import servers as on_terminal
 from loadstone.report.view import View
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult

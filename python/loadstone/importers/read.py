@@ -109,7 +109,10 @@ def named(path: Path, runs: Sequence[Run], written: Facts, given: Mapping[str, S
     """Runs with their names, repeats and facts. Raises LoadstoneError when a fact is not valid."""
     common = {**written.common, **given}
     configs = configured(path, runs, common)
-    check_variants(path, configs, written)
+    names = dict.fromkeys(str(config["variant"]) for config in configs)
+    if unknown := next((name for name in written.variants if name not in names), None):
+        message = f'there is no variant "{unknown}" in {path.name} ({written.path.name if written.path else ""})'
+        raise LoadstoneError(message, f"its variants are {', '.join(names)}")
     facts = [{**written.common, **written.variants.get(str(config["variant"]), {}), **given} for config in configs]
     clients = [clients_of(run, fact) for run, fact in zip(runs, facts, strict=True)]
     if vary(clients):
@@ -143,16 +146,6 @@ def named(path: Path, runs: Sequence[Run], written: Facts, given: Mapping[str, S
             zip(runs, configs, repeats, clients, facts, strict=True), 1
         )
     ]
-
-
-def check_variants(path: Path, configs: Sequence[Mapping[str, Scalar]], written: Facts) -> None:
-    """Raises LoadstoneError when a facts file has facts of a variant that the file does not have."""
-    names = dict.fromkeys(str(config["variant"]) for config in configs)
-    if unknown := next((name for name in written.variants if name not in names), None):
-        file = written.path.name if written.path else ""
-        raise LoadstoneError(
-            f'there is no variant "{unknown}" in {path.name} ({file})', f"its variants are {', '.join(names)}"
-        )
 
 
 def vary(clients: Sequence[int | None]) -> bool:

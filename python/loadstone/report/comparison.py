@@ -42,15 +42,13 @@ def table(view: View, metric: str) -> Table:
     if left_out:
         methods[f"{units.many(left_out, 'more variant')} not shown here: values.jsonl has them all"] = None
     columns = [Column(view.by or "variant", width=18), Column("median", "right", 15), Column("interval", "right", 22)]
-    tested = compared and any(entry[4].text for group in groups for entry in group.rows)
     if compared:
-        columns += [Column(f"against {baseline(view)}", "right", 18)]
-    if tested:
-        columns += [Column("p", "right", 7)]
-    elif compared:
-        # No column for p where nothing could be tested.
-        groups = [Rows(group.title, tuple((*row[:4], *row[5:]) for row in group.rows)) for group in groups]
+        columns += [Column(f"against {baseline(view)}", "right", 18), Column("p", "right", 7)]
     columns += [Column("n", "right", 4), Column("verdict", width=16)]
+    if compared and not any(row[4].text for group in groups for row in group.rows):
+        # No column for p where nothing could be tested.
+        del columns[4]
+        groups = [Rows(group.title, tuple((*row[:4], *row[5:]) for row in group.rows)) for group in groups]
     return Table(wording.metric(metric), tuple(columns), tuple(groups), tuple(methods))
 
 
@@ -134,11 +132,8 @@ def refusal(comparison: Comparison) -> str:
 def untouched(comparison: Comparison) -> str:
     """The p before Holm's correction, where that changed it."""
     p, adjusted = comparison.p, comparison.p_adjusted
-    return (
-        f"{p:.3f} before the correction"
-        if p is not None and adjusted is not None and f"{p:.3f}" != f"{adjusted:.3f}"
-        else ""
-    )
+    changed = p is not None and adjusted is not None and f"{p:.3f}" != f"{adjusted:.3f}"
+    return f"{p:.3f} before the correction" if changed else ""
 
 
 def held(findings: Sequence[Finding]) -> Entry:

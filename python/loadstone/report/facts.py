@@ -31,7 +31,7 @@ def promises(view: View) -> Table:
         (Entry(wording.fact(name), "differs" if len(set(values)) > 1 else ""), *(Entry(value) for value in values))
         for name, values in facts.items()
     ]
-    return Table("", heads(view, ""), (Rows("", tuple(rows)),), left_out(view))
+    return by_value(view, rows)
 
 
 def known(view: View) -> list[str]:
@@ -55,11 +55,11 @@ def fact_text(view: View, keys: Sequence[VariantKey], name: str) -> str:
 def host(view: View) -> Table:
     """What was observed of the hosts: the median over trials, and the range."""
     rows = []
-    for metric in view.metrics:
+    for metric in view.results.metrics:
         if not HOST.match(metric) or (not metric.startswith("cpu.") and idle(view, metric)):
             continue
         rows.append((Entry(wording.metric(metric)), *(observed(view, keys, metric) for _, keys in grouped(view))))
-    return Table("", heads(view, ""), (Rows("", tuple(rows)),), left_out(view))
+    return by_value(view, rows)
 
 
 def idle(view: View, metric: str) -> bool:
@@ -83,12 +83,9 @@ def grouped(view: View) -> Iterable[tuple[str, list[VariantKey]]]:
         yield value, [key for key in view.variants if view.value(key) == value]
 
 
-def heads(view: View, first: str) -> tuple[Column, ...]:
-    """The columns' heads."""
-    return (Column(first), *(Column(view.short[value]) for value, _ in grouped(view)))
-
-
-def left_out(view: View) -> tuple[str, ...]:
-    """A note on columns for which there was no room."""
+def by_value(view: View, rows: Sequence[tuple[Entry, ...]]) -> Table:
+    """A table with a column for what is compared, and a note on columns for which there was no room."""
+    heads = (Column(""), *(Column(view.short[value]) for value, _ in grouped(view)))
     more = len(view.values) - COLUMNS_MAX
-    return (f"{more:,} more not shown here: values.jsonl has them all",) if more > 0 else ()
+    notes = (f"{more:,} more not shown here: values.jsonl has them all",) if more > 0 else ()
+    return Table("", heads, (Rows("", tuple(rows)),), notes)

@@ -81,7 +81,7 @@ def section(view: View, found: Section) -> Markup:
         tables,
         *(figure(each) for each in found.figures),
         *([environment(view.results.environment)] if found.environment else []),
-        *([recipe(found.recipe)] if found.recipe and not found.recipe.lacking else []),
+        *([recipe(found.recipe)] if found.recipe else []),
         id=found.name,
     )
 

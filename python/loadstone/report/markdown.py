@@ -40,7 +40,7 @@ def blocks(section: Section) -> Iterator[str]:
     for figure in section.figures:
         yield from pictured(figure)
     yield from (warned(each) for each in section.warnings)
-    if section.recipe and not section.recipe.lacking:
+    if section.recipe:
         yield fenced(section.recipe.command, "sh")
         if section.recipe.seed:
             yield f"Seed of keys, values and order: {plain(section.recipe.seed)}"

@@ -6,7 +6,6 @@ import re
 import shlex
 from dataclasses import dataclass
 
-from loadstone.report.view import View
 from loadstone.results.result_set import ResultSet
 
 
@@ -16,18 +15,13 @@ class Recipe:
 
     command: str
     seed: str
-    # The resolved experiment file; empty for imports.
+    # The resolved experiment file.
     experiment: str
-    # Why no command is known.
-    lacking: str = ""
 
 
-def recipe(view: View) -> Recipe:
-    """The recipe of a result set, as far as it is recorded."""
-    results = view.results
-    if not results.experiment:
-        return Recipe("", "", "", "these results were imported: the command that measured them is not known")
-    return Recipe(command(results), seed(results), results.experiment)
+def recipe(results: ResultSet) -> Recipe | None:
+    """The recipe of a result set; None for imports, whose command is not known."""
+    return Recipe(command(results), seed(results), results.experiment) if results.experiment else None
 
 
 def command(results: ResultSet) -> str:

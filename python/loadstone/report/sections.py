@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from loadstone.format import units
 from loadstone.judge.answer import apart
-from loadstone.judge.finding import Severity, Verdict
+from loadstone.judge.finding import Verdict
 from loadstone.report import comparison, facts, probes, reproduce, servers, trials
 from loadstone.report.charts import course, device, intervals, percentiles, scaling
 from loadstone.report.charts.figure import Figure
@@ -176,8 +176,8 @@ def environment(view: View) -> Section:
 
 def again(view: View) -> Section:
     """How to reproduce it."""
-    recipe = reproduce.recipe(view)
-    lead = (f"{recipe.lacking[:1].upper()}{recipe.lacking[1:]}.",) if recipe.lacking else ()
+    recipe = reproduce.recipe(view.results)
+    lead = () if recipe else ("These results were imported: the command that measured them is not known.",)
     return Section("reproduce", "Measure it again", lead, recipe=recipe)
 
 
@@ -248,8 +248,7 @@ def meaning(view: View) -> str:
 
 def reason(view: View) -> str:
     """The message that concerns most trials, of the checks behind the verdict; empty without one."""
-    level = {Verdict.SUSPECT: Severity.SUSPECT, Verdict.INVALID: Severity.INVALID}.get(view.verdict)
-    found = [each for each in warnings(view.judgement) if each.severity == level]
+    found = [each for each in warnings(view.judgement) if each.label == str(view.verdict)]
     if not found:
         return ""
     others = f", and {units.many(len(found) - 1, 'other check')}" if len(found) > 1 else ""

@@ -44,9 +44,9 @@ def by_variant(view: View) -> Table:
     metrics = {"throughput": THROUGHPUT}
     used = {head: f"server.{name}" for name, head in USED.items()}
     metrics |= {head: metric for head, metric in used.items() if any(middle(view, key, metric) for key in keys)}
-    counted = [metric for metric in view.metrics if COUNTED.fullmatch(metric)]
+    counted = [metric for metric in view.results.metrics if COUNTED.fullmatch(metric)]
     metrics |= {wording.metric(metric.removeprefix("server.")): metric for metric in counted[:COUNTED_MAX]}
-    periodic = {match[1]: metric for metric in view.metrics if (match := PERIODIC.fullmatch(metric))}
+    periodic = {match[1]: metric for metric in view.results.metrics if (match := PERIODIC.fullmatch(metric))}
     if periodic:
         # A period longer than the window makes it a matter of chance what the window contains.
         metrics["window"] = "runtime"
@@ -58,11 +58,11 @@ def by_variant(view: View) -> Table:
 
 def by_server(view: View) -> Table:
     """Each server of each variant."""
-    names = [match[1] for metric in view.metrics if (match := NAME.fullmatch(metric))]
+    names = [match[1] for metric in view.results.metrics if (match := NAME.fullmatch(metric))]
     if len(names) < 2 or len(view.variants) > VARIANTS_MAX:
         return Table("", (), ())
     every = {**USED, "regions": "regions"}
-    used = [each for each in every if any(f"server.{name}.{each}" in view.metrics for name in names)]
+    used = [each for each in every if any(f"server.{name}.{each}" in view.results.metrics for name in names)]
     groups = []
     for key in view.variants:
         rows = tuple(

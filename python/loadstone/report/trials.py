@@ -60,7 +60,7 @@ def table(view: View) -> Table:
 def columns(view: View) -> list[str]:
     """The metrics shown: the headline ones, plus a latency if none of them is one."""
     wanted = dict.fromkeys([*view.headline, THROUGHPUT, "all.p50", "all.p99"])
-    return [name for name in wanted if name in view.metrics][:METRICS_MAX]
+    return [name for name in wanted if name in view.results.metrics][:METRICS_MAX]
 
 
 def number(view: View, trial: TrialResult, metric: str) -> Entry:

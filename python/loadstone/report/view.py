@@ -36,8 +36,12 @@ class View:
     @cached_property
     def variants(self) -> dict[VariantKey, list[TrialResult]]:
         """Each variant's trials, in the order in which variants are shown."""
-        found = self.results.variants
-        return {key: found[key] for key in sorted(found, key=lambda key: (natural(self.context(key)), self._rank(key)))}
+        found, ranks = self.results.variants, {value: rank for rank, value in enumerate(self.values)}
+
+        def place(key: VariantKey) -> tuple[object, int]:
+            return natural(self.context(key)), ranks.get(self.value(key), len(ranks))
+
+        return {key: found[key] for key in sorted(found, key=place)}
 
     @cached_property
     def by(self) -> str | None:
@@ -96,11 +100,6 @@ class View:
         """By metric and contender."""
         return {(each.metric, each.contender.variant): each for each in self.judgement.comparisons}
 
-    @cached_property
-    def metrics(self) -> list[str]:
-        """Every metric, in the order of first appearance."""
-        return self.results.metrics
-
     def context(self, key: VariantKey) -> VariantKey:
         """A variant without the compared dimension."""
         return tuple(pair for pair in key if pair[0] != self.by) if self.by else ()
@@ -126,13 +125,6 @@ class View:
         """What all variants share."""
         return set.intersection(*map(set, self.results.variants))
 
-    def _rank(self, key: VariantKey) -> int:
-        return self._ranks.get(self.value(key), len(self._ranks))
-
-    @cached_property
-    def _ranks(self) -> dict[str, int]:
-        return {value: rank for rank, value in enumerate(self.values)}
-
     @cached_property
     def headline(self) -> tuple[str, ...]:
         """The metrics that are compared."""
@@ -147,7 +139,7 @@ class View:
         found = dict.fromkeys(self.judgement.variants.get(key, ()))
         for trial in self.variants.get(key, ()):
             found.update(dict.fromkeys(self.judgement.trials.get(trial.trial, ())))
-        if metric in self.metrics and (key_comparison := self.comparisons.get((metric, key))):
+        if metric in self.results.metrics and (key_comparison := self.comparisons.get((metric, key))):
             found.update(dict.fromkeys(key_comparison.findings))
         concerned = (each for each in found if not metric or concerns(each, metric))
         return sorted(concerned, key=lambda finding: -finding.severity)

@@ -16,12 +16,6 @@ MESSAGES_MAX = {Severity.INVALID: 4, Severity.SUSPECT: 4, Severity.WITHHELD: 4, 
 # A separate number (not the 99 of p99), with its unit where both are scaled together.
 SCALES = {name: factor for scale in (units.DURATIONS, units.SIZES) for factor, name in scale}
 NUMBER = re.compile(rf"(?<![\w.])(\d[\d,]*(?:\.\d+)?)(?![\w.]\d)(?: ({'|'.join(SCALES)})\b)?")
-LABELS: Mapping[Severity, str] = {
-    Severity.INVALID: "invalid",
-    Severity.SUSPECT: "suspect",
-    Severity.WITHHELD: "withheld",
-    Severity.NOTE: "note",
-}
 
 
 @dataclass(frozen=True)
@@ -40,7 +34,7 @@ class Warnings:
     @property
     def label(self) -> str:
         """The severity in a word."""
-        return LABELS[self.severity]
+        return self.severity.name.lower()
 
     @property
     def page(self) -> str:
@@ -81,13 +75,9 @@ def together(findings: Sequence[Finding], whose: Mapping[Finding, str], judgemen
     every = len(judgement.results.trials)
     for same in sorted(alike.values(), key=lambda each: -len({trial for finding in each for trial in finding.trials})):
         trials = {trial for finding in same for trial in finding.trials}
-        if len(same) == 1:
-            yield named(same[0], whose.get(same[0], ""))
-        elif trials:
-            of = f"(in {len(trials):,} of {units.many(every, 'trial')})"
-            yield f"{spanned([finding.message for finding in same])} {of}"
-        else:
-            yield spanned([finding.message for finding in same])
+        of = f" (in {len(trials):,} of {units.many(every, 'trial')})" if trials else ""
+        several = spanned([finding.message for finding in same]) + of
+        yield several if len(same) > 1 else named(same[0], whose.get(same[0], ""))
 
 
 def spanned(messages: Sequence[str]) -> str:

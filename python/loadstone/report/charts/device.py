@@ -12,7 +12,7 @@ from loadstone.report.view import View, spread
 
 def metrics(view: View) -> list[str]:
     """The comparable device metrics of the measured window: per operation, or a factor; the deciding one first."""
-    known = view.metrics
+    known = view.results.metrics
     per = [name for name in known if name.startswith("device.") and name.endswith("_per_operation")]
     found = [*per, *(name for name in known if name.endswith("write_amplification") and not name.startswith("load."))]
     return sorted(found, key=lambda name: name not in view.headline[:1])
@@ -36,13 +36,11 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
         if view.value(key) not in figure.shown(view):
             continue
         cell = view.cell(key, metric)
-        row: Row = {"name": view.name(key), "full": view.value(key), "value": None}
+        row: Row = {"name": view.name(key), "full": view.value(key), "value": None, "figure": why(view, key)}
         if cell is not None and not cell.withheld and finite(cell.estimate.value):
-            unit = cell.unit
-            row |= {"value": cell.estimate.value, "figure": wording.figure(cell.estimate, cell.unit)}
-            row["interval"] = wording.interval(cell.estimate, cell.unit)
-        else:
-            row["figure"] = why(view, key)
+            estimate, unit = cell.estimate, cell.unit
+            row |= {"value": estimate.value, "figure": wording.figure(estimate, unit)}
+            row["interval"] = wording.interval(estimate, unit)
         rows.append(row)
     there = [row for row in rows if row["value"] is not None]
     if not there:

@@ -34,7 +34,7 @@ def others(view: View) -> Figure:
 
 def drawn(view: View, name: str, metrics: Sequence[str]) -> Figure:
     """A panel for each context and metric."""
-    known = [metric for metric in metrics if metric in view.metrics]
+    known = [metric for metric in metrics if metric in view.results.metrics]
     each_at_most = max((PANELS_MAX if name == "throughput" else HEADLINES_MAX) // max(len(known), 1), 1)
     contexts = spread(view.contexts, each_at_most)
     drawings = [
@@ -43,7 +43,7 @@ def drawn(view: View, name: str, metrics: Sequence[str]) -> Figure:
         for context in contexts
         if (drawing := panel(view, metric, context, name == "headline"))
     ]
-    caption = AS_THROUGHPUT if name != "throughput" and THROUGHPUT in view.metrics else TO_READ
+    caption = AS_THROUGHPUT if name != "throughput" and THROUGHPUT in view.results.metrics else TO_READ
     caption += figure.limits(view, len(contexts), len(view.contexts))
     named = ", ".join(wording.metric(metric) for metric in known)
     return Figure(name, tuple(drawings), caption, f"{named} of each variant: median, interval and every repeat")
@@ -96,10 +96,8 @@ def mark(view: View, cell: Cell) -> Row:
     """A variant's row."""
     estimate = cell.estimate
     name = {"name": view.name(cell.variant), "full": view.value(cell.variant)}
-    if cell.withheld:
-        return {**name, "value": None, "figure": "withheld"}
-    if cell.bound == "failed":
-        return {**name, "value": None, "figure": "failed"}
+    if cell.withheld or cell.bound == "failed":
+        return {**name, "value": None, "figure": "withheld" if cell.withheld else "failed"}
     median = wording.figure(estimate, cell.unit, cell.bound)
     ends = finite(estimate.low, estimate.high)
     invalid = verdict(view.findings_of(cell.variant, cell.metric)) is Verdict.INVALID

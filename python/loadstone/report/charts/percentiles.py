@@ -43,7 +43,7 @@ def operations(metrics: Sequence[str]) -> list[str]:
 
 def curves(view: View) -> Figure:
     """A panel for each operation and context, a line for each variant."""
-    names = operations(view.metrics)
+    names = operations(view.results.metrics)
     contexts = spread(view.contexts, max(PANELS_MAX // max(len(names), 1), 1))
     luck: dict[str, None] = {}
     beyond: dict[str, None] = {}
@@ -81,7 +81,7 @@ def points(
 ) -> list[Row]:
     """The points of a panel; `luck` collects the names of withheld figures, `beyond` of those that are only bounds."""
     rows: list[Row] = []
-    known = set(view.metrics)
+    known = set(view.results.metrics)
     for key in view.within[context]:
         if view.value(key) not in figure.shown(view):
             continue

@@ -14,14 +14,8 @@ SERIES_MAX = len(PALETTE)
 # A second mark of each series, for those who see no colours at all.
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 
-PAGE = {
-    "ink": "var(--ink)",
-    "muted": "var(--muted)",
-    "rule": "var(--rule)",
-    "paper": "var(--paper)",
-    "grid": "var(--grid)",
-}
 PICTURE = {"ink": "#1b1e23", "muted": "#5a626d", "rule": "#b9bec5", "grid": "#e8eaec", "paper": "#ffffff"}
+PAGE = {name: f"var(--{name})" for name in PICTURE}
 
 
 def page_config() -> dict[str, Any]:

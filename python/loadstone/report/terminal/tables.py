@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -18,7 +19,9 @@ from loadstone.format import units, wording
 from loadstone.judge.finding import Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, Search, VariantKey
 from loadstone.report import probes
-from loadstone.report.terminal.servers import servers
+from loadstone.report.servers import by_variant
+from loadstone.report.table import Column, Entry
+from loadstone.report.view import View
 from loadstone.report.warnings import not_looked, warnings
 from loadstone.results.projection import Projected
 from loadstone.results.result_set import natural, variant_name
@@ -28,6 +31,8 @@ from loadstone.statistics.estimate import Estimate
 
 STYLES = {Severity.INVALID: "bold red", Severity.SUSPECT: "yellow", Severity.WITHHELD: "cyan", Severity.NOTE: "dim"}
 PIPE_WIDTH = 200
+# The columns for names of servers on a terminal that is too narrow for long ones in one line.
+NAMES_WIDTH = 36
 
 
 def show(console: Console, judgement: Judgement, projected: Projected) -> None:
@@ -83,6 +88,37 @@ def searched(search: Search) -> list[Table | Text]:
     for row in probes.rows(search):
         table.add_row(*row)
     return [table, *(Text(f"{line}.") for line in probes.explanation(search))]
+
+
+def servers(judgement: Judgement, width: Callable[[Table], int], limit: int) -> Iterator[RenderableType]:
+    """What the servers of each variant used, if any were observed."""
+    found = by_variant(View(judgement))
+    rows = [row for group in found.groups for row in group.rows]
+    if not rows:
+        return
+    for names in (None, NAMES_WIDTH):
+        if width(table := tabled(found.columns, rows, names)) <= limit:
+            yield table
+            return
+    yield Text("servers", style="bold")
+    for name, *used in rows:
+        yield Padding(Text(name.text, style="cyan"), (0, 0, 0, 1))
+        cells = zip(found.columns[1:], used, strict=True)
+        yield Padding(", ".join(f"{column.title} {entry.text}" for column, entry in cells), (0, 0, 0, 3))
+    yield Text("")
+
+
+def tabled(columns: Sequence[Column], rows: Sequence[Sequence[Entry]], names: int | None) -> Table:
+    """A row for each variant, whose name may be broken into lines of that many columns."""
+    table = framed("servers")
+    first, *figures = columns
+    table.add_column(first.title, no_wrap=names is None, max_width=names)
+    for column in figures:
+        # Two short lines take less room than one above short figures.
+        table.add_column(column.title.replace(" ", "\n"), justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(entry.text for entry in row))
+    return table
 
 
 def needed(console: Console, table: Table) -> int:
