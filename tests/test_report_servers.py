@@ -14,7 +14,6 @@ from loadstone.judge.judgement import Judgement
 from loadstone.report.sections import sections
 from loadstone.report.servers import by_server, by_variant
 from loadstone.report.table import Table
-from loadstone.report.terminal.tables import needed
 from loadstone.report.terminal.tables import servers as on_terminal
 from loadstone.report.view import View
 from loadstone.results.result_set import Question, ResultSet
@@ -57,7 +56,7 @@ def judged() -> Judgement:
 def printed(judgement: Judgement, width: int) -> str:
     """The section as a terminal of so many columns shows it."""
     console = Console(width=width, file=io.StringIO(), record=True)
-    for each in on_terminal(judgement, lambda table: needed(console, table), width):
+    for each in on_terminal(judgement, console):
         console.print(each)
     return console.export_text()
 

@@ -18,7 +18,7 @@ from decimal import Decimal
 from loadstone.engine.events import BESIDE, CENSORED
 from loadstone.engine.histogram import HEADER, Histogram, Layout, decode
 from loadstone.importers.number import plain
-from loadstone.importers.run import ALL, COMPOSED, NO_ERROR, WELL, Run, in_ns, latencies, series
+from loadstone.importers.run import ALL, COMPOSED, NO_ERROR, WELL, Run, latencies, series
 from loadstone.importers.source import Source
 from loadstone.results.hlog import UNIT
 from loadstone.results.trial_result import Series
@@ -134,7 +134,6 @@ def run(log: Log, source: Source) -> Run:
             found.values.extend(latencies(name_of(tag, log), histogram, log.ns, *beyond.get(tag, (0, None))))
         elif status != CENSORED:
             found.values.extend(latencies(name_of(tag, log), histogram, log.ns))
-        found.histograms[tag] = in_ns(histogram, log.ns)
         # Operations that were never sent have no service time.
         if not tag.endswith(RESPONSE) or status == CENSORED:
             known = found.statuses.setdefault(operation, {})

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from loadstone.engine.events import Note
-from loadstone.engine.histogram import Histogram
 from loadstone.errors import LoadstoneError
 from loadstone.importers import cassandra_stress, csv_table, fio, go_ycsb, hbase_pe, hlog, testdfsio, ycsb, ycsb_json
 from loadstone.importers.facts import Facts, beside, parse_fact
@@ -44,11 +43,10 @@ NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partia
 
 @dataclass(frozen=True)
 class Imported:
-    """One run of another tool, with its course and its histograms, by tag, in ns."""
+    """One run of another tool, with its course."""
 
     result: TrialResult
     series: Series | None = None
-    histograms: Mapping[str, Histogram] = field(default_factory=dict)
 
 
 def read(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> list[Imported]:  # noqa: A002
@@ -140,7 +138,6 @@ def named(path: Path, runs: Sequence[Run], written: Facts, given: Mapping[str, S
                 start_unix_ns=run.start_unix_ns,
             ),
             run.series,
-            run.histograms,
         )
         for index, (run, config, repeat, number, fact) in enumerate(
             zip(runs, configs, repeats, clients, facts, strict=True), 1

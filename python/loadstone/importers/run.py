@@ -44,7 +44,7 @@ class Run:
     statuses: dict[str, dict[str, int]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     series: Series | None = None
-    # By tag, in ns.
+    # By tag, in ns; of a tool that was run as a command.
     histograms: dict[str, Histogram] = field(default_factory=dict)
     end: str = "done"
     start_unix_ns: int | None = None
@@ -151,11 +151,3 @@ def bucketed(counts: Iterable[tuple[int, int]]) -> Histogram:
     for value, count in counts:
         histogram.counts[bucket(value)] += count
     return histogram
-
-
-def in_ns(histogram: Histogram, ns: int) -> Histogram:
-    """The same values in ns: one more rounding, of at most 0.1 %, unless they are in ns already."""
-    if ns == 1:
-        return histogram
-    highest = histogram.layout.highest_equivalent
-    return bucketed((highest(index) * ns, count) for index, count in histogram.counts.items())

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from loadstone.engine.events import BESIDE
 from loadstone.engine.histogram import Histogram
 from loadstone.format import units
-from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, WELL, Run, bucketed, errors, in_ns, latencies
+from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, WELL, Run, bucketed, errors, latencies
 from loadstone.importers.source import Source
 from loadstone.importers.ycsb_command import Command, command
 from loadstone.importers.ycsb_status import Status, course, status
@@ -99,8 +99,7 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
     responses = {name for name in operations if name.startswith(INTENDED)}
     for name, block in operations.items():
         beside = ".service" if INTENDED + name in responses else ""
-        tag = "-response" if name in responses else ""
-        measured(name.removeprefix(INTENDED), beside, tag, block, found)
+        measured(name.removeprefix(INTENDED), beside, block, found)
     if any(map(is_coarse, operations.values())):
         found.step_ns = 1e6
         found.note("coarse", "its percentiles are rounded down to 1 ms", "run YCSB with measurementtype=hdrhistogram")
@@ -225,8 +224,8 @@ def check(
     raise source.error(f"the YCSB log is cut: {message}", f"{CUT}; --fact partial=true imports what there is", line)
 
 
-def measured(operation: str, beside: str, tag: str, block: Mapping[str, float | None], found: Run) -> None:
-    """An operation's latencies; `beside` marks service times beside response times, `tag` the latter."""
+def measured(operation: str, beside: str, block: Mapping[str, float | None], found: Run) -> None:
+    """An operation's latencies; `beside` marks service times beside response times."""
     count = counted(block)
     if not count or operation in BESIDE:
         return
@@ -245,7 +244,6 @@ def measured(operation: str, beside: str, tag: str, block: Mapping[str, float | 
         metric = f"{name}.{statistic}"
         values[metric] = Value(metric, value * NS[match[3] if match else "us"], "ns", count)
     if histogram := verbose(block, count):
-        found.histograms[operation + tag] = in_ns(histogram, 1000)
         for each in latencies(name, histogram, 1000):
             values.setdefault(each.metric, each)
     found.values.extend(values.values())

@@ -9,8 +9,9 @@ from rich.table import Table
 
 from loadstone.format import units
 from loadstone.judge.finding import verdict
-from loadstone.judge.judgement import Cell, Judgement, VariantKey
+from loadstone.judge.judgement import Cell, Judgement
 from loadstone.report.terminal.tables import change
+from loadstone.report.view import View
 from loadstone.results.result_set import natural
 
 
@@ -22,6 +23,7 @@ def repeats(judgement: Judgement, metric: str) -> Table | None:
     cells = {variant: cell for (variant, each), cell in judgement.cells.items() if each == metric and not cell.withheld}
     if not cells:
         return None
+    view = View(judgement)
     compared = {each.contender.variant: each for each in judgement.comparisons if each.metric == metric}
     numbers = sorted({number for cell in cells.values() for number, _ in cell.samples})
     names = list(dict.fromkeys(name for variant in cells for name, _ in variant))
@@ -43,7 +45,7 @@ def repeats(judgement: Judgement, metric: str) -> Table | None:
             *figures(cell, numbers),
             f"{fmean_of(cell) / fmean_of(baseline) - 1:+.2%}" if baseline and fmean_of(baseline) else "",
             change(comparison),
-            str(worst(judgement, variant)),
+            str(verdict(view.findings_of(variant))),
         )
     return table
 
@@ -59,10 +61,3 @@ def figures(cell: Cell, numbers: list[int]) -> list[str]:
 def fmean_of(cell: Cell) -> float:
     """The arithmetic mean of the repeats."""
     return fmean(value for _, value in cell.samples)
-
-
-def worst(judgement: Judgement, variant: VariantKey) -> object:
-    """The verdict on a variant: the worst of its trials and of what they show together."""
-    trials = judgement.results.variants[variant]
-    found = [finding for trial in trials for finding in judgement.trials.get(trial.trial, ())]
-    return verdict([*found, *judgement.variants.get(variant, ())])

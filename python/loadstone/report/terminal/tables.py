@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -45,14 +45,10 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
     for each in judgement.searches:
         for renderable in searched(each):
             console.print(renderable, soft_wrap=True)
-
-    def width(table: Table) -> int:
-        return needed(console, table)
-
     for metric in () if judgement.searches else results.headline_metrics:
         measured = (variant for variant, each in judgement.cells if each == metric)
         for part in dict.fromkeys(picked(variant, projected.table) for variant in measured):
-            console.print(metric_table(judgement, projected, metric, part, width, console.width))
+            console.print(metric_table(judgement, projected, metric, part, console))
     if results.question.repeats:
         # A module that imports this one.
         from loadstone.report.terminal.repeats import repeats
@@ -60,7 +56,7 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
         for metric in results.headline_metrics:
             if (each_repeat := repeats(judgement, metric)) is not None:
                 console.print(each_repeat)
-    for used in servers(judgement, width, console.width):
+    for used in servers(judgement, console):
         console.print(used)
     for warning in results.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
@@ -90,14 +86,14 @@ def searched(search: Search) -> list[Table | Text]:
     return [table, *(Text(f"{line}.") for line in probes.explanation(search))]
 
 
-def servers(judgement: Judgement, width: Callable[[Table], int], limit: int) -> Iterator[RenderableType]:
+def servers(judgement: Judgement, console: Console) -> Iterator[RenderableType]:
     """What the servers of each variant used, if any were observed."""
     found = by_variant(View(judgement))
     rows = [row for group in found.groups for row in group.rows]
     if not rows:
         return
     for names in (None, NAMES_WIDTH):
-        if width(table := tabled(found.columns, rows, names)) <= limit:
+        if fits(table := tabled(found.columns, rows, names), console):
             yield table
             return
     yield Text("servers", style="bold")
@@ -121,9 +117,9 @@ def tabled(columns: Sequence[Column], rows: Sequence[Sequence[Entry]], names: in
     return table
 
 
-def needed(console: Console, table: Table) -> int:
-    """The columns of a terminal that a table takes if nothing is cut."""
-    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+def fits(table: Table, console: Console) -> bool:
+    """Whether nothing of a table is cut."""
+    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width
 
 
 def picked(variant: VariantKey, keys: Sequence[str]) -> tuple[tuple[str, Scalar], ...]:
@@ -133,12 +129,7 @@ def picked(variant: VariantKey, keys: Sequence[str]) -> tuple[tuple[str, Scalar]
 
 
 def metric_table(
-    judgement: Judgement,
-    projected: Projected,
-    metric: str,
-    part: tuple[tuple[str, Scalar], ...],
-    width: Callable[[Table], int],
-    limit: int,
+    judgement: Judgement, projected: Projected, metric: str, part: tuple[tuple[str, Scalar], ...], console: Console
 ) -> Table:
     """One metric: a column for each value of the compared dimension, or a row where they would not fit."""
     cells = [
@@ -152,7 +143,7 @@ def metric_table(
     baseline = bases[0] if bases else judgement.results.question.baseline
     grid = Grid(title, projected, figures(judgement, cells), compared, baseline)
     broad = grid.broad()
-    return broad if width(broad) <= limit else grid.long()
+    return broad if fits(broad, console) else grid.long()
 
 
 @dataclass(frozen=True)
