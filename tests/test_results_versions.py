@@ -15,7 +15,7 @@ from lab_support import ROOT, experiment, loadstone, only_folder
 from loadstone.results import lines
 from loadstone.results.folder import VERSION, Folder
 from loadstone.results.result_set import Question
-from loadstone.results.trial_result import SERIES_FIELDS, SERIES_OPTIONAL
+from loadstone.results.trial_result import SERIES_OPTIONAL, Series
 from loadstone.statistics.percentile import BOUNDS
 
 SCHEMA = json.loads((ROOT / "docs/reference/schemas/results.json").read_text())
@@ -46,8 +46,9 @@ def test_the_schema_names_what_the_code_names() -> None:
     assert parts["folder"]["properties"]["results"]["const"] == VERSION
     value = parts["trial"]["properties"]["values"]["items"]
     assert value["properties"]["bound"]["enum"] == list(BOUNDS)
-    assert tuple(parts["series"]["properties"]) == SERIES_FIELDS
-    assert {*parts["series"]["required"]} == {*SERIES_FIELDS} - SERIES_OPTIONAL
+    columns = [each.name for each in fields(Series)]
+    assert list(parts["series"]["properties"]) == columns
+    assert {*parts["series"]["required"]} == {*columns} - SERIES_OPTIONAL
     questions = {each.name for each in fields(Question)}
     assert set(parts["folder"]["properties"]["question"]["properties"]) == questions
 

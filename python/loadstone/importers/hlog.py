@@ -130,10 +130,9 @@ def run(log: Log, source: Source) -> Run:
         beyond = others(totals, log)
     for tag, histogram in totals.items():
         operation, status = split(tag)
-        if status in WELL:
+        if status != CENSORED:
+            # Only tags of operations that ended well have any others.
             found.values.extend(latencies(name_of(tag, log), histogram, log.ns, *beyond.get(tag, (0, None))))
-        elif status != CENSORED:
-            found.values.extend(latencies(name_of(tag, log), histogram, log.ns))
         # Operations that were never sent have no service time.
         if not tag.endswith(RESPONSE) or status == CENSORED:
             known = found.statuses.setdefault(operation, {})

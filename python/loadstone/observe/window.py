@@ -150,9 +150,7 @@ def our_ticks(before: Sample, after: Sample) -> int | None:
 
 
 def add_rows(
-    totals: dict[str, list[int]],
-    before: Mapping[str, tuple[int, ...]],
-    after: Mapping[str, tuple[int, ...]],
+    totals: dict[str, list[int]], before: Mapping[str, tuple[int, ...]], after: Mapping[str, tuple[int, ...]]
 ) -> None:
     """Adds what each row's columns have gained."""
     if not before:

@@ -7,8 +7,6 @@ import json
 import math
 from typing import Any
 
-VOID = frozenset({"meta"})
-
 
 class Markup(str):
     """Text that is HTML."""
@@ -28,7 +26,8 @@ def tag(name: str, /, *children: str, **attributes: str | bool | None) -> Markup
         for key, value in attributes.items()
         if value is not None and value is not False
     )
-    if name in VOID:
+    # It has no end.
+    if name == "meta":
         return Markup(f"<{name}{attribute_text}>")
     return Markup(f"<{name}{attribute_text}>{joined(*children)}</{name}>")
 

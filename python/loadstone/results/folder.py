@@ -82,13 +82,7 @@ class Folder:
         **more: Any,
     ) -> Folder:
         """Makes a folder; `more` is added to folder.json. Raises LoadstoneError when that is not possible."""
-        header = {
-            "results": VERSION,
-            "name": name,
-            "question": asdict(question),
-            "interleaved": interleaved,
-            **more,
-        }
+        header = {"results": VERSION, "name": name, "question": asdict(question), "interleaved": interleaved, **more}
         try:
             (path / "trials").mkdir(parents=True)
             # Up to the directory above `results`, which may be new as well.

@@ -33,16 +33,14 @@ class Writer:
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
-        self._begun = False
         # Start and length of each interval, ns, for what is added to it later.
         self._spans: dict[int, tuple[int, int]] = {}
 
     def take(self, interval: Interval) -> None:
         """Adds an interval's histograms, and to earlier intervals those of operations that ended since."""
-        if not self._begun:
+        if not self._spans:
             start = (interval.unix_ns - interval.length_ns - interval.start_ns) / 1e9
             self._file.write(HEADER.format(unit=UNIT, start=start))
-            self._begun = True
         self._spans[interval.k] = (interval.start_ns, interval.length_ns)
         for k, outcomes in [*((each.k, each.outcomes) for each in interval.earlier), (interval.k, interval.outcomes)]:
             self._outcomes(outcomes, *self._spans.get(k, self._spans[interval.k]))
@@ -51,8 +49,8 @@ class Writer:
     def finish(self, summary: Summary) -> None:
         """Adds the operations that never ended."""
         censored = [outcome for outcome in summary.outcomes if outcome.status == CENSORED]
-        if self._begun:
-            self._outcomes(censored, 0, max((start + length for start, length in self._spans.values()), default=0))
+        if self._spans:
+            self._outcomes(censored, 0, max(start + length for start, length in self._spans.values()))
         self._file.flush()
 
     def _outcomes(self, outcomes: Iterable[Outcome], start_ns: int, length_ns: int) -> None:

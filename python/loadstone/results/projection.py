@@ -54,7 +54,9 @@ def project(results: ResultSet, asked: Projection) -> Projected:
                 f"{did_you_mean(key, known)}known are {', '.join(dimensions) or 'none'}",
             )
     metrics = wanted_metrics(kept, asked.metrics)
-    col = asked.col if asked.col is not None else tuple(default_column(kept))
+    # The compared dimension, else the first.
+    usual = [name for name in dimensions if name == kept.compared] or dimensions[:1]
+    col = asked.col if asked.col is not None else tuple(usual)
     table = asked.table or ()
     row = asked.row if asked.row is not None else tuple(key for key in dimensions if key not in (*col, *table))
     name = ",".join(col)
@@ -114,12 +116,6 @@ def names(trial: TrialResult) -> dict[str, Scalar | None]:
     """The keys of a trial that a filter can use; dimensions win over facts of the same name."""
     own: dict[str, Scalar | None] = {"trial": trial.trial, "repeat": trial.repeat, "end": trial.end}
     return {**trial.facts, **own, "clients": trial.clients, **trial.config}
-
-
-def default_column(results: ResultSet) -> list[str]:
-    """The compared dimension, else all dimensions."""
-    by = results.compared
-    return [by] if by in results.dimensions else list(results.dimensions)[:1]
 
 
 def regrouped(

@@ -26,11 +26,6 @@ AT_LEAST = 6
 MATTERS = 0.01
 
 
-def no_series(_: str) -> Series | None:
-    """The course of a trial for which none was recorded."""
-    return None
-
-
 @dataclass(frozen=True)
 class Question:
     """What an experiment asks: its resolved file, as far as judge and report need it."""
@@ -80,8 +75,8 @@ class ResultSet:
     environment: Mapping[str, Any] = field(default_factory=dict)
     # The resolved experiment file as text, to show and to reproduce.
     experiment: str = ""
-    # Returns a trial's course by its id; read on demand.
-    series: Callable[[str], Series | None] = no_series
+    # Returns a trial's course by its id, if one was recorded; read on demand.
+    series: Callable[[str], Series | None] = lambda _: None
     # The folder or file that it was read from.
     path: Path | None = None
     # What had to be left out while reading, for the user.

@@ -57,7 +57,6 @@ class Series:
         return made
 
 
-SERIES_FIELDS = tuple(Series.__dataclass_fields__)
 # Fields that results of version 1 lack.
 SERIES_OPTIONAL = frozenset({"due", "ended"})
 

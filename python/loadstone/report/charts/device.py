@@ -51,12 +51,7 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
     chart = figure.layered(
         plot(there)
         .mark_bar(height=13, cornerRadiusEnd=2, yOffset=frame.MARKS)
-        .encode(
-            y=frame.row(names),
-            x=x,
-            color=colour(view),
-            tooltip=hover,
-        ),
+        .encode(y=frame.row(names), x=x, color=colour(view), tooltip=hover),
         *frame.labels(rows, names),
     )
     title = figure.headed(wording.metric(metric.removeprefix("device.")), view.title(context))

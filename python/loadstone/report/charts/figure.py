@@ -193,10 +193,7 @@ def key(entries: Sequence[tuple[str, int]]) -> dict[str, Any]:
     rows = [{"name": name, "at": index} for index, (name, _) in enumerate(entries)]
     names = [name for name, _ in entries]
     numbers = [number for _, number in entries]
-    base = plot(rows).encode(
-        y=alt.Y("at:O", axis=None),
-        x=alt.value(8),
-    )
+    base = plot(rows).encode(y=alt.Y("at:O", axis=None), x=alt.value(8))
     # The palette's own colours by number: this chart may have fewer names than the others.
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         color=alt.Color("name:N", scale=alt.Scale(domain=by_number(numbers, names)), legend=None),

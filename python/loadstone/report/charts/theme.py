@@ -49,16 +49,7 @@ def config(tone: dict[str, str], palette: list[str], background: str) -> dict[st
             "tickSize": 4,
         },
         "title": {"color": tone["ink"], "fontSize": 13, "fontWeight": 600, "anchor": "start", "offset": 10},
-        "legend": {
-            "labelColor": tone["ink"],
-            "titleColor": tone["muted"],
-            "labelFontSize": 12,
-            "labelLimit": 260,
-            "orient": "bottom",
-            "direction": "horizontal",
-        },
-        "text": {"color": tone["ink"]},
-        "range": {"category": palette, "symbol": list(SHAPES)},
+        "range": {"category": palette},
         "style": {
             "word": {"color": tone["ink"], "fontSize": 11},
             "halo": {"color": tone["paper"], "stroke": tone["paper"], "strokeWidth": 4, "fontSize": 11},
