@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 from loadstone.engine.events import BESIDE
 from loadstone.engine.histogram import Histogram
 from loadstone.format import units
-from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, WELL, Run, bucketed, errors, latencies
+from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, WELL, Run, Statuses, bucketed, errors, latencies
 from loadstone.importers.source import Source
 from loadstone.importers.ycsb_command import Command, command
 from loadstone.importers.ycsb_status import Status, course, status
 from loadstone.results.value import Value
 
+# The figures of one metric by the names of measurements, and of all metrics.
+Block = Mapping[str, float | None]
+Blocks = Mapping[str, Block]
 OVERALL = "OVERALL"
 RUNTIME, THROUGHPUT = "RunTime(ms)", "Throughput(ops/sec)"
 INTENDED = "Intended-"
@@ -64,7 +67,7 @@ class Context:
 
 def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
     """A report's figures. Raises LoadstoneError when it is cut or two are mixed."""
-    blocks = by_metric(entries, source)
+    blocks = dict(by_metric(entries, source))
     overall = blocks.pop(OVERALL, {})
     line = entries[0].line if entries else None
     for wanted in (RUNTIME, THROUGHPUT):
@@ -117,7 +120,7 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
     return found
 
 
-def by_metric(entries: Iterable[Entry], source: Source) -> dict[str, dict[str, float | None]]:
+def by_metric(entries: Iterable[Entry], source: Source) -> Blocks:
     """The entries of one report. Raises LoadstoneError when one occurs twice."""
     blocks: dict[str, dict[str, float | None]] = defaultdict(dict)
     for entry in entries:
@@ -128,7 +131,7 @@ def by_metric(entries: Iterable[Entry], source: Source) -> dict[str, dict[str, f
                 entry.line,
             )
         blocks[entry.metric][entry.measurement] = entry.value
-    return dict(blocks)
+    return blocks
 
 
 def taken(context: Context, found: Run) -> None:
@@ -141,21 +144,21 @@ def taken(context: Context, found: Run) -> None:
     found.facts |= {name: value for name in ("target", "phase", "binding") if (value := getattr(given, name))}
 
 
-def chosen(blocks: Mapping[str, dict[str, float | None]]) -> dict[str, dict[str, float | None]]:
+def chosen(blocks: Blocks) -> Blocks:
     """The blocks by operation; with two measurement types in one run (HdrREAD, RawREAD), those of the first."""
     two = any(name.startswith("Hdr") for name in blocks) and any(name.startswith(("Raw", "Bucket")) for name in blocks)
     if not two:
-        return dict(blocks)
+        return blocks
     return {name.removeprefix("Hdr"): block for name, block in blocks.items() if not name.startswith(("Raw", "Bucket"))}
 
 
-def is_operation(name: str, block: Mapping[str, float | None]) -> bool:
+def is_operation(name: str, block: Block) -> bool:
     """Whether a block is one of operations, unlike CLEANUP (ends of connections) and the JVM's figures."""
     plain = name.removeprefix(INTENDED)
     return plain not in JVM | {"CLEANUP"} and (counted(block) is not None or bool(ended(block)))
 
 
-def ended(block: Mapping[str, float | None]) -> dict[str, int]:
+def ended(block: Block) -> dict[str, int]:
     """How often an operation ended with each status."""
     return {
         key.removeprefix("Return="): int(value)
@@ -164,7 +167,7 @@ def ended(block: Mapping[str, float | None]) -> dict[str, int]:
     }
 
 
-def counted(block: Mapping[str, float | None]) -> int | None:
+def counted(block: Block) -> int | None:
     """How many operations a block measured."""
     count = block.get("Operations", block.get("Total Operations"))
     return None if count is None else int(count)
@@ -176,15 +179,13 @@ def is_composed(name: str) -> bool:
     return any(plain == each or plain.startswith(f"{each}-") for each in COMPOSED)
 
 
-def well_done(statuses: Mapping[str, Mapping[str, int]]) -> int:
+def well_done(statuses: Statuses) -> int:
     """How many operations ended well."""
     counts = (counts for name, counts in statuses.items() if name not in BESIDE and not is_composed(name))
     return sum(count for each in counts for status, count in each.items() if status in WELL)
 
 
-def measured_operations(
-    operations: Mapping[str, Mapping[str, float | None]], statuses: Mapping[str, Mapping[str, int]]
-) -> int:
+def measured_operations(operations: Blocks, statuses: Statuses) -> int:
     """How many operations the lines of a report cover, however they ended; each counts once."""
     total = 0
     for name, block in operations.items():
@@ -196,14 +197,7 @@ def measured_operations(
     return total
 
 
-def check(
-    operations: Mapping[str, Mapping[str, float | None]],
-    found: Run,
-    done: int,
-    seen: int,
-    source: Source,
-    line: int | None,
-) -> None:
+def check(operations: Blocks, found: Run, done: int, seen: int, source: Source, line: int | None) -> None:
     """Raises LoadstoneError when a report is cut within a block or between two."""
     for name, block in operations.items():
         began = any(LATENCY.fullmatch(key) for key in block) or "Operations" in block
@@ -224,7 +218,7 @@ def check(
     raise source.error(f"the YCSB log is cut: {message}", f"{CUT}; --fact partial=true imports what there is", line)
 
 
-def measured(operation: str, beside: str, block: Mapping[str, float | None], found: Run) -> None:
+def measured(operation: str, beside: str, block: Block, found: Run) -> None:
     """An operation's latencies; `beside` marks service times beside response times."""
     count = counted(block)
     if not count or operation in BESIDE:
@@ -249,12 +243,12 @@ def measured(operation: str, beside: str, block: Mapping[str, float | None], fou
     found.values.extend(values.values())
 
 
-def is_coarse(block: Mapping[str, float | None]) -> bool:
+def is_coarse(block: Block) -> bool:
     """Whether a block has the type `histogram`, which counts in buckets of 1 ms and prints the overflow count."""
     return VARIANCE in block or any(key.startswith(">") for key in block)
 
 
-def verbose(block: Mapping[str, float | None], count: int) -> Histogram | None:
+def verbose(block: Block, count: int) -> Histogram | None:
     """The histogram of HdrHistogram's verbose report (`[READ], 67, 1.0`: µs, count), or None.
 
     The type `histogram` prints buckets of 1 ms and a variance, `timeseries` prints means: neither counts.
@@ -265,7 +259,7 @@ def verbose(block: Mapping[str, float | None], count: int) -> Histogram | None:
     return bucketed(pairs) if pairs and sum(each for _, each in pairs) == count else None
 
 
-def mean(blocks: Mapping[str, Mapping[str, float | None]], metric: str, done: int, found: Run) -> None:
+def mean(blocks: Blocks, metric: str, done: int, found: Run) -> None:
     """The mean over all operations, however they ended, as Little's law needs it: their total time ÷ operations."""
     total = seen = 0.0
     for name, block in blocks.items():

@@ -43,23 +43,16 @@ HOMES = re.compile(r"/(home|Users)/[^/\s:=,]+")
 
 
 def environment(
-    directory: Path | None = None,
-    *,
-    name: str = "localhost",
-    arguments: Sequence[str] | None = None,
-    proc: Path = PROC,
-    sys: Path = SYS,
+    directory: Path | None = None, *, arguments: Sequence[str] | None = None, proc: Path = PROC, sys: Path = SYS
 ) -> dict[str, Any]:
     """What this experiment runs on and with, as JSON; unknown values are left out.
 
-    `directory` is where the data will be, `name` what to call this host, `arguments` the command line (this
-    process's by default).
+    `directory` is where the data will be, `arguments` the command line (this process's by default).
     """
-    host = hardware(directory, name, proc=proc, sys=sys)
     return {
         "environment": VERSION,
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
-        "hosts": [host],
+        "hosts": [hardware(directory, proc=proc, sys=sys)],
         "versions": versions(),
         "git": git(),
         "command": shareable(python.argv if arguments is None else arguments),

@@ -1,6 +1,6 @@
 """A host as results describe it: processor, memory, disks, kernel and the limits that apply.
 
-Nothing in it identifies a person or, unless requested, the machine: no serial numbers, addresses or host name.
+Nothing in it identifies a person or the machine: no serial numbers, addresses or host name.
 """
 
 from __future__ import annotations
@@ -37,13 +37,11 @@ SETTINGS = (
 LIMITS = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC, "memlock": resource.RLIMIT_MEMLOCK}
 
 
-def hardware(
-    directory: Path | None = None, name: str = "localhost", *, proc: Path = PROC, sys: Path = SYS
-) -> dict[str, Any]:
+def hardware(directory: Path | None = None, *, proc: Path = PROC, sys: Path = SYS) -> dict[str, Any]:
     """This host, with the file system of `directory`; unknown values are left out. Sizes are in bytes."""
     return present(
         {
-            "name": name,
+            "name": "localhost",
             "cpu": processor(proc, sys),
             "memory": memory(proc, sys),
             "disks": disks(sys),

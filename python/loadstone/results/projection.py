@@ -60,9 +60,15 @@ def project(results: ResultSet, asked: Projection) -> Projected:
     table = asked.table or ()
     row = asked.row if asked.row is not None else tuple(key for key in dimensions if key not in (*col, *table))
     name = ",".join(col)
-    trials = [
-        replace(trial, config=regrouped(trial.config, trial.facts, table, row, col, name)) for trial in kept.trials
-    ]
+
+    def regrouped(own: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """The keys asked for; several columns' keys become one dimension."""
+        config = {key: own.get(key, "") for key in (*table, *row)}
+        if col:
+            config[name] = own.get(name, "") if len(col) == 1 else ",".join(str(own.get(key, "")) for key in col)
+        return config
+
+    trials = [replace(trial, config=regrouped({**trial.facts, **trial.config})) for trial in kept.trials]
     # Trials with the same variant and repeat were distinguished by a key that was dropped.
     pooled = len({(variant(trial.config), trial.repeat) for trial in trials}) < len(trials)
     warnings = kept.warnings
@@ -91,9 +97,7 @@ def project(results: ResultSet, asked: Projection) -> Projected:
     interleaved = kept.interleaved and not pooled
     # What was planned is known by its dimensions only.
     whole = not pooled and not gone and {*table, *row, *col} <= {*dimensions}
-    planned = {
-        trial: regrouped(config, {}, table, row, col, name) for trial, config in (kept.planned if whole else {}).items()
-    }
+    planned = {trial: regrouped(config) for trial, config in kept.planned.items()} if whole else {}
     made = replace(kept, trials=trials, question=question, planned=planned, interleaved=interleaved, warnings=warnings)
     return Projected(made, table, row, name)
 
@@ -116,25 +120,6 @@ def names(trial: TrialResult) -> dict[str, Scalar | None]:
     """The keys of a trial that a filter can use; dimensions win over facts of the same name."""
     own: dict[str, Scalar | None] = {"trial": trial.trial, "repeat": trial.repeat, "end": trial.end}
     return {**trial.facts, **own, "clients": trial.clients, **trial.config}
-
-
-def regrouped(
-    own: Mapping[str, Scalar],
-    facts: Mapping[str, Scalar],
-    table: Sequence[str],
-    row: Sequence[str],
-    col: Sequence[str],
-    name: str,
-) -> dict[str, Scalar]:
-    """A trial's config with the keys asked for; several columns' keys become one dimension."""
-
-    def value(key: str) -> Scalar:
-        return own.get(key, facts.get(key, ""))
-
-    config = {key: value(key) for key in (*table, *row)}
-    if col:
-        config[name] = value(col[0]) if len(col) == 1 else ",".join(str(value(key)) for key in col)
-    return config
 
 
 def wanted_metrics(results: ResultSet, asked: Sequence[str]) -> list[str]:

@@ -65,7 +65,7 @@ def latency(view: View, found: Courses) -> Figure:
 def drawn(view: View, found: Courses, name: str, kinds: Sequence[Kind], unit: str, title: str) -> Figure:
     """A panel for each variant; those of one context share their axes."""
     seconds = step(found.all)
-    rows = {key: panel_rows(view, key, repeats, kinds, seconds, unit) for key, repeats in found.of.items()}
+    rows = {key: panel_rows(view.name(key), repeats, kinds, seconds, unit) for key, repeats in found.of.items()}
     panels = []
     for key, (thin, strong) in rows.items():
         beside = [each for other, each in rows.items() if view.context(other) == view.context(key)]
@@ -96,17 +96,11 @@ def values(lines: tuple[Sequence[Row], Sequence[Row]], field: str) -> Iterator[f
 
 
 def panel_rows(
-    view: View,
-    key: VariantKey,
-    repeats: Sequence[tuple[str, int, Series]],
-    kinds: Sequence[Kind],
-    step_seconds: float,
-    unit: str,
+    name: str, repeats: Sequence[tuple[str, int, Series]], kinds: Sequence[Kind], step_seconds: float, unit: str
 ) -> tuple[list[Row], list[Row]]:
     """The rows of the thin lines and of the strong ones."""
     thin: list[Row] = []
     strong: list[Row] = []
-    name = view.name(key)
     for kind in kinds:
         lines = [(trial, repeat, thinned(series, kind, step_seconds)) for trial, repeat, series in repeats]
         for trial, repeat, line in lines if len(lines) > 1 else ():

@@ -11,7 +11,7 @@ from typing import Any
 import altair as alt
 
 from loadstone.format import units
-from loadstone.report.charts.theme import SERIES_MAX, SHAPES
+from loadstone.report.charts.theme import PALETTE, SERIES_MAX, SHAPES
 from loadstone.report.view import View
 
 Row = dict[str, Any]
@@ -192,24 +192,15 @@ def key(entries: Sequence[tuple[str, int]]) -> dict[str, Any]:
     """A legend as a separate chart."""
     rows = [{"name": name, "at": index} for index, (name, _) in enumerate(entries)]
     names = [name for name, _ in entries]
-    numbers = [number for _, number in entries]
+    # By number: this chart may have fewer names than the others.
+    colours, shapes = [PALETTE[number] for _, number in entries], [SHAPES[number] for _, number in entries]
     base = plot(rows).encode(y=alt.Y("at:O", axis=None), x=alt.value(8))
-    # The palette's own colours by number: this chart may have fewer names than the others.
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
-        color=alt.Color("name:N", scale=alt.Scale(domain=by_number(numbers, names)), legend=None),
-        shape=alt.Shape(
-            "name:N", scale=alt.Scale(domain=names, range=[SHAPES[number] for number in numbers]), legend=None
-        ),
+        color=alt.Color("name:N", scale=alt.Scale(domain=names, range=colours), legend=None),
+        shape=alt.Shape("name:N", scale=alt.Scale(domain=names, range=shapes), legend=None),
     )
     labels = base.mark_text(align="left", dx=12, baseline="middle", style="word").encode(text="name:N")
     found = layered(points, labels)
     found["height"] = {"step": 20}
     found["width"] = 320
     return found
-
-
-def by_number(numbers: Sequence[int], names: Sequence[str]) -> list[str]:
-    """The names at their numbers in the palette, with blanks for missing ones."""
-    at = dict(zip(numbers, names, strict=True))
-    # Vega needs each entry of a domain once.
-    return [at.get(number, " " * (number + 1)) for number in range(max(numbers, default=-1) + 1)]

@@ -9,13 +9,15 @@ from typing import Any
 import altair as alt
 
 from loadstone.engine.events import BESIDE
-from loadstone.format import wording
+from loadstone.format import units, wording
 from loadstone.judge.judgement import VariantKey
 from loadstone.report.charts import figure
 from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, finite
 from loadstone.report.view import View, spread
 from loadstone.results.value import PERCENTILES
 
+# Why a figure is left out.
+RARE, UNENDED = "Withheld for too few samples", "Not drawn, as operations failed or never ended"
 # Fewer percentiles are not a curve; the tables have them.
 POINTS_MIN = 3
 MARKED = ("p50", "p90", "p99", "p99.9", "p99.99")
@@ -45,13 +47,12 @@ def curves(view: View) -> Figure:
     """A panel for each operation and context, a line for each variant."""
     names = operations(view.results.metrics)
     contexts = spread(view.contexts, max(PANELS_MAX // max(len(names), 1), 1))
-    luck: dict[str, None] = {}
-    beyond: dict[str, None] = {}
+    left_out: dict[str, dict[str, None]] = {RARE: {}, UNENDED: {}}
     found = [
         (operation, context, rows)
         for operation in names
         for context in contexts
-        for rows in [points(view, operation, context, luck, beyond)]
+        for rows in [points(view, operation, context, left_out)]
         if len({row["nines"] for row in rows}) >= POINTS_MIN
     ]
     if not found:
@@ -63,23 +64,15 @@ def curves(view: View) -> Figure:
         for operation, context, rows in found
     )
     caption = "Each point is the median over repeats of the trials' own percentiles. Both axes are logarithmic."
-    for why, names_of in (
-        ("Withheld for too few samples", luck),
-        ("Not drawn, as operations failed or never ended", beyond),
-    ):
-        if left_out := list(names_of):
-            more = f" and {len(left_out) - 4:,} more" if len(left_out) > 4 else ""
-            caption += f" {why}: {', '.join(left_out[:4])}{more}."
+    caption += "".join(f" {why}: {units.listed([*each], 4)}." for why, each in left_out.items() if each)
     caption += figure.limits(view, len(contexts), len(view.contexts))
     used = {row["full"] for _, _, rows in found for row in rows}
     shown = f"latency of {', '.join(names)} by percentile, one line for each variant"
     return Figure("percentiles", panels, caption, shown, legend=figure.legend(view, used))
 
 
-def points(
-    view: View, operation: str, context: VariantKey, luck: dict[str, None], beyond: dict[str, None]
-) -> list[Row]:
-    """The points of a panel; `luck` collects the names of withheld figures, `beyond` of those that are only bounds."""
+def points(view: View, operation: str, context: VariantKey, left_out: dict[str, dict[str, None]]) -> list[Row]:
+    """The points of a panel; `left_out` collects the names of figures that are withheld or only bounds."""
     rows: list[Row] = []
     known = set(view.results.metrics)
     for key in view.within[context]:
@@ -91,7 +84,7 @@ def points(
             if cell is None or not finite(cell.estimate.value) or cell.estimate.value <= 0:
                 continue
             if cell.bound or cell.withheld:
-                (beyond if cell.bound else luck)[f"{view.name(key)} {operation} {percentile}"] = None
+                left_out[UNENDED if cell.bound else RARE][f"{view.name(key)} {operation} {percentile}"] = None
                 continue
             rows.append(
                 {

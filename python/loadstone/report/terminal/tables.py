@@ -122,15 +122,13 @@ def fits(table: Table, console: Console) -> bool:
     return Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width
 
 
-def picked(variant: VariantKey, keys: Sequence[str]) -> tuple[tuple[str, Scalar], ...]:
+def picked(variant: VariantKey, keys: Sequence[str]) -> VariantKey:
     """A variant's values of some keys, in the order of the keys."""
     config = dict(variant)
     return tuple((key, config[key]) for key in keys if key in config)
 
 
-def metric_table(
-    judgement: Judgement, projected: Projected, metric: str, part: tuple[tuple[str, Scalar], ...], console: Console
-) -> Table:
+def metric_table(judgement: Judgement, projected: Projected, metric: str, part: VariantKey, console: Console) -> Table:
     """One metric: a column for each value of the compared dimension, or a row where they would not fit."""
     cells = [
         cell
@@ -157,9 +155,9 @@ class Grid:
     baseline: Scalar | None
 
     @cached_property
-    def rows(self) -> dict[tuple[tuple[str, Scalar], ...], dict[Scalar, VariantKey]]:
+    def rows(self) -> dict[VariantKey, dict[Scalar, VariantKey]]:
         """The variants by their row keys and their values of the compared dimension."""
-        found: dict[tuple[tuple[str, Scalar], ...], dict[Scalar, VariantKey]] = {}
+        found: dict[VariantKey, dict[Scalar, VariantKey]] = {}
         for variant in self.texts:
             row, column = picked(variant, self.projected.row), dict(variant).get(self.projected.col, "")
             found.setdefault(row, {})[column] = variant
