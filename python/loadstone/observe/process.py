@@ -68,8 +68,7 @@ def process(pid: int | str, proc: Path = PROC) -> Process | None:
     found = stat(pid, proc)
     if found is None:
         return None
-    io = bytes_of(pid, proc)
-    read, written = (None, None) if io is None else io
+    read, written = bytes_of(pid, proc) or (None, None)
     return replace(found, read_bytes=read, written_bytes=written)
 
 

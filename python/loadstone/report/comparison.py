@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from loadstone.format import units, wording
 from loadstone.judge.finding import Finding, Severity, Verdict, verdict
-from loadstone.judge.judgement import Cell, Comparison, VariantKey
+from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View, shorten
 from loadstone.statistics.estimate import Estimate
@@ -98,28 +98,24 @@ def alone(view: View, key: VariantKey, metric: str) -> Iterator[Entry]:
 
 def against(comparison: Comparison) -> Iterator[Entry]:
     """The ratio to the baseline with its claim, and p."""
-    ratio = comparison.ratio
+    ratio, claim = comparison.ratio, comparison.claim
     number, between = wording.change(ratio, bound=comparison.bound), wording.change_interval(ratio, f" {wording.DASH} ")
-    match comparison.claim:
-        case "better" | "worse":
-            comma = "," if number.endswith("lower") else ""
-            yield Entry(f"{number}{comma} {comparison.claim}", between, tone=comparison.claim)
-        case "none":
-            why = f"; {comparison.why}" if comparison.why else ""
-            yield Entry("~", f"{wording.short_change(ratio.value)}, no evidence of a difference{why}", tone="muted")
-        case "same":
-            yield Entry("=", f"{wording.short_change(ratio.value)}, no difference that matters", tone="muted")
-        case "slight":
-            yield Entry("≈", f"{wording.short_change(ratio.value)}, differs by less than matters", tone="muted")
-        case "impossible":
-            least = min(comparison.baseline.estimate.n, comparison.contender.estimate.n)
-            yield Entry(number, comparison.why or f"n={least}: no claim possible", tone="muted")
-        case "descriptive":
-            yield Entry(number, between, tone="muted")
-        case "refused":
-            yield Entry("refused", refusal(comparison), tone="muted")
-        case "unranked":
-            yield Entry("not ranked", comparison.why, tone="muted")
+    comma = "," if number.endswith("lower") else ""
+    short = wording.short_change(ratio.value)
+    why = f"; {comparison.why}" if comparison.why else ""
+    least = min(comparison.baseline.estimate.n, comparison.contender.estimate.n)
+    shown: dict[Claim, tuple[str, str]] = {
+        "better": (f"{number}{comma} better", between),
+        "worse": (f"{number}{comma} worse", between),
+        "none": ("~", f"{short}, no evidence of a difference{why}"),
+        "same": ("=", f"{short}, no difference that matters"),
+        "slight": ("≈", f"{short}, differs by less than matters"),
+        "impossible": (number, comparison.why or f"n={least}: no claim possible"),
+        "descriptive": (number, between),
+        "refused": ("refused", refusal(comparison)),
+        "unranked": ("not ranked", comparison.why),
+    }
+    yield Entry(*shown[claim], tone=claim if claim == "better" or claim == "worse" else "muted")
     yield Entry(wording.chance(comparison.p, comparison.p_adjusted), aside=untouched(comparison))
 
 

@@ -27,7 +27,6 @@ from loadstone.results.projection import Projected
 from loadstone.results.result_set import natural, variant_name
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import THROUGHPUT
-from loadstone.statistics.estimate import Estimate
 
 STYLES = {Severity.INVALID: "bold red", Severity.SUSPECT: "yellow", Severity.WITHHELD: "cyan", Severity.NOTE: "dim"}
 PIPE_WIDTH = 200
@@ -220,25 +219,21 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
     if len({cell.unit for cell in shown}) == 1:
         texts = units.in_one_unit([cell.estimate.value for cell in both], shown[0].unit, digits)
     texts = [wording.ranged(texts[len(shown) + at], texts[at]) for at in range(len(shown))]
-    trials = judgement.results.variants
-    runs = {
-        cell.variant: judgement.within.get(trials[cell.variant][0].trial)
-        for cell in shown
-        if cell.metric == THROUGHPUT and cell.estimate.n == 1
-    }
     found = {
-        cell.variant: units.bounded(text, cell.bound) + spread(cell, runs.get(cell.variant))
+        cell.variant: units.bounded(text, cell.bound) + spread(judgement, cell)
         for cell, text in zip(shown, texts, strict=True)
     }
     return {**{cell.variant: "withheld" for cell in cells}, **found}
 
 
-def spread(cell: Cell, run: Estimate | None) -> str:
+def spread(judgement: Judgement, cell: Cell) -> str:
     """The interval's larger side in percent; for a single run the interval within it, else nothing."""
     if (side := cell.estimate.larger_side) is not None:
         return f" {wording.half_width(side)}"
-    if cell.estimate.n == 1 and run is not None and (side := run.larger_side) is not None:
-        return f" ({wording.half_width(side)} within the run)"
+    if cell.metric == THROUGHPUT and cell.estimate.n == 1:
+        run = judgement.within.get(judgement.results.variants[cell.variant][0].trial)
+        if run is not None and (side := run.larger_side) is not None:
+            return f" ({wording.half_width(side)} within the run)"
     return ""
 
 
