@@ -104,9 +104,6 @@ class Diagnosis:
     seen: Seen
 
 
-UNKNOWN = "not reported by this machine"
-
-
-def unknown(what: str = UNKNOWN) -> Seen:
+def unknown(what: str = "not reported by this machine") -> Seen:
     """The result where nothing can be read: ok."""
     return Seen("ok", what)

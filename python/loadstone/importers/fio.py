@@ -141,7 +141,8 @@ def timed(name: str, each: Sequence[Mapping[str, Any]], ns: float, found: Run) -
     found.add(f"{name}.max", max(float(lat["max"]) for lat in each) * ns, "ns", n)
     bins = [lat["bins"] for lat in each if lat.get("bins")]
     if len(bins) == len(each):
-        found.histograms[name.upper()] = bucketed(pairs(bins, ns))
+        counts = ((round(int(value) * ns), int(count)) for one in bins for value, count in one.items())
+        found.histograms[name.upper()] = bucketed(counts)
     if len(each) == 1:
         for share, value in each[0].get("percentile", {}).items():
             figure = float(value) * ns
@@ -152,8 +153,3 @@ def timed(name: str, each: Sequence[Mapping[str, Any]], ns: float, found: Run) -
     elif any("percentile" in lat for lat in each):
         message = f"each of {len(each)} jobs has its own percentiles, and those of several cannot be combined"
         found.note("percentiles-left-out", message, "run fio with group_reporting=1, or with --output-format=json+")
-
-
-def pairs(bins: Iterable[Mapping[str, Any]], ns: float) -> Iterable[tuple[int, int]]:
-    """The values of bins, ns, with their counts."""
-    return ((round(int(value) * ns), int(count)) for each in bins for value, count in each.items())

@@ -23,7 +23,7 @@ ENTRIES_MAX = 200
 # Parts of an environment with more entries are folded away.
 OPEN_MAX = 24
 # What stands in other sections, and the version of the format.
-ELSEWHERE = frozenset({"command", "environment", "seed", "started"})
+ELSEWHERE = frozenset({"command", "environment", "started"})
 # Shapes of theme.SHAPES as paths in a square from -1 to 1.
 MARKS = (
     "M0,-.95A.95,.95 0 1 1 0,.95A.95,.95 0 1 1 0,-.95Z",

@@ -26,19 +26,12 @@ def recipe(results: ResultSet) -> Recipe | None:
 
 def command(results: ResultSet) -> str:
     """The command that was given, or one that runs the resolved file again."""
-    given = results.environment.get("command") or results.environment.get("argv")
-    if isinstance(given, str):
-        return given
-    if isinstance(given, list | tuple):
-        return shlex.join(str(word) for word in given)
     file = "experiment.yaml" if results.path is None else str(results.path / "experiment.yaml")
-    return shlex.join(["loadstone", "run", file])
+    given = results.environment.get("command")
+    return shlex.join(map(str, given) if isinstance(given, list) else ["loadstone", "run", file])
 
 
 def seed(results: ResultSet) -> str:
-    """The seed of keys, values and order, as recorded or from the file."""
-    recorded = results.environment.get("seed")
-    if recorded is not None:
-        return str(recorded)
+    """The seed of keys, values and order, from the file."""
     found = re.search(r"^seed:\s*(\S+)", results.experiment, re.MULTILINE)
     return found[1] if found else ""
