@@ -13,6 +13,7 @@ import subprocess
 import sys as python
 from collections.abc import Mapping, Sequence
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -107,13 +108,10 @@ def output(command: list[str], seconds: float) -> str | None:
 
 def shareable(arguments: Sequence[str]) -> list[str]:
     """A command line that is safe to publish: the program's bare name, no secrets, no home directories."""
-    shared: list[str] = []
-    for at, argument in enumerate(arguments):
-        if at == 0:
-            shared.append(os.path.basename(argument))
-            continue
+    shared = [os.path.basename(program) for program in arguments[:1]]
+    for before, argument in pairwise(arguments):
         argument = ADDRESS.sub(rf"\1{HIDDEN}@", argument)
-        if at > 1 and SECRET_FLAG.fullmatch(arguments[at - 1]):
+        if SECRET_FLAG.fullmatch(before):
             shared.append(HIDDEN)
         elif found := SECRET_VALUE.search(argument):
             # Everything that follows may be part of it.

@@ -6,6 +6,7 @@ unplugged or a process that ends costs only one pair.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -45,7 +46,7 @@ class Window:
     last: Sample | None = None
     samples: int = 0
     # By the columns of PROCESSOR, all processors together.
-    ticks: dict[str, int] = field(default_factory=dict)
+    ticks: Counter[str] = field(default_factory=Counter)
     attributed: Attribution = field(default_factory=Attribution)
     # By device: B read, written, discarded, busy ms; by interface: B received, sent; by resource: some µs, full µs.
     disks: dict[str, list[int]] = field(default_factory=dict)
@@ -94,8 +95,7 @@ class Window:
         old, new = before.processors.get(ALL_PROCESSORS), after.processors.get(ALL_PROCESSORS)
         if old is not None and new is not None:
             gained = ticks_between(old, new)
-            for column, ticks in gained.items():
-                self.ticks[column] = self.ticks.get(column, 0) + ticks
+            self.ticks.update(gained)
             ours = our_ticks(before, after)
             if ours is not None:
                 self.attributed.all += sum(gained.values())
