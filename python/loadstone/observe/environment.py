@@ -108,7 +108,7 @@ def output(command: list[str], seconds: float) -> str | None:
 
 def shareable(arguments: Sequence[str]) -> list[str]:
     """A command line that is safe to publish: the program's bare name, no secrets, no home directories."""
-    shared = [os.path.basename(program) for program in arguments[:1]]
+    shared = [os.path.basename(name) for name in arguments[:1]]
     for before, argument in pairwise(arguments):
         argument = ADDRESS.sub(rf"\1{HIDDEN}@", argument)
         if SECRET_FLAG.fullmatch(before):
