@@ -36,7 +36,7 @@ def runs(source: Source) -> list[Run]:
     while at >= 0:
         start = source.text.rfind("{", 0, at)
         line = source.text.count("\n", 0, max(start, 0))
-        with source.reading("the fio report is cut or damaged ({error})", CUT, line):
+        with source.reading("the fio report is cut or damaged: {error}", CUT, line):
             document, end = json.JSONDecoder().raw_decode(source.text, max(start, 0))
             found.extend(of_report(document))
         at = source.text.find(SIGN, end)
