@@ -22,6 +22,7 @@ from loadstone.importers.run import ALL, COMPOSED, NO_ERROR, WELL, Run, latencie
 from loadstone.importers.source import Source
 from loadstone.results.hlog import UNIT
 from loadstone.results.trial_result import Series
+from loadstone.statistics.percentile import Population
 
 NAME = "hlog"
 TITLE = "HDR histogram log (.hlog)"
@@ -132,7 +133,7 @@ def run(log: Log, source: Source) -> Run:
         operation, status = split(tag)
         if status != CENSORED:
             # Only tags of operations that ended well have any others.
-            found.values.extend(latencies(name_of(tag, log), histogram, log.ns, *beyond.get(tag, (0, None))))
+            found.values.extend(latencies(name_of(tag, log), histogram, log.ns, beyond.get(tag)))
         # Operations that were never sent have no service time.
         if not tag.endswith(RESPONSE) or status == CENSORED:
             known = found.statuses.setdefault(operation, {})
@@ -141,13 +142,13 @@ def run(log: Log, source: Source) -> Run:
     seconds = sum(course.length_seconds) if course else None
     found.add_totals(everything.count / seconds if seconds else None, seconds and seconds * 1e9, everything.count)
     if ALL.upper() not in log.tags:
-        found.values.extend(latencies(ALL, everything, log.ns, *beyond[ALL]))
+        found.values.extend(latencies(ALL, everything, log.ns, beyond[ALL]))
     return found
 
 
-def others(totals: Mapping[str, Histogram], log: Log) -> dict[str, tuple[int, Histogram]]:
+def others(totals: Mapping[str, Histogram], log: Log) -> dict[str, Population]:
     """The failures, and the bounds of operations that never ended, by the tag of those that ended well, and for all."""
-    found: dict[str, tuple[int, Histogram]] = {ALL: (0, Histogram())}
+    found = {ALL: Population()}
     for tag, histogram in totals.items():
         operation, status = split(tag)
         if operation in BESIDE or (status in NO_ERROR and status != CENSORED):
@@ -158,11 +159,11 @@ def others(totals: Mapping[str, Histogram], log: Log) -> dict[str, tuple[int, Hi
         if (operation not in COMPOSED or status == CENSORED) and response == log.responds(operation):
             names.append(ALL)
         for name in names:
-            failed, censored = found.setdefault(name, (0, Histogram()))
+            known = found.setdefault(name, Population())
             if status == CENSORED:
-                censored.add(histogram)
+                known.censored.add(histogram)
             else:
-                found[name] = (failed + histogram.count, censored)
+                known.failed += histogram.count
     return found
 
 

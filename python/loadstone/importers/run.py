@@ -120,9 +120,7 @@ def errors(statuses: Statuses) -> int:
     return failures(statuses, beside=BESIDE)[0]
 
 
-def latencies(
-    name: str, well: Histogram, ns: int = 1, failed: int = 0, censored: Histogram | None = None
-) -> Iterator[Value]:
+def latencies(name: str, well: Histogram, ns: int = 1, others: Population | None = None) -> Iterator[Value]:
     """A histogram's figures, with the unit `ns`; the judge decides which percentiles have too few values above them.
 
     Percentiles cover all operations in the file, including those that failed or never ended.
@@ -132,7 +130,7 @@ def latencies(
         yield Value(f"{name}.count", count, OPERATIONS, count)
         yield Value(f"{name}.mean", well.mean * ns, "ns", count)
         yield Value(f"{name}.min", well.minimum * ns, "ns", count)
-    every = Population(well, failed, censored or Histogram())
+    every = replace(others or Population(), well=well)
     names = {**PERCENTILES, "max": 1.0}
     if every.count:
         for statistic, found in zip(names, every.percentiles(list(names.values())), strict=True):

@@ -26,8 +26,7 @@ def repeats(judgement: Judgement, metric: str) -> Table | None:
     view = View(judgement)
     compared = {each.contender.variant: each for each in judgement.comparisons if each.metric == metric}
     numbers = sorted({number for cell in cells.values() for number, _ in cell.samples})
-    names = list(dict.fromkeys(name for variant in cells for name, _ in variant))
-    order = [name for name in judgement.results.dimensions if name in names]
+    order = [name for name in judgement.results.dimensions if any(name in dict(variant) for variant in cells)]
     table = Table(title=f"{metric}: each repeat", title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for name in order:
         table.add_column(name, style="cyan", no_wrap=True)
