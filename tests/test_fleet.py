@@ -22,7 +22,7 @@ from loadstone.engine import program
 from loadstone.engine.events import Event, Interval, Note, Outcome, Result
 from loadstone.engine.histogram import Histogram, decode
 from loadstone.engine.trial import EngineError
-from loadstone.fleet.fleet import split
+from loadstone.fleet.local import split
 from loadstone.fleet.merge import Merger
 from loadstone.results import hlog
 from loadstone.runner import figures

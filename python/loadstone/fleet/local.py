@@ -1,17 +1,22 @@
-"""This machine as a fleet: each engine is a child process, and all share the host's clock."""
+"""This machine as a fleet, the hosts that the engines of a phase run on: each engine is a child process.
+
+    with fleet.launch(split(spec, engines), listener) as engines:
+        for segment, event in engines.events():
+            ...
+
+Every trial uses a fleet: with one engine, it is the segment 0/1. All engines share the host's clock.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
-from typing import Self
 
-from loadstone.engine.events import Ready
+from loadstone.engine.events import Event, Ready
 from loadstone.engine.trial import EngineError, Spec, Trial, follow
-from loadstone.fleet.fleet import LineListener, SegmentEvent
 from loadstone.observe.environment import environment, fingerprint
 from loadstone.results.trial_result import Scalar
 
@@ -19,54 +24,45 @@ from loadstone.results.trial_result import Scalar
 # has paused one for 0.3 s.
 START_NS = 1_000_000_000
 
+# Called with a segment's number and each event line of its engine, unparsed.
+LineListener = Callable[[int, str], object]
+# A segment's number and its next event; an error instead of the summary if it ended without one.
+SegmentEvent = tuple[int, Event | EngineError]
+
 
 class Local:
     """Engines on this machine."""
 
     def __init__(self) -> None:
-        # Taken anew, since a resumed run may be on another host or kernel.
-        self._facts = fingerprint(environment())
+        # The fingerprint of this host, for results. Taken anew, since a resumed run may be on another host or kernel.
+        self.facts: Mapping[str, Scalar] = fingerprint(environment())
 
-    def facts(self) -> Mapping[str, Scalar]:
-        """The fingerprint of this host."""
-        return self._facts
+    @contextmanager
+    def launch(self, specs: Sequence[Spec], listener: LineListener) -> Iterator[Engines]:
+        """Starts an engine for each spec; all begin the load at the same instant.
 
-    def launch(self, specs: Sequence[Spec], listener: LineListener) -> Processes:
-        """Starts an engine for each spec. Raises LoadstoneError if no engine is found."""
-        return Processes(specs, listener)
-
-
-class Processes:
-    """The engines of one phase."""
-
-    def __init__(self, specs: Sequence[Spec], listener: LineListener) -> None:
-        self._trials: list[Trial] = []
-        with ExitStack() as starting:
+        Leaving the `with` block ends those still running. Raises LoadstoneError if no engine is found.
+        """
+        with ExitStack() as stack:
+            trials = []
             for segment, spec in enumerate(specs):
-                trial = starting.enter_context(Trial(spec))
-                trial.heard = partial(listener, segment)
-                self._trials.append(trial)
-            self._running = starting.pop_all()
+                trials.append(stack.enter_context(Trial(spec)))
+                trials[-1].heard = partial(listener, segment)
+            yield Engines(trials)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._running.close()
+@dataclass(frozen=True)
+class Engines:
+    """The engines of one phase, by segment."""
 
-    @property
-    def specs(self) -> Sequence[Spec]:
-        """The spec of each engine."""
-        return [trial.spec for trial in self._trials]
-
-    @property
-    def pids(self) -> Sequence[int]:
-        """The engines' processes."""
-        return [trial.pid for trial in self._trials]
+    trials: Sequence[Trial]
 
     def events(self, idle: Callable[[], object] | None = None) -> Iterator[SegmentEvent]:
-        """The events of all segments; see `loadstone.fleet.fleet.Launched.events`."""
-        segments = {trial: segment for segment, trial in enumerate(self._trials)}
+        """The events of all segments as they arrive, until the last ends; `idle` is called about once a second.
+
+        Raises EngineError if a segment fails before all are ready, since nothing was measured then.
+        """
+        segments = {trial: segment for segment, trial in enumerate(self.trials)}
         waiting = set(segments) if len(segments) > 1 else set()
         for trial, event in follow(*segments, idle=idle):
             if isinstance(event, EngineError) and waiting:
@@ -79,7 +75,13 @@ class Processes:
                         each.start_at(start_ns)
             yield segments[trial], event
 
-    def kill(self) -> None:
-        """Kills all engines."""
-        for trial in self._trials:
-            trial.kill()
+
+def split(spec: Spec, engines: int) -> list[Spec]:
+    """The specs of the segments 0/n to (n - 1)/n. Each has the clients, rate and operations of the whole trial."""
+    synchronised = {"wait_for_start": True} if engines > 1 else {}
+    return [{**spec, **synchronised, **ledger(spec, k), "segment": {"k": k, "n": engines}} for k in range(engines)]
+
+
+def ledger(spec: Spec, segment: int) -> Spec:
+    """Each engine records its writes in its own file, `<file>.<segment>`."""
+    return {"ledger": {"file": f"{spec['ledger']['file']}.{segment}"}} if spec.get("ledger") else {}

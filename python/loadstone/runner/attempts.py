@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.plan import PlannedTrial
@@ -53,7 +53,7 @@ class Attempts:
             planned.trial, planned.variant.config, planned.repeat, {}, end="interrupted", order=order, attempt=number
         )
         with self.folder.trial(planned.trial, number, begun=begun, table=self.table) as files:
-            result = replace(conductor.conduct(planned, files), order=order, attempt=number)
+            result = conductor.conduct(planned, files, begun)
         self.folder.append(result, self.table)
         self._count(result)
         key = variant(result.config)

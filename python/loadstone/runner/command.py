@@ -106,17 +106,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
-        if wait(process, ENDING_SECONDS) is not None and number == signal.SIGTERM and not group_exists(process.pid):
-            return
-
-
-def group_exists(group: int) -> bool:
-    """Whether a process group has any process left."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
+        wait(process, ENDING_SECONDS)
 
 
 def failure(name: str, ended: Ended, message: str = "") -> CommandError:

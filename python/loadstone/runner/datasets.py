@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
@@ -30,12 +29,6 @@ class DataSpace:
             ) from error
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise LoadstoneError(f"{directory} is not writable", "set the file's `directory` to another")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
 
     def fresh(self) -> Path:
         """An empty directory for the next trial."""
@@ -69,18 +62,18 @@ class DataSpaces:
     def __init__(self, run: str) -> None:
         self._run = run
         self._spaces: dict[Path, DataSpace] = {}
-        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        for each in self._spaces.values():
+            shutil.rmtree(each.path, ignore_errors=True)
 
     def at(self, directory: Path) -> DataSpace:
         """The space below a directory. Raises LoadstoneError if it cannot be used."""
         if directory not in self._spaces:
-            self._spaces[directory] = self._stack.enter_context(DataSpace(directory, self._run))
+            self._spaces[directory] = DataSpace(directory, self._run)
         return self._spaces[directory]
 
 

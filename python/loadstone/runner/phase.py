@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from loadstone.engine import secrets
 from loadstone.engine.describe import description
-from loadstone.engine.events import Ready, Result
-from loadstone.engine.trial import EngineError, Spec
-from loadstone.fleet.fleet import Fleet, Launched, split
+from loadstone.engine.events import Ready
+from loadstone.engine.trial import EngineError, Spec, Trial
+from loadstone.experiment.kind import Launched
+from loadstone.fleet.local import Local, split
 from loadstone.fleet.merge import Merger
 from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Series
@@ -33,12 +34,9 @@ class Watcher(Protocol):
 
 
 @dataclass(frozen=True)
-class Finished:
+class Finished(Launched):
     """The result of a launch of engines."""
 
-    name: str
-    spec: Spec
-    result: Result
     series: Series
     # The largest resident memory of all engines together at the end of any interval, B.
     memory_max: int
@@ -52,48 +50,43 @@ class Finished:
         return "open" if self.spec["pace"]["mode"] == "open" else "closed"
 
 
-@dataclass(frozen=True)
-class Launch:
-    """How the phases of a trial are run."""
-
-    fleet: Fleet
-    engines: int
-    # Where the files of the trial go.
-    files: Path
-    display: Display
-    # The engines are killed after this many seconds.
-    timeout: float
-
-
-def run(launch: Launch, spec: Spec, name: str, watcher: Watcher | None) -> Finished:
-    """Runs a phase on the engines of a fleet, and writes histograms to `<name>.hlog`.
+def run(
+    spec: Spec,
+    name: str,
+    watcher: Watcher | None,
+    files: Path,
+    display: Display,
+    fleet: Local,
+    engines: int,
+    timeout: float,
+) -> Finished:
+    """Runs a phase on so many engines of a fleet, and writes histograms to `<name>.hlog` in the trial's `files`.
 
     The spec and events of each engine go to `<name>.spec.json` and `<name>.events.jsonl`, or `<name>.<segment>.…` if
-    there are several. Raises EngineError if none ends with a result within the timeout.
+    there are several. Raises EngineError if none ends with a result within `timeout` seconds.
     """
     until = spec["until"]
     phase = PhaseProgress(name, until.get("operations"), until.get("seconds"), spec["warmup_seconds"])
-    builder, merger, display = SeriesBuilder(), Merger(launch.engines), launch.display
-    stems = [name] if launch.engines == 1 else [f"{name}.{segment}" for segment in range(launch.engines)]
+    builder, merger = SeriesBuilder(), Merger(engines)
+    stems = [name] if engines == 1 else [f"{name}.{segment}" for segment in range(engines)]
     display.begin(phase)
     with ExitStack() as stack:
-        logs = [stack.enter_context((launch.files / f"{stem}.events.jsonl").open("w")) for stem in stems]
-        histograms = hlog.Writer(stack.enter_context((launch.files / f"{name}.hlog").open("w")))
+        logs = [stack.enter_context((files / f"{stem}.events.jsonl").open("w")) for stem in stems]
+        histograms = hlog.Writer(stack.enter_context((files / f"{name}.hlog").open("w")))
 
         def keep(segment: int, line: str) -> None:
             logs[segment].write(f"{secrets.hidden(line)}\n")
 
-        running = stack.enter_context(launch.fleet.launch(split(spec, launch.engines), keep))
-        for stem, each in zip(stems, running.specs, strict=True):
-            (launch.files / f"{stem}.spec.json").write_text(json.dumps(recorded(each)) + "\n")
-        late = stack.enter_context(Deadline(launch.timeout, running))
-        if watcher is not None:
-            for stem, pid in zip(stems, running.pids, strict=False):
-                watcher.watch(stem.replace(name, "engine"), pid)
+        running = stack.enter_context(fleet.launch(split(spec, engines), keep))
+        for stem, each in zip(stems, running.trials, strict=True):
+            (files / f"{stem}.spec.json").write_text(json.dumps(recorded(each.spec)) + "\n")
+            if watcher is not None:
+                watcher.watch(stem.replace(name, "engine"), each.pid)
+        explained = stack.enter_context(deadline(timeout, name, running.trials))
         try:
             for segment, event in running.events(None if watcher is None else watcher.look):
                 if isinstance(event, EngineError):
-                    event = late.explained(name, event)
+                    event = explained(event)
                 for merged in merger.take(segment, event):
                     if isinstance(merged, Ready):
                         phase.start()
@@ -104,13 +97,12 @@ def run(launch: Launch, spec: Spec, name: str, watcher: Watcher | None) -> Finis
                 display.update()
             result = merger.result()
         except EngineError as error:
-            raise late.explained(name, error) from None
+            raise explained(error) from None
         phase.finish(result.summary)
         histograms.finish(result.summary)
         display.update()
-    return Finished(
-        name, running.specs[0], result, builder.series(), builder.memory_max, launch.engines, len(merger.lost)
-    )
+    ran = running.trials[0].spec
+    return Finished(name, ran, result, builder.series(), builder.memory_max, engines, len(merger.lost))
 
 
 def recorded(spec: Spec) -> Spec:
@@ -122,33 +114,32 @@ def recorded(spec: Spec) -> Spec:
     return {**spec, "store": {**store, "properties": properties}}
 
 
-class Deadline:
-    """Kills engines that take too long, so that a hanging store does not hang the lab."""
+@contextmanager
+def deadline(seconds: float, phase: str, engines: Sequence[Trial]) -> Iterator[Callable[[EngineError], EngineError]]:
+    """Kills engines that take too long, so that a hanging store does not hang the lab.
 
-    def __init__(self, seconds: float, engines: Launched) -> None:
-        self.passed = False
-        self._seconds = seconds
-        self._kill: Callable[[], None] = engines.kill
-        self._timer = threading.Timer(seconds, self._end)
-        self._timer.daemon = True
+    Yields a function that makes of the error of an engine without a result that of a timeout, if this killed it.
+    """
+    passed = threading.Event()
 
-    def explained(self, phase: str, error: EngineError) -> EngineError:
-        """The error of an engine that ended without a result: a timeout, if this killed it."""
-        if not self.passed:
+    def end() -> None:
+        passed.set()
+        for each in engines:
+            each.kill()
+
+    def explained(error: EngineError) -> EngineError:
+        if not passed.is_set():
             return error
         return EngineError(
-            f"{phase}: the engine did not end within {self._seconds:g} s",
+            f"{phase}: the engine did not end within {seconds:g} s",
             "set a longer `timeout` in the experiment, or find out what the store waits for",
             error.status,
         )
 
-    def _end(self) -> None:
-        self.passed = True
-        self._kill()
-
-    def __enter__(self) -> Deadline:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield explained
+    finally:
+        timer.cancel()

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadstone.engine.describe import description
-from loadstone.engine.events import Note, Summary
+from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Ended, EngineLaunch, Launched, ObservedCommand, Role, kind_of
+from loadstone.experiment.kind import Ended, EngineLaunch, ObservedCommand, Role, kind_of
 from loadstone.experiment.plan.plan import Variant
+from loadstone.importers.run import Run
 from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Scalar, Series, values
 from loadstone.results.value import Value
@@ -36,12 +37,17 @@ class PhaseResult:
     series: Series | None = None
 
 
-def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -> PhaseResult:
-    """The result of a command, parsed from its output. Raises CommandError if it cannot be parsed."""
+def parsed(each: ObservedCommand, ended: Ended) -> Run:
+    """The output of a command. Raises CommandError if it cannot be parsed."""
     try:
-        run = each.read(ended)
+        return each.read(ended)
     except LoadstoneError as error:
         raise command.failure(each.name, ended, str(error.args[0])) from error
+
+
+def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -> PhaseResult:
+    """The result of a command, parsed from its output. Raises CommandError if it cannot be parsed."""
+    run = parsed(each, ended)
     measured = values(*run.figures())
     operations = measured.get("operations")
     notes = list(run.notes)
@@ -64,10 +70,7 @@ def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -
 
 def of_verification(each: ObservedCommand, ended: Ended) -> PhaseResult:
     """The result of a command after the measurement. Raises CommandError if its output cannot be parsed."""
-    try:
-        run = each.read(ended)
-    except LoadstoneError as error:
-        raise command.failure(each.name, ended, str(error.args[0])) from error
+    run = parsed(each, ended)
     return PhaseResult(each.role, run.figures(), run.facts, run.notes, run.end)
 
 
@@ -101,13 +104,13 @@ def of_engine(
         "engines": engines,
         "profile": run.result.summary.profile,
         "networked": "yes" if networked else "no",
-        **kind_of(variant).facts(launched(runs)),
+        **kind_of(variant).facts(runs),
     }
     return PhaseResult(
         each.role,
         measured,
         facts,
-        notes_of(runs),
+        [*notes_of(runs)],
         "lost" if lost else end_of(runs),
         # Stages have no clients.
         variant.clients if len(runs) == 1 else None,
@@ -122,12 +125,7 @@ def figures_of(each: EngineLaunch, variant: Variant, runs: Sequence[Finished]) -
     measured: list[Value] = []
     for run in runs:
         measured += figures.figures(run.result, run.memory_max, each.prefix if len(runs) == 1 else f"{run.name}.")
-    return [*measured, *kind_of(variant).figures(each, launched(runs))]
-
-
-def launched(runs: Sequence[Finished]) -> list[Launched]:
-    """Launches in the form that workload kinds take."""
-    return [Launched(run.name, run.spec, run.result) for run in runs]
+    return [*measured, *kind_of(variant).figures(each, runs)]
 
 
 def end_of(runs: Sequence[Finished]) -> str:
@@ -135,26 +133,15 @@ def end_of(runs: Sequence[Finished]) -> str:
     return next((run.result.summary.end for run in runs if run.result.summary.end != "done"), "done")
 
 
-def notes_of(runs: Sequence[Finished]) -> list[Note]:
-    """The engines' own notes, and why they ended early."""
-    return [
-        note
-        for run in runs
-        for note in (*run.result.notes, *saturated(run.result.summary), *ended_early(run.result.summary))
-    ]
-
-
-def saturated(summary: Summary) -> Iterator[Note]:
-    """A note if latencies were too long for a histogram."""
-    if summary.saturated_values:
-        message = f"{summary.saturated_values:,} latencies exceeded a histogram's range and count as its maximum"
-        yield Note("saturated", message, "read the highest percentiles and the maximum as lower bounds")
-
-
-def ended_early(summary: Summary) -> Iterator[Note]:
-    """A note if a phase ended before all its work was done."""
-    if summary.reason:
-        yield Note("incomplete", f"it ended early: {summary.reason}", ENDED_EARLY_HINT)
+def notes_of(runs: Sequence[Finished]) -> Iterator[Note]:
+    """The engines' own notes, whether latencies were too long for a histogram, and why phases ended early."""
+    for run in runs:
+        yield from run.result.notes
+        if saturated := run.result.summary.saturated_values:
+            message = f"{saturated:,} latencies exceeded a histogram's range and count as its maximum"
+            yield Note("saturated", message, "read the highest percentiles and the maximum as lower bounds")
+        if reason := run.result.summary.reason:
+            yield Note("incomplete", f"it ended early: {reason}", ENDED_EARLY_HINT)
 
 
 def engine_share(measured: Iterable[Value], processors: Scalar | None) -> Iterator[Value]:

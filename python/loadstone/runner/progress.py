@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from types import TracebackType
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID
+from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TaskID, TextColumn
 from rich.progress_bar import ProgressBar
-from rich.table import Column
 from rich.text import Text
 
 from loadstone.engine.events import Interval, Outcome, Summary, merged
@@ -159,41 +157,13 @@ class TrialProgress:
         "tear down": 0.95,
     }
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.speed = self.latency = self.spark = ""
-        self.state = "prepare"
+    speed = latency = spark = ""
+    state = "prepare"
 
     @property
     def share(self) -> float:
         """The fraction that is done, from 0 to 1."""
         return self.SHARES[self.state]
-
-
-class Display(Protocol):
-    """Shows the progress of a run: as a whole, its current trial and phase."""
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None: ...
-    def plan(self, progress: RunProgress) -> None:
-        """The run begins; its number of trials may grow."""
-
-    def trial(self, name: str) -> None:
-        """A trial is about to start."""
-
-    def step(self, name: str) -> None:
-        """The trial begins a step of `TrialProgress.SHARES`."""
-
-    def begin(self, phase: PhaseProgress) -> None:
-        """A phase is about to start."""
-
-    def update(self) -> None:
-        """The phase has progressed."""
-
-    def say(self, line: str, *, bad: bool = False) -> None:
-        """A permanent line: the result of a trial, or a problem."""
 
 
 class PlainLines:
@@ -208,7 +178,7 @@ class PlainLines:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
     def plan(self, progress: RunProgress) -> None:
@@ -246,12 +216,12 @@ class Bars:
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
             SpinnerColumn(finished_text="[green]✓"),
-            PhaseColumn("name", style="bold"),
+            TextColumn("{task.description}", style="bold", markup=False),
             PhaseBar(bar_width=16),
-            PhaseColumn("speed", style="cyan", width=14, right=True),
-            PhaseColumn("latency", style="magenta", width=11),
-            PhaseColumn("spark", style="cyan", width=SPARK_WIDTH),
-            PhaseColumn("state", style="dim", width=18),
+            TextColumn("{task.fields[phase].speed:>14}", style="cyan", markup=False),
+            TextColumn("{task.fields[phase].latency:<11}", style="magenta", markup=False),
+            TextColumn(f"{{task.fields[phase].spark:<{SPARK_WIDTH}}}", style="cyan", markup=False),
+            TextColumn("{task.fields[phase].state:<18}", style="dim", markup=False),
             console=console,
             refresh_per_second=4,
             transient=True,
@@ -264,7 +234,7 @@ class Bars:
         self._progress.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
     def plan(self, progress: RunProgress) -> None:
@@ -274,7 +244,7 @@ class Bars:
     def trial(self, name: str) -> None:
         """Replaces the trial's bar."""
         self._drop(0)
-        self._steps = TrialProgress(name)
+        self._steps = TrialProgress()
         self._tasks.append(self._progress.add_task(name, total=1, phase=self._steps))
 
     def step(self, name: str) -> None:
@@ -301,19 +271,6 @@ class Bars:
         self._progress.console.print(Text(line, style="yellow" if bad else ""), soft_wrap=True)
 
 
-class PhaseColumn(ProgressColumn):
-    """A column with one attribute of a phase."""
-
-    def __init__(self, what: str, style: str, width: int = 0, *, right: bool = False) -> None:
-        super().__init__(Column(no_wrap=True))
-        self._what, self._style, self._width, self._right = what, style, width, right
-
-    def render(self, task: Task) -> Text:
-        """The attribute's current value."""
-        text: str = getattr(task.fields["phase"], self._what)
-        return Text(text.rjust(self._width) if self._right else text.ljust(self._width), style=self._style)
-
-
 class PhaseBar(BarColumn):
     """A bar that moves smoothly, although events come once a second."""
 
@@ -321,6 +278,10 @@ class PhaseBar(BarColumn):
         """The bar at the phase's current progress."""
         task.completed = task.fields["phase"].share
         return super().render(task)
+
+
+# Shows the progress of a run: as a whole, its current trial and phase.
+Display = PlainLines | Bars
 
 
 def display(console: Console) -> Display:

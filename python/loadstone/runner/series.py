@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from loadstone.engine.events import BESIDE, COMPOSED, WELL, Earlier, Interval, Outcome
 from loadstone.engine.histogram import Histogram, decode
@@ -19,6 +18,16 @@ class Row:
     due: int | None
     completed: int = 0
     ended: int = 0
+    failed: int = 0
+    # Of successful operations, encoded: response times if there are any, else service times.
+    latencies: list[str] = field(default_factory=list)
+
+    def quantiles(self) -> tuple[float | None, float | None]:
+        """Their p50 and p99, ns."""
+        histogram = Histogram()
+        for text in self.latencies:
+            histogram.add(decode(text))
+        return (histogram.quantile(0.5), histogram.quantile(0.99)) if histogram.count else (None, None)
 
 
 class SeriesBuilder:
@@ -30,9 +39,6 @@ class SeriesBuilder:
 
     def __init__(self) -> None:
         self._rows: dict[int, Row] = {}
-        self._failed: dict[int, int] = defaultdict(int)
-        # By interval: response times if there are any, else service times.
-        self._latencies: dict[int, list[str]] = defaultdict(list)
         # The engine's largest resident memory at the end of any interval, B; 0 before the first.
         self.memory_max = 0
 
@@ -49,31 +55,24 @@ class SeriesBuilder:
         if row := self._rows.get(part.k):
             row.completed += part.completed
             row.ended += part.ended
-        self._failed[part.k] += part.failed
-        self._latencies[part.k] += [latency(outcome) for outcome in part.outcomes if counts(outcome)]
+            row.failed += part.failed
+            row.latencies += [latency(outcome) for outcome in part.outcomes if counts(outcome)]
 
     def series(self) -> Series:
         """All intervals in order, except those of length 0."""
-        rows = [(k, row) for k, row in sorted(self._rows.items()) if row.length_ns]
-        quantiles = [self._quantiles(k) for k, _ in rows]
-        due = tuple(row.due for _, row in rows if row.due is not None)
+        rows = [row for _, row in sorted(self._rows.items()) if row.length_ns]
+        quantiles = [row.quantiles() for row in rows]
+        due = tuple(row.due for row in rows if row.due is not None)
         return Series(
-            start_seconds=tuple(row.start_ns / 1e9 for _, row in rows),
-            length_seconds=tuple(row.length_ns / 1e9 for _, row in rows),
-            throughput=tuple(row.completed * 1e9 / row.length_ns for _, row in rows),
+            start_seconds=tuple(row.start_ns / 1e9 for row in rows),
+            length_seconds=tuple(row.length_ns / 1e9 for row in rows),
+            throughput=tuple(row.completed * 1e9 / row.length_ns for row in rows),
             p50_ns=tuple(p50 for p50, _ in quantiles),
             p99_ns=tuple(p99 for _, p99 in quantiles),
-            failed=tuple(self._failed[k] for k, _ in rows),
+            failed=tuple(row.failed for row in rows),
             due=due if len(due) == len(rows) else (),
-            ended=tuple(row.ended for _, row in rows),
+            ended=tuple(row.ended for row in rows),
         )
-
-    def _quantiles(self, k: int) -> tuple[float | None, float | None]:
-        """The p50 and p99 of an interval's successful operations, ns."""
-        histogram = Histogram()
-        for text in self._latencies[k]:
-            histogram.add(decode(text))
-        return (histogram.quantile(0.5), histogram.quantile(0.99)) if histogram.count else (None, None)
 
 
 def counts(outcome: Outcome) -> bool:

@@ -17,13 +17,13 @@ from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import EngineLaunch, ObservedCommand, Phase, kind_of
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.plan.plan import PlannedTrial
-from loadstone.fleet.fleet import Fleet
+from loadstone.fleet.local import Local
 from loadstone.judge.checks import errors
 from loadstone.observe import device
 from loadstone.results.trial_result import TrialResult, values
 from loadstone.results.value import Value
 from loadstone.runner import command, datasets, hooks, phase, phase_result
-from loadstone.runner.phase import Finished, Launch
+from loadstone.runner.phase import Finished
 from loadstone.runner.phase_result import PhaseResult
 from loadstone.runner.progress import Display
 from loadstone.runner.servers import RunServers, ServersError, TrialServers, with_address
@@ -44,27 +44,26 @@ class Conductor:
     experiment: Experiment
     spaces: datasets.DataSpaces
     display: Display
-    fleet: Fleet
+    fleet: Local
     servers: RunServers
 
-    def conduct(self, planned: PlannedTrial, files: Path) -> TrialResult:
-        """Runs a trial and writes its files below `files`.
+    def conduct(self, planned: PlannedTrial, files: Path, begun: TrialResult) -> TrialResult:
+        """Runs a trial and writes its files below `files`; completes the result that it began with.
 
         If an engine ends without a result, or a hook fails, the result says so. Raises LoadstoneError if something is
         missing that every trial needs.
         """
-        start = time.time_ns()
-        space = self.spaces.at(planned.variant.directory)
-        directory = space.fresh()
+        variant = planned.variant
+        begun = replace(begun, clients=variant.clients, start_unix_ns=time.time_ns())
+        directory = self.spaces.at(variant.directory).fresh()
         at: TrialServers | None = None
         results: list[PhaseResult] = []
         try:
             self.display.step("servers")
-            at = self.servers.prepare(planned.variant, files / "servers.log", reuse=bool(self.experiment.load.reuse))
-            planned = replace(planned, variant=with_address(planned.variant, at))
+            at = self.servers.prepare(variant, files / "servers.log", reuse=bool(self.experiment.load.reuse))
+            planned = replace(planned, variant=with_address(variant, at))
             with self._hooked(planned, directory, files):
-                phases = kind_of(planned.variant).phases(planned.variant, self.experiment)
-                for each in phases:
+                for each in kind_of(variant).phases(planned.variant, self.experiment):
                     if result := self._perform(each, planned, directory, files, at):
                         results.append(result)
                         if result.end != "done":
@@ -72,10 +71,10 @@ class Conductor:
         except EngineError as error:
             end = "lost" if error.status < 0 else "failed"
             note = Note("lost-segment" if error.status < 0 else "failed", str(error.args[0]), error.hint)
-            return self._result(planned, {}, start, end=end, notes=(*died(at), note))
+            return self._hidden(replace(begun, end=end, notes=(*died(at), note)))
         except (hooks.HookError, ServersError) as error:
             note = Note("hook" if isinstance(error, hooks.HookError) else "servers", str(error.args[0]), error.hint)
-            return self._result(planned, {}, start, end="failed", notes=(*died(at), note))
+            return self._hidden(replace(begun, end="failed", notes=(*died(at), note)))
         finally:
             datasets.remove(directory)
         self.display.step("tear down")
@@ -89,10 +88,9 @@ class Conductor:
             at.write(files / "servers.json")
         if main.series is not None:
             (files / "series.json").write_text(json.dumps(main.series.to_json()) + "\n")
-        return self._result(
-            planned,
-            amplified(values(*measured)),
-            start,
+        ended = replace(
+            begun,
+            values=amplified(values(*measured)),
             clients=main.clients,
             end=next((each.end for each in results if each.end != "done"), "done"),
             notes=tuple(notes),
@@ -100,26 +98,16 @@ class Conductor:
             statuses=main.statuses,
             loop=main.loop,
         )
+        return self._hidden(ended)
 
-    def _result(self, planned: PlannedTrial, measured: dict[str, Value], start: int, **more: object) -> TrialResult:
-        facts = {**self.fleet.facts(), **dict(more.pop("facts", {}))}  # type: ignore[call-overload]
+    def _hidden(self, result: TrialResult) -> TrialResult:
+        """A result with the facts of the fleet, and without secrets."""
+        facts = {**self.fleet.facts, **result.facts}
         facts = {name: secrets.hidden(value) if isinstance(value, str) else value for name, value in facts.items()}
-        notes: tuple[Note, ...] = more.pop("notes", ())  # type: ignore[assignment]
-        notes = tuple(
-            replace(each, message=secrets.hidden(each.message), hint=secrets.hidden(each.hint)) for each in notes
-        )
-        return TrialResult(
-            trial=planned.trial,
-            config=planned.variant.config,
-            repeat=planned.repeat,
-            values=measured,
-            clients=more.pop("clients", planned.variant.clients),  # type: ignore[arg-type]
-            facts=facts,
-            order=planned.order,
-            start_unix_ns=start,
-            notes=notes,
-            **more,  # type: ignore[arg-type]
-        )
+        notes = [
+            replace(each, message=secrets.hidden(each.message), hint=secrets.hidden(each.hint)) for each in result.notes
+        ]
+        return replace(result, facts=facts, notes=tuple(notes))
 
     @contextmanager
     def _hooked(self, planned: PlannedTrial, directory: Path, files: Path) -> Iterator[None]:
@@ -151,7 +139,7 @@ class Conductor:
                 ended = command.run(each, directory, files, self.display, None, self._timeout())
                 return phase_result.of_verification(each, ended)
             runs = self._run(each, directory, self._seed(planned), files, None)
-            failure = kind_of(variant).failure(phase_result.launched(runs))
+            failure = kind_of(variant).failure(runs)
             notes = [*phase_result.notes_of(runs), *([failure] if failure else [])]
             end = "failed" if failure else phase_result.end_of(runs)
             return PhaseResult(each.role, phase_result.figures_of(each, variant, runs), notes=notes, end=end)
@@ -214,9 +202,9 @@ class Conductor:
         self.display.step("flush")
         data = directory if isinstance(each, ObservedCommand) or description().keeps_files(variant.store) else None
         if at is not None:
-            data = at.data
+            data = at.stack.data
         if isinstance(each, EngineLaunch) and each.cold:
-            device.drop_cache([directory] if at is None else at.directories)
+            device.drop_cache([directory] if at is None else at.stack.directories)
         with Watch(data, files / "observed.jsonl", at.begin() if at else None) as watch:
             self.display.step("measure")
             if isinstance(each, EngineLaunch):
@@ -229,7 +217,7 @@ class Conductor:
             return phase_result.of_command(each, ended, files, watch)
         summaries = [run.result.summary for run in runs]
         observed = watch.values(sum(one.operations + one.warmup_operations for one in summaries))
-        server_facts, processors = at.facts() if at else {}, self.fleet.facts().get("cpus")
+        server_facts, processors = at.facts() if at else {}, self.fleet.facts.get("cpus")
         return phase_result.of_engine(each, variant, runs, observed, watch.facts, server_facts, processors)
 
     def _run(self, each: EngineLaunch, directory: Path, seed: int, files: Path, watch: Watch | None) -> list[Finished]:
@@ -239,8 +227,7 @@ class Conductor:
         try:
             for name, spec in stages.specs:
                 engines = 1 if name in stages.alone else self.experiment.fleet.engines
-                launch = Launch(self.fleet, engines, files, self.display, self._timeout())
-                runs.append(phase.run(launch, spec, name, watch))
+                runs.append(phase.run(spec, name, watch, files, self.display, self.fleet, engines, self._timeout()))
                 if runs[-1].lost or runs[-1].result.summary.end != "done":
                     return runs
                 begun = True
@@ -249,7 +236,7 @@ class Conductor:
             for name, spec in stages.after_failure if begun and not complete else ():
                 # The failure is what is reported. What cannot be removed, the next trial tries to.
                 with suppress(LoadstoneError):
-                    phase.run(Launch(self.fleet, 1, files, self.display, LEAVING_SECONDS), spec, name, None)
+                    phase.run(spec, name, None, files, self.display, self.fleet, 1, LEAVING_SECONDS)
         return runs
 
     def _seed(self, planned: PlannedTrial) -> int:
