@@ -91,7 +91,7 @@ def test_an_interrupted_run_waits_for_a_hook_only_for_a_limited_time(
     (planned, *_), *_ = plan(loaded.experiment).blocks()
     with DataSpaces("test") as spaces:
         shown = PlainLines.__new__(PlainLines)
-        conductor = trial.Conductor(loaded.experiment, spaces, shown, Local(), RunServers("test"))
+        conductor = trial.Conductor(loaded.experiment, spaces, shown, Local(), RunServers())
         begun = time.monotonic()
         with pytest.raises(KeyboardInterrupt), conductor._hooked(planned, tmp_path, tmp_path):
             raise KeyboardInterrupt

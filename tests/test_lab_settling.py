@@ -15,6 +15,7 @@ from loadstone.observe.process import stat
 from loadstone.observe.servers import Watched, ticks
 from loadstone.runner.servers import TrialServers
 from loadstone.runner.settling import LONGEST_S, LOOK_S, PROCESSORS, Waited, wait
+from loadstone.runner.started import Stack
 
 # Busy for as long as its input says, then idle.
 WORKER = """
@@ -67,7 +68,7 @@ def test_the_wait_for_busy_servers_is_limited() -> None:
     waited = Course([1.0]).waited()
     assert waited == Waited(LONGEST_S, idle=False)
     wanted = Servers(Started((), keep=False), fresh="table", table="usertable", options={})
-    at = TrialServers(wanted, None, None, must_load=True, waited=waited)
+    at = TrialServers(wanted, Stack(), None, must_load=True, waited=waited)
     (note,) = at.still_busy()
     assert (note.name, note.message) == ("not-steady", "the servers were still busy 300 s after the load")
     assert [value.value for value in at.values()] == [LONGEST_S * 1e9]

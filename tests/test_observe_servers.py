@@ -17,8 +17,8 @@ import pytest
 from loadstone.observe.process import stat
 from loadstone.observe.servers import Servers, Watched, memory
 from loadstone.observe.sockets import Sockets, address, inodes
-from loadstone.runner.started import collections
 from loadstone.runner.watch import Watch
+from loadstone.systems.base.jvm import collections
 from systems_support import free_port
 
 SERVER = Path(__file__).parent / "forking_server.py"

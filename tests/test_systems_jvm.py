@@ -53,7 +53,7 @@ def test_java_agrees_with_its_log(tmp_path: Path, collector: str) -> None:
     count, _, output = ran(words).strip().split(" ", 2)
     found = collections(log)
     assert output == "hello there x,y z"
-    assert found.count == int(count) > 1
+    assert found.pauses == int(count) > 1
     assert found.pause_ns > 0
     assert found.offset == log.stat().st_size
     assert collections(log, found.offset) == Collections(0, 0, found.offset)
@@ -90,7 +90,7 @@ def test_half_a_line_is_left_to_the_next_look(tmp_path: Path) -> None:
     log = tmp_path / "gc.log"
     log.write_text("".join(LINES)[:-8])
     first = collections(log)
-    assert (first.count, first.offset) == (2, len("".join(LINES[:-1])))
+    assert (first.pauses, first.offset) == (2, len("".join(LINES[:-1])))
     assert live_heap_bytes(log) == 38 << 20
     log.write_text("".join(LINES))
     assert collections(log, first.offset) == Collections(1, 14_000_000, len("".join(LINES)))
@@ -99,7 +99,7 @@ def test_half_a_line_is_left_to_the_next_look(tmp_path: Path) -> None:
 def test_a_truncated_log_is_read_from_its_start(tmp_path: Path) -> None:
     log = tmp_path / "gc.log"
     log.write_text("".join(LINES[:2]))
-    assert collections(log, since=10_000).count == 1
+    assert collections(log, since=10_000).pauses == 1
 
 
 def test_no_log_is_no_pause(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ class Run:
     @contextmanager
     def conducting(self) -> Iterator[Conductor]:
         """The conductor of the trials; data and servers are cleaned up at the end."""
-        with DataSpaces(self.folder.identity) as spaces, RunServers(self.folder.identity) as servers:
+        with DataSpaces(self.folder.identity) as spaces, RunServers() as servers:
             yield Conductor(self.experiment, spaces, self.display, Local(), servers)
 
     def trial(self, conductor: Conductor, planned: PlannedTrial) -> None:

@@ -6,22 +6,21 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from loadstone.engine import secrets
 from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.plan import Variant
-from loadstone.experiment.plan.servers import Attached, Servers, Started
+from loadstone.experiment.plan.servers import Attached, Servers, Started, StartRequest
 from loadstone.observe.servers import Servers as Observed
 from loadstone.observe.servers import Watched
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 from loadstone.runner import settling
 from loadstone.runner.attached import Hosts
-from loadstone.runner.ownership import TakenError
-from loadstone.runner.started import Stack, collections
+from loadstone.runner.started import Stack, TakenError
+from loadstone.systems.base import jvm
 from loadstone.systems.base.plan import plan_of
 from loadstone.systems.base.running import Running
 
@@ -40,7 +39,8 @@ class TrialServers:
     """The servers of a trial."""
 
     requested: Servers
-    stack: Stack | None
+    # Empty for servers that the user runs.
+    stack: Stack
     hosts: Hosts | None
     # Whether the trial must load its data.
     must_load: bool
@@ -51,36 +51,23 @@ class TrialServers:
     # How settling after the load went.
     waited: settling.Waited | None = None
 
-    @property
-    def data(self) -> Path | None:
-        """Where they keep their data on this host; None if that is elsewhere or unknown."""
-        return self.stack.data if self.stack else None
-
-    @property
-    def directories(self) -> list[Path]:
-        """All their data directories on this host."""
-        return self.stack.directories if self.stack else []
-
     def settle(self) -> None:
         """Waits until servers that the lab started are idle after the load."""
-        if self.stack is not None:
+        if self.hosts is None:
             self.waited = settling.wait(tuple(self.stack.watched()))
 
     def begin(self) -> Observed | None:
         """Reads the servers' counters before the measured window; returns the servers to observe in it."""
-        if self.stack is None:
-            return None
         self.before = self.stack.figures()
-        return Observed(tuple(self.stack.watched()), collections)
+        return None if self.hosts else Observed(tuple(self.stack.watched()), jvm.collections)
 
     def end(self) -> None:
         """Reads the counters again."""
-        if self.stack is not None:
-            self.after = self.stack.figures()
+        self.after = self.stack.figures()
 
     def died(self) -> Iterator[Note]:
         """A note for each server that has ended."""
-        for server in self.stack.dead() if self.stack else self.hosts.dead() if self.hosts else ():
+        for server in self.hosts.dead() if self.hosts else self.stack.dead():
             how = self.requested.how
             log = f"`loadstone systems logs {how.system.system}`" if isinstance(how, Started) else "its log"
             hint = f"find out why from {log}; it is restarted for the next trial"
@@ -109,9 +96,7 @@ class TrialServers:
     def facts(self) -> dict[str, Scalar]:
         """The facts about them that results record."""
         how = self.requested.how
-        facts: dict[str, Scalar] = {"data_nodes": len(how.hosts)} if isinstance(how, Attached) else {}
-        if self.stack is not None:
-            facts |= self.stack.facts()
+        facts: dict[str, Scalar] = {"data_nodes": len(how.hosts)} if isinstance(how, Attached) else self.stack.facts()
         facts |= {f"table.{name}": text for name, text in self.requested.options.items()}
         if (copies := self.requested.options.get("replication_factor", "")).isdigit():
             facts["replication"] = int(copies)
@@ -130,16 +115,16 @@ class TrialServers:
 class RunServers:
     """All servers of one run."""
 
-    def __init__(self, run: str, root: Path | None = None) -> None:
-        """`run` identifies this run; the servers' state is below `root`, or where `loadstone systems` keeps it."""
-        self._stack = Stack(run, root)
+    def __init__(self, root: Path | None = None) -> None:
+        """The servers' state is below `root`, or where `loadstone systems` keeps it."""
+        self._stack = Stack(root)
         # The load key of the data on the servers, by `server_key`.
         self._loaded: dict[object, str] = {}
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.leave()
 
     def prepare(self, variant: Variant, log: Path, *, reuse: bool) -> TrialServers | None:
@@ -177,7 +162,6 @@ class RunServers:
         else:
             started = hosts is not None and hosts.up()
         must_load = not has_data or started
-        servers = TrialServers(requested, None if hosts else self._stack, hosts, must_load)
         if not must_load:
             self.loaded(variant)
         elif requested.fresh == "table" and hosts is not None:
@@ -187,7 +171,7 @@ class RunServers:
         elif requested.fresh == "system" and has_data:
             # A server had ended, and its data are lost.
             self._stack.recreate()
-        return replace(servers, initial=tuple(servers.stack.watched()) if servers.stack else ())
+        return TrialServers(requested, self._stack, hosts, must_load, tuple(self._stack.watched()))
 
 
 def server_key(servers: Servers) -> object:
@@ -200,9 +184,7 @@ def with_address(variant: Variant, servers: TrialServers | None) -> Variant:
     if servers is None:
         return variant
     how = servers.requested.how
-    address = dict(servers.stack.properties()) if servers.stack else {}
-    if isinstance(how, Attached):
-        address = how.properties(variant.store)
+    address = how.properties(variant.store) if isinstance(how, Attached) else servers.stack.properties()
     return replace(variant, store_properties={**address, **variant.store_properties})
 
 
@@ -211,13 +193,15 @@ def with_expected_address(variant: Variant) -> Variant:
     if variant.servers is None:
         return variant
     how = variant.servers.how
-    if isinstance(how, Attached):
-        return with_address(variant, TrialServers(variant.servers, None, None, must_load=True))
-    start = how.system
-    running = Running(start.system)
     try:
-        address = running.system.properties(running.place, plan_of(running.system, start.nodes, start.settings))
+        address = how.properties(variant.store) if isinstance(how, Attached) else expected(how.system)
     except (LoadstoneError, OSError):
         # It is only known once the system runs.
         return variant
     return replace(variant, store_properties={**address, **variant.store_properties})
+
+
+def expected(start: StartRequest) -> Mapping[str, str]:
+    """The properties for reaching a system that is not up yet."""
+    running = Running(start.system)
+    return running.system.properties(running.place, plan_of(running.system, start.nodes, start.settings))

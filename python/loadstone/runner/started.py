@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from loadstone.engine.describe import SECRET_NAME
@@ -13,23 +14,29 @@ from loadstone.experiment.plan.servers import Started, StartRequest
 from loadstone.observe.servers import Watched
 from loadstone.results.trial_result import Scalar
 from loadstone.runner import hooks
-from loadstone.runner.ownership import OWNER, Mark, TakenError
 from loadstone.systems.base import jvm
+from loadstone.systems.base.files.cache import locked
 from loadstone.systems.base.plan import plan_of
 from loadstone.systems.base.running import Running, ServerState
 
 # Time limit of the commands before a system starts and after it stops.
 HOOK_SECONDS = 600.0
+MARK = "experiment.lock"
+# The owner, in the state of servers that a run starts: only then may a later run stop them.
+OWNER = "experiment"
+
+
+class TakenError(LoadstoneError):
+    """The servers that an experiment would start are already running, and it must not stop them."""
 
 
 class Stack:
     """Systems that depend on each other. At most one stack is up, so that a trial has the host for itself."""
 
-    def __init__(self, run: str, root: Path | None = None) -> None:
-        """`run` identifies this run as the owner of what is started."""
-        self._run = run
+    def __init__(self, root: Path | None = None) -> None:
         self._root = root
-        self._up: list[tuple[StartRequest, Running, Mark]] = []
+        # Each with its mark of ownership.
+        self._up: list[tuple[StartRequest, Running, ExitStack]] = []
         self._keep = False
 
     def up(self, requested: Started, *, fresh: bool = False) -> bool:
@@ -64,7 +71,7 @@ class Stack:
         if not self._keep:
             self.down()
         for _, _, mark in self._up:
-            mark.release()
+            mark.close()
         self._up.clear()
 
     def fresh(self, table: str, options: Mapping[str, str]) -> None:
@@ -128,7 +135,7 @@ class Stack:
         counters: dict[str, float] = {}
         for _, running, _ in self._up:
             # Servers that have ended have no counters; the trial's other figures are kept.
-            with contextlib.suppress(LoadstoneError):
+            with suppress(LoadstoneError):
                 counters |= running.figures()
         return counters
 
@@ -138,9 +145,8 @@ class Stack:
 
     def _begin(self, start: StartRequest, *, fresh: bool) -> None:
         running = Running(start.system, self._root)
-        mark = Mark(running.place.root)
-        mark.take(self._run)
-        try:
+        with ExitStack() as mark:
+            mark.enter_context(owned(running.place.root))
             known = running.known
             if known is not None and known.owner != OWNER:
                 name = running.name
@@ -154,17 +160,14 @@ class Stack:
             if not running.status():
                 prepare(start.before, "before", running)
             running.up(start.nodes, start.settings, owner=OWNER)
-        except BaseException:
-            mark.release()
-            raise
-        self._up.append((start, running, mark))
+            self._up.append((start, running, mark.pop_all()))
 
     def _end(self, kept: int) -> None:
         """Stops all but the first `kept`, in reverse order."""
         while len(self._up) > kept:
             start, running, mark = self._up[-1]
             running.down()
-            mark.release()
+            mark.close()
             self._up.pop()
             prepare(start.after, "after", running)
 
@@ -188,7 +191,25 @@ def matches(running: Running, start: StartRequest) -> bool:
     return bool(running.status()) and running.plan == plan_of(running.system, start.nodes, start.settings)
 
 
-def collections(log: Path, since: int) -> tuple[int, int, int]:
-    """The garbage collections since an offset in the log: count, total pause in ns, new offset."""
-    pauses = jvm.collections(log, since)
-    return pauses.count, pauses.pause_ns, pauses.offset
+@contextmanager
+def owned(root: Path) -> Iterator[None]:
+    """Marks the servers of the system in `root` as those of this run. Raises TakenError if another run has them.
+
+    The mark is a lock on a file next to the system's state, taken before the first server starts and kept while the run
+    lives. The kernel releases it however the run ends.
+    """
+    path = root / MARK
+
+    def taken() -> None:
+        message = f"another run uses the servers in {root} (process {path.read_text() or 'unknown'})"
+        raise TakenError(message, "wait until it ends")
+
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(path, taken))
+            path.write_text(str(os.getpid()))
+        except OSError as error:
+            raise LoadstoneError(
+                f"cannot write {path}: {error.strerror}", "set LOADSTONE_SYSTEMS to a directory of your own"
+            ) from error
+        yield

@@ -5,12 +5,15 @@ Whether a window shorter than the time between two of them contains one is chanc
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import dropwhile, pairwise
 from pathlib import Path
 from statistics import median
+
+from loadstone.observe.servers import size
 
 # Time of a line: as log4j, logback and PostgreSQL write it, and as Redis does. All in this host's time zone.
 TIME = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[.,](\d{3})|(\d\d \w{3} \d{4}) (\d\d:\d\d:\d\d)\.(\d{3})")
@@ -30,7 +33,7 @@ def figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str]) -> dic
     Without the beginning of a log there is no count, only a period.
     """
     found: dict[str, float] = {}
-    kept = [(*lines_of(log), since) for log, since in logs]
+    kept = [(tail(log, READ_BYTES).splitlines(), size(log) <= READ_BYTES, since) for log, since in logs]
     known = all(whole or next(times(lines, ANY, since), since) < since for lines, whole, since in kept)
     for name, mark in marks.items():
         pattern = re.compile(mark.encode())
@@ -49,15 +52,14 @@ def plural(name: str) -> str:
     return name + ("es" if name.endswith("sh") else "s")
 
 
-def lines_of(log: Path) -> tuple[list[bytes], bool]:
-    """The lines of a log, and whether they are complete; none where it cannot be read."""
+def tail(log: Path, most: int, since: int = 0) -> bytes:
+    """The end of a log after byte `since`, at most so many bytes; empty where it cannot be read."""
     try:
         with log.open("rb") as file:
-            skipped = max(log.stat().st_size - READ_BYTES, 0)
-            file.seek(skipped)
-            return file.read().splitlines(), not skipped
+            file.seek(max(file.seek(0, os.SEEK_END) - most, since))
+            return file.read()
     except OSError:
-        return [], True
+        return b""
 
 
 def times(lines: Iterable[bytes], pattern: re.Pattern[bytes], since: float) -> Iterator[float]:

@@ -8,10 +8,11 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from loadstone.observe.servers import size
+from loadstone.systems.base.activity import tail
 from loadstone.systems.base.system import Place, Server, SystemsError
 
 # The oldest that Cassandra 5, HBase 2.6 and Hadoop 3.4 all run on.
@@ -27,12 +28,11 @@ LEFT = re.compile(rb"GC\(\d+\) Pause [^\n]* \d+M->(\d+)M\(\d+M\) [\d.]+ms\n")
 TAIL_BYTES = 1 << 16
 
 
-@dataclass(frozen=True)
-class Collections:
+class Collections(NamedTuple):
     """The pauses in a collector's log."""
 
     # Pauses, not cycles: a concurrent cycle of G1 stops the program more than once.
-    count: int
+    pauses: int
     # Their sum, in nanoseconds; the log has microseconds.
     pause_ns: int
     # The bytes of the log read so far: `since` of the next look.
@@ -140,13 +140,9 @@ def collections(gc_log: Path, since: int = 0) -> Collections:
     The log must have been enabled by `java()`. It is truncated when its server restarts: an offset beyond its end means
     reading it from the start.
     """
-    try:
-        with gc_log.open("rb") as log:
-            since = since if since <= log.seek(0, os.SEEK_END) else 0
-            log.seek(since)
-            text = log.read()
-    except FileNotFoundError:
-        return Collections(0, 0, 0)
+    length = size(gc_log)
+    since = since if since <= length else 0
+    text = tail(gc_log, length, since)
     # The last line may be incomplete: it is left to the next look.
     whole = text[: text.rfind(b"\n") + 1]
     pauses = [match for line in whole.splitlines() if (match := PAUSE.search(line))]
@@ -156,10 +152,5 @@ def collections(gc_log: Path, since: int = 0) -> Collections:
 
 def live_heap_bytes(gc_log: Path) -> int | None:
     """The heap in use after the last collection in a log; None before the first."""
-    try:
-        with gc_log.open("rb") as log:
-            log.seek(max(log.seek(0, os.SEEK_END) - TAIL_BYTES, 0))
-            found = LEFT.findall(log.read())
-    except FileNotFoundError:
-        return None
+    found = LEFT.findall(tail(gc_log, TAIL_BYTES))
     return int(found[-1]) << 20 if found else None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from loadstone.observe.servers import size
 from loadstone.systems.base import process, state
+from loadstone.systems.base.activity import tail
 from loadstone.systems.base.system import Place, Process, Server, System, SystemsError
 
 # Short at first: a small server is ready almost immediately.
@@ -118,11 +118,5 @@ def log_of(place: Place, server: str) -> Path:
 
 def last_lines(log: Path, count: int, since: int = 0) -> list[str]:
     """The last lines of a file after byte `since`; none if it does not exist."""
-    try:
-        with log.open("rb") as file:
-            end = file.seek(0, os.SEEK_END)
-            file.seek(max(since, end - END_BYTES))
-            lines = file.read().decode(errors="replace").splitlines()
-    except OSError:
-        return []
+    lines = tail(log, END_BYTES, since).decode(errors="replace").splitlines()
     return lines[-count:] if count > 0 else []
