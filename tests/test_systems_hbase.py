@@ -102,7 +102,7 @@ def test_a_fresh_table_has_what_was_asked(standalone: Running) -> None:
 
 def test_what_hbase_refuses_is_reported(standalone: Running) -> None:
     with pytest.raises(SystemsError, match=r"HBase refused to create x: No enum constant .*ZIP"):
-        tables_of(standalone).create("x", "cf", compression="zip")
+        tables_of(standalone).create("x", {"family": "cf", "compression": "zip"})
     with pytest.raises(SystemsError, match="no column family for x"):
         standalone.fresh("x", {})
     with pytest.raises(SystemsError, match='no option "split"'):

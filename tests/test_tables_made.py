@@ -91,5 +91,8 @@ def test_a_table_whose_columns_are_not_of_ycsbs_names_is_left_to_the_user(server
 
 
 @pytest.mark.parametrize("words", [["load", "rocksdb", *SMALL], ["run", "postgres"], ["load"], []])
-def test_nothing_is_asked_for_what_needs_no_table(words: list[str], tmp_path: Path) -> None:
-    assert provide.made(words, tmp_path) is None
+def test_nothing_is_asked_for_what_needs_no_table(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path))
+    assert provide.made(words) is None

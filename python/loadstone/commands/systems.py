@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from loadstone.commands.parser import Parser, UsageError, guarded
 from loadstone.format.suggestion import did_you_mean
@@ -14,27 +13,33 @@ from loadstone.systems.base.running import Running, ServerState, all_running
 from loadstone.systems.base.starting import last_lines
 from loadstone.systems.base.system import Process, SystemsError
 
-# Systems with additional verbs: `loadstone systems hbase regions`.
-SUBCOMMANDS = {"hbase": "loadstone.commands.systems_hbase"}
-
 
 @guarded
 def main(arguments: list[str]) -> int:
     """Runs one verb; exit status 0 if it succeeded, for `status` only if every server is up."""
+    if arguments[:1] == ["hbase"]:
+        from loadstone.commands import systems_hbase
+
+        return systems_hbase.main(arguments[1:])
+    if (verb := verb_of("systems", "there is", VERBS, usage, arguments)) is None:
+        return 0
+    return VERBS[verb][1](parser_of(verb, arguments[1:]).parse_args(arguments[1:]))
+
+
+def verb_of(
+    command: str, there_is: str, verbs: Collection[str], usage: Callable[[], str], arguments: list[str]
+) -> str | None:
+    """The verb of a command line; None if it asks for help, which is printed. Raises UsageError."""
+    listed = f"`loadstone {command} --help` lists"
     if not arguments:
-        raise UsageError("a verb is missing", "add one: `loadstone systems --help` lists them")
-    verb, rest = arguments[0], arguments[1:]
+        raise UsageError("a verb is missing", f"add one: {listed} them")
+    verb = arguments[0]
     if verb in ("-h", "--help"):
         print(usage())
-        return 0
-    if verb in SUBCOMMANDS:
-        status: int = importlib.import_module(SUBCOMMANDS[verb]).main(rest)
-        return status
-    if verb not in VERBS:
-        raise UsageError(
-            f'there is no verb "{verb}"', f"{did_you_mean(verb, VERBS)}`loadstone systems --help` lists the verbs"
-        )
-    return VERBS[verb][1](parser_of(verb, rest).parse_args(rest))
+        return None
+    if verb not in verbs:
+        raise UsageError(f'{there_is} no verb "{verb}"', f"{did_you_mean(verb, verbs)}{listed} the verbs")
+    return verb
 
 
 def up(options: Namespace) -> int:

@@ -19,7 +19,7 @@ from loadstone.observe.kernel_file import PROC, SYS, fields, names, number, text
 from loadstone.observe.listeners import listeners
 from loadstone.results.folder import ROOT
 from loadstone.systems.base.files.cache import cache_root
-from loadstone.systems.base.running import systems_root
+from loadstone.systems.provide import systems_root
 
 PROGRAMS = ("mvn", "fio", "apt-get", "dnf")
 JAVA = ("java", "javac")
@@ -81,7 +81,8 @@ def governors(sys: Path) -> tuple[str, ...]:
 
 def directories(results: Path, proc: Path) -> tuple[Directory, ...]:
     """The directories that are written to, with their free space."""
-    named = {"results": results, "data": Path(default_directory()), "state": systems_root(), "cache": cache_root()}
+    state, cache = Path(systems_root()), cache_root()
+    named = {"results": results, "data": Path(default_directory()), "state": state, "cache": cache}
     found = []
     for name, path in named.items():
         mount = mount_of(path, proc)

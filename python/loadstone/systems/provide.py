@@ -13,7 +13,6 @@ from itertools import pairwise
 TYPE_CHECKING = False  # typing's own constant costs the import of typing
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
     from typing import Any
 
     from loadstone.systems.base.running import Running
@@ -61,12 +60,12 @@ def for_stores(stores: Iterable[str]) -> None:
     client_class_path(version)
 
 
-def made(arguments: Sequence[str], root: Path | None = None) -> str | None:
+def made(arguments: Sequence[str]) -> str | None:
     """Creates the table of a `ycsb load`; returns what was done, for the user, or None.
 
     Raises LoadstoneError when the table is missing and cannot be created.
     """
-    if "load" not in arguments or not started(root) or reads_once(arguments):
+    if "load" not in arguments or not started() or reads_once(arguments):
         return None
     import json
     import subprocess
@@ -76,13 +75,13 @@ def made(arguments: Sequence[str], root: Path | None = None) -> str | None:
     command = [program.find(), "ycsb", *arguments, "--print-spec"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     # The engine reports errors in the command line better.
-    return made_for_spec(json.loads(done.stdout), root) if done.returncode == 0 and done.stdout[:1] == "{" else None
+    return made_for_spec(json.loads(done.stdout)) if done.returncode == 0 and done.stdout[:1] == "{" else None
 
 
-def made_for_spec(spec: Mapping[str, Any], root: Path | None = None) -> str | None:
+def made_for_spec(spec: Mapping[str, Any]) -> str | None:
     """The same for a spec: the table of its store, if `loadstone systems up` started its servers."""
     store, properties, work = spec["store"]["name"], spec["store"]["properties"], spec["work"]
-    if store == "null" or not started(root):
+    if store == "null" or not started():
         return None
     from loadstone.systems.base.running import Running
     from loadstone.systems.registry import SERVED_BY
@@ -90,12 +89,12 @@ def made_for_spec(spec: Mapping[str, Any], root: Path | None = None) -> str | No
     name = SERVED_BY.get(store)
     if name not in WITH_TABLES:
         return None
-    running = Running(name, root)
+    running = Running(name)
     if not is_here(running, properties):
         return None
     table = work.get("table", "usertable")
     options = running.system.table_options(store, properties, work)
-    if options is None or not running.system.make(running.place, running.plan, table, options):
+    if options is None or not running.system.create(running.place, running.plan, table, options, replace=False):
         return None
     return f"{name}: created the missing table {table}"
 
@@ -108,14 +107,18 @@ def is_here(running: Running, properties: Mapping[str, str]) -> bool:
     return running.system.is_reached(running.properties(), properties)
 
 
-def started(root: Path | None) -> bool:
+def started() -> bool:
     """Whether servers may exist, by a quick look: a command line must start fast."""
-    below = os.fspath(root) if root is not None else os.environ.get("LOADSTONE_SYSTEMS", "")
-    if not below:
-        # `running.systems_root`, whose modules take a tenth of a second to import.
-        home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-        below = os.path.join(home, "loadstone/systems")
-    return any(os.path.exists(os.path.join(below, name, "state.json")) for name in WITH_TABLES)
+    return any(os.path.exists(os.path.join(systems_root(), name, "state.json")) for name in WITH_TABLES)
+
+
+def systems_root() -> str:
+    """`$LOADSTONE_SYSTEMS`, else `$XDG_STATE_HOME/loadstone/systems`, else `~/.local/state/loadstone/systems`.
+
+    Here and not in `base/running.py`, whose modules take a tenth of a second to import.
+    """
+    home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.environ.get("LOADSTONE_SYSTEMS") or os.path.join(home, "loadstone/systems")
 
 
 def reads_once(arguments: Sequence[str]) -> bool:

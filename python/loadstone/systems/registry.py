@@ -17,14 +17,7 @@ SYSTEMS = {
 }
 
 # The system of each store.
-SERVED_BY: dict[str, str] = {
-    "cassandra": "cassandra",
-    "redis": "redis",
-    "postgres": "postgres",
-    "postgrenosql": "postgres",
-    "hbase": "hbase",
-    "hdfs": "hdfs",
-}
+SERVED_BY = {**{name: name for name in SYSTEMS}, "postgrenosql": "postgres"}
 
 
 def system(name: str) -> System:

@@ -105,7 +105,7 @@ def check_started(context: Context, path: Keys, kind: Kind, nodes: str | None, s
 
 def recreates_tables(kind: Kind) -> bool:
     """Whether a system supports `fresh: table`."""
-    return type(kind).fresh is not Kind.fresh
+    return type(kind).create is not Kind.create
 
 
 def check_nodes(context: Context, path: Keys, kind: Kind, nodes: str | None) -> None:

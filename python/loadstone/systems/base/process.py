@@ -44,8 +44,13 @@ def stat(pid: int) -> observed.Process | None:
 
 def alive(process: Process) -> bool:
     """Whether exactly this process exists, paused or not."""
+    return exact(process) is not None
+
+
+def exact(process: Process) -> observed.Process | None:
+    """Exactly this process; None if it is gone."""
     found = stat(process.pid)
-    return found is not None and found.start_ticks == process.started_ticks
+    return found if found is not None and found.start_ticks == process.started_ticks else None
 
 
 def started_at(process: Process) -> float:
@@ -55,8 +60,8 @@ def started_at(process: Process) -> float:
 
 def paused(process: Process) -> bool:
     """Whether it exists and is stopped by a signal."""
-    found = stat(process.pid)
-    return found is not None and found.start_ticks == process.started_ticks and found.state in PAUSED
+    found = exact(process)
+    return found is not None and found.state in PAUSED
 
 
 def start(server: Server, root: Path, log: Path) -> Process:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from loadstone.systems.base.plan import differences, plan_of
 from loadstone.systems.base.starting import Say, Starting, log_of, silent
 from loadstone.systems.base.state import State
 from loadstone.systems.base.system import Place, Plan, Process, Server, System, SystemsError
+from loadstone.systems.provide import systems_root
 
 # For a server that was not recorded, and whose patience is therefore not known.
 PATIENCE_S = 30.0
@@ -33,19 +33,9 @@ class ServerState(StrEnum):
     DEAD = "dead"
 
 
-def systems_root() -> Path:
-    """`$LOADSTONE_SYSTEMS`, else `$XDG_STATE_HOME/loadstone/systems`, else `~/.local/state/loadstone/systems`."""
-    named = os.environ.get("LOADSTONE_SYSTEMS")
-    if named:
-        return Path(named)
-    base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local/state") / "loadstone/systems"
-
-
-def all_running(root: Path | None = None) -> list[Running]:
+def all_running() -> list[Running]:
     """Every system that was started and not taken down."""
-    base = root or systems_root()
-    return [Running(name, base) for name in registry.SYSTEMS if (base / name / state.FILE).exists()]
+    return [Running(name) for name in registry.SYSTEMS if Path(systems_root(), name, state.FILE).exists()]
 
 
 class Running:
@@ -53,13 +43,9 @@ class Running:
 
     def __init__(self, system: str | System, root: Path | None = None) -> None:
         self.system = registry.system(system) if isinstance(system, str) else system
+        self.name = self.system.name
         # Normalised, because servers are found again by it.
-        self.place = Place((root or systems_root()).resolve() / self.system.name, cache_root())
-
-    @property
-    def name(self) -> str:
-        """The system's name."""
-        return self.system.name
+        self.place = Place(Path(root or systems_root()).resolve() / self.name, cache_root())
 
     def up(
         self,
@@ -77,7 +63,7 @@ class Running:
         """
         plan = plan_of(self.system, nodes, settings or {})
         with self._alone(say):
-            before = self._state()
+            before = self.known
             if before is not None and before.plan != plan:
                 what = "is up" if before.started else "has kept data"
                 raise SystemsError(
@@ -126,7 +112,7 @@ class Running:
         with self._alone(say):
             unread: SystemsError | None = None
             try:
-                known = self._state()
+                known = self.known
             except SystemsError as error:
                 say(f"{self.name}: {error.args[0]}")
                 known, unread = None, error
@@ -145,14 +131,14 @@ class Running:
 
     def status(self) -> list[tuple[Process, ServerState]]:
         """Each server with its state; none if the system is not up. Raises SystemsError."""
-        known = self._state()
+        known = self.known
         if known is None:
             return []
         return [(each.process, self._server_state(known, each)) for each in known.started]
 
     def processes(self) -> list[Process]:
         """The servers that run, paused or not."""
-        known = self._state()
+        known = self.known
         return [each for each in known.processes if process.alive(each)] if known is not None else []
 
     def kill(self, server: str | None = None) -> None:
@@ -206,8 +192,8 @@ class Running:
 
     @property
     def known(self) -> State | None:
-        """Its recorded state, up or with kept data; None without one."""
-        return self._state()
+        """Its recorded state, up or with kept data; None without one. Raises SystemsError."""
+        return state.load(self.place.root / state.FILE)
 
     def properties(self) -> Mapping[str, str]:
         """What a store needs to reach it."""
@@ -229,24 +215,21 @@ class Running:
         """Its current counters, its servers' activities among them."""
         logs = [(log_of(self.place, each.name), process.started_at(each)) for each in self.processes()]
         counted = activity.figures(logs, self.system.activities)
-        own = {f"{self.system.name}.{name}": number for name, number in counted.items()}
+        own = {f"{self.name}.{name}": number for name, number in counted.items()}
         return {**own, **self.system.figures(self.place, self.plan)}
 
     def fresh(self, table: str, options: Mapping[str, str] | None = None) -> None:
         """Drops a store's table and creates it again."""
-        self.system.fresh(self.place, self.plan, table, options or {})
-
-    def _state(self) -> State | None:
-        return state.load(self.place.root / state.FILE)
+        self.system.create(self.place, self.plan, table, options or {}, replace=True)
 
     def _started(self) -> State:
-        known = self._state()
+        known = self.known
         if known is None or not known.started:
             raise SystemsError(f"{self.name} is not up", f"`loadstone systems up {self.name}` starts it")
         return known
 
     def _chosen(self, server: str | None) -> list[Process]:
-        known = self._state() if server is None else self._started()
+        known = self.known if server is None else self._started()
         if known is None:
             return []
         names = self._names(known, server)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from loadstone.engine.document import read
 from loadstone.results import lines
@@ -52,11 +50,8 @@ class State:
 
     def with_started(self, new: Started) -> State:
         """With one more, which replaces an earlier one of its name."""
-        return replace(self, started=(*self.without([new.process.name]).started, new))
-
-    def without(self, names: list[str]) -> State:
-        """Without the servers of these names."""
-        return replace(self, started=tuple(each for each in self.started if each.process.name not in names))
+        others = (each for each in self.started if each.process.name != new.process.name)
+        return replace(self, started=(*others, new))
 
     def ready(self, names: list[str]) -> State:
         """With these marked as ready."""
@@ -81,7 +76,8 @@ def load(path: Path) -> State | None:
         document = json.loads(text)
         if document["state"] != VERSION:
             raise damaged(path, f"it has version {document['state']}, not {VERSION}")
-        return from_json(document)
+        started = [{**each, "process": each, "stop": signal.Signals[each["stop"]]} for each in document["started"]]
+        return read(State, {**document, "started": started})
     except (ValueError, KeyError, TypeError) as error:
         raise damaged(path, f"it is damaged ({type(error).__name__})") from error
 
@@ -94,20 +90,10 @@ def damaged(path: Path, what: str) -> SystemsError:
 
 def save(path: Path, state: State) -> None:
     """Writes a state, whole or not at all."""
-    # The settings may hold a password.
-    lines.replace(path, json.dumps(to_json(state), indent=1).encode(), 0o600)
-
-
-def to_json(state: State) -> dict[str, Any]:
-    """The document of state.json."""
     started = []
     for each in state.started:
         made = asdict(each)
         started.append({**made.pop("process"), **made, "stop": each.stop.name})
-    return {**asdict(state), "state": VERSION, "started": started}
-
-
-def from_json(document: Mapping[str, Any]) -> State:
-    """The state from a document. Raises KeyError, TypeError or ValueError when it is not valid."""
-    started = [{**each, "process": each, "stop": signal.Signals[each["stop"]]} for each in document["started"]]
-    return read(State, {**document, "started": started})
+    document = {**asdict(state), "state": VERSION, "started": started}
+    # The settings may hold a password.
+    lines.replace(path, json.dumps(document, indent=1).encode(), 0o600)

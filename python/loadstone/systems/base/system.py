@@ -144,10 +144,11 @@ class System(ABC):
         """
         return {}
 
-    def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
-        """Drops and recreates the table that a store would use, with the system's options (`family`, `splits`).
+    def create(self, place: Place, plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
+        """Creates the table that a store would use, with the system's options (`family`, `splits`).
 
-        Raises LoadstoneError, also when the system has no tables.
+        One that exists is dropped first with `replace`, else left alone; returns whether it was created. Raises
+        LoadstoneError, also when the system has no tables.
         """
         raise SystemsError(f"{self.name} has no tables to make", "ask for a fresh system instead")
 
@@ -160,13 +161,6 @@ class System(ABC):
     ) -> Mapping[str, str] | None:
         """The options of the table that a store needs; None if none can be created for it."""
         return None
-
-    def make(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> bool:
-        """Creates a table as `fresh` does, unless it exists; returns whether it was created.
-
-        Raises LoadstoneError.
-        """
-        return False
 
     def clear(self, place: Place) -> None:  # noqa: B027
         """Removes what its servers, now ended, left outside `place.data`, which `down` removes next.

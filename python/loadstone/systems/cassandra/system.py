@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
+from loadstone.observe.servers import size
 from loadstone.systems.base.jvm import live_heap_bytes
 from loadstone.systems.base.system import Place, Plan, Server, Setting, System
 from loadstone.systems.cassandra import tables
@@ -115,9 +115,9 @@ class Cassandra(System):
                 figures |= {f"{name(node)}.{figure}": count for figure, count in compactions(plan, node).items()}
         return figures
 
-    def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
-        """Creates the keyspace and the table of YCSB's binding again."""
-        tables.make(plan, table, options)
+    def create(self, place: Place, plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
+        """Creates the keyspace and the table of YCSB's binding."""
+        return tables.create(plan, table, options, replace=replace)
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
         """Whether each of a store's contact points is a node of this cluster; `localhost` is the first."""
@@ -134,10 +134,6 @@ class Cassandra(System):
             "fieldcount": str(work.get("field_count", 10)),
             "fieldnameprefix": str(work.get("field_name_prefix", "field")),
         }
-
-    def make(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> bool:
-        """Creates the table and its keyspace, unless they exist."""
-        return tables.make_missing(plan, table, options)
 
 
 def compactions(plan: Plan, node: int) -> Mapping[str, int]:
@@ -157,9 +153,4 @@ def compactions(plan: Plan, node: int) -> Mapping[str, int]:
 
 def stored_bytes(directory: Path) -> int:
     """The bytes of all files below a directory, which may change meanwhile."""
-    total = 0
-    for where, _, files in os.walk(directory):
-        for file in files:
-            with suppress(FileNotFoundError):
-                total += (Path(where) / file).stat().st_size
-    return total
+    return sum(size(Path(where, file)) for where, _, files in os.walk(directory) for file in files)

@@ -1,4 +1,4 @@
-"""Creates the table of YCSB's Cassandra binding again (the README of that binding gives the statements)."""
+"""Creates the table of YCSB's Cassandra binding (the README of that binding gives the statements)."""
 
 from __future__ import annotations
 
@@ -29,26 +29,22 @@ OPTIONS = {
 }
 
 
-def make(plan: Plan, table: str, options: Mapping[str, str]) -> None:
-    """Drops the keyspace with its contents, and creates it with only this table. Raises SystemsError."""
+def create(plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
+    """Creates the table and its keyspace; with `replace`, drops the keyspace with its contents first.
+
+    Without, creates only what is missing. Returns whether it created the table. Raises SystemsError.
+    """
     statements = make_statements(plan.nodes, table, options)
-    with first(plan) as cql:
-        for statement in statements:
-            cql.query(statement)
-    agree(plan, CHANGE_S)
-
-
-def make_missing(plan: Plan, table: str, options: Mapping[str, str]) -> bool:
-    """Creates the table and its keyspace if missing; returns whether it did. Raises SystemsError."""
-    _, keyspace, made = make_statements(plan.nodes, table, options)
     # CQL folds an unquoted name to lower case.
     names = (options.get("keyspace", OPTIONS["keyspace"]).lower(), table.lower())
     with first(plan) as cql:
-        there = cql.query("SELECT keyspace_name, table_name FROM system_schema.tables")
-        if any((row["keyspace_name"], row["table_name"]) == names for row in there):
-            return False
-        for statement, what in ((keyspace, "KEYSPACE"), (made, "TABLE")):
-            cql.query(statement.replace(f"CREATE {what}", f"CREATE {what} IF NOT EXISTS", 1))
+        if not replace:
+            there = cql.query("SELECT keyspace_name, table_name FROM system_schema.tables")
+            if any((row["keyspace_name"], row["table_name"]) == names for row in there):
+                return False
+            statements = [re.sub(r"^CREATE \w+", r"\g<0> IF NOT EXISTS", each) for each in statements[1:]]
+        for statement in statements:
+            cql.query(statement)
     agree(plan, CHANGE_S)
     return True
 

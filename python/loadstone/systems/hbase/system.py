@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from loadstone.systems.base import jvm
-from loadstone.systems.base.plan import table_plan, whole
+from loadstone.systems.base.plan import whole
 from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
 from loadstone.systems.hbase import file_system, site
 from loadstone.systems.hbase.jars import server_class_path
@@ -18,8 +18,6 @@ from loadstone.systems.hdfs import hadoop
 
 MASTER, ZOOKEEPER = "master", "zookeeper"
 ZOOKEEPER_HEAP = "128m"
-# The options of a table, the family without a default.
-TABLE = {"family": "", "splits": "0", "compression": "NONE", "durability": "USE_DEFAULT"}
 # Packages that HBase 2.6 and its Netty access and Java 17 closes (HBase's launcher has the same list).
 OPENED = [
     "--add-modules=jdk.unsupported",
@@ -85,7 +83,7 @@ class HBase(System):
             return missing
         # That costs a JVM, so it is checked last.
         try:
-            serving = Tables(conf_of(place), self.version(plan)).serving()
+            serving = tables_of(place, plan).serving()
         except SystemsError as error:
             return str(error.args[0])
         if len(serving.servers) < plan.nodes:
@@ -128,7 +126,7 @@ class HBase(System):
     def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
         """Regions by table and server; heap and memstores by server."""
         try:
-            held = Tables(conf_of(place), self.version(plan)).region_servers()
+            held = tables_of(place, plan).region_servers()
         except SystemsError:
             return {}
         found: dict[str, float] = {}
@@ -141,19 +139,13 @@ class HBase(System):
                 found[f"regions.{table}"] = found.get(f"regions.{table}", 0) + count
         return found
 
-    def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
+    def create(self, place: Place, plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
         """Creates a table with the options `family` (required), `splits`, `compression` and `durability`."""
-        chosen = table_plan(self.name, options, TABLE)
-        if not chosen.settings["family"]:
-            raise SystemsError(f"hbase: no column family for {table}", f"a table has the options {', '.join(TABLE)}")
-        Tables(conf_of(place), self.version(plan)).create(
-            table,
-            chosen.settings["family"],
-            whole(chosen, "splits"),
-            recreate=True,
-            compression=chosen.settings["compression"],
-            durability=chosen.settings["durability"],
-        )
+        tables = tables_of(place, plan)
+        if not replace and tables.exists(table):
+            return False
+        tables.create(table, options, recreate=replace)
+        return True
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
         """Whether a store has this system's site files, or names its ZooKeeper."""
@@ -168,14 +160,6 @@ class HBase(System):
         """The store's column family."""
         family = properties.get("columnfamily")
         return {"family": family} if family else None
-
-    def make(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> bool:
-        """Creates the table with one region, unless it exists."""
-        tables = Tables(conf_of(place), self.version(plan))
-        if tables.exists(table):
-            return False
-        tables.create(table, options["family"])
-        return True
 
     def clear(self, place: Place) -> None:
         """Removes what is in a directory that the user named, or in HDFS; ends an HDFS that was started for this."""
@@ -245,6 +229,11 @@ def name_of(plan: Plan, one: RegionServer) -> str:
 def conf_of(place: Place, number: int = 0) -> Path:
     """The site files of a region server; with 0, those of all others, clients included."""
     return place.data / region_server(number) / "conf" if number else place.data / "conf"
+
+
+def tables_of(place: Place, plan: Plan) -> Tables:
+    """The system's tables."""
+    return Tables(conf_of(place), plan.settings["version"])
 
 
 def zookeeper_serves(port: int) -> bool:

@@ -15,14 +15,17 @@ from typing import Any
 
 from loadstone.systems.base import jvm
 from loadstone.systems.base.files import cache, program
+from loadstone.systems.base.plan import table_plan, whole
 from loadstone.systems.base.resident import Resident, ResidentError, SilentError
 from loadstone.systems.base.system import SystemsError
 from loadstone.systems.hbase import jars
 
 CLASS = "HBaseTables"
 SOURCE = Path(__file__).parent / "java" / f"{CLASS}.java"
+# The options of a table, the family without a default.
+OPTIONS = {"family": "", "splits": "0", "compression": "NONE", "durability": "USE_DEFAULT"}
 # A JVM this short-lived ends before the second compiler begins.
-OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 ANSWER_S = 60.0
 SERVING_S = 30.0
 # Tables with thousands of regions take long.
@@ -77,21 +80,16 @@ class Tables:
         self.conf = conf
         self.version = version
 
-    def create(
-        self,
-        table: str,
-        family: str,
-        splits: int = 0,
-        *,
-        recreate: bool = False,
-        compression: str = "NONE",
-        durability: str = "USE_DEFAULT",
-    ) -> int:
+    def create(self, table: str, options: Mapping[str, str], *, recreate: bool = False) -> int:
         """Creates a table with one column family and returns its number of regions. Raises SystemsError.
 
         `recreate` drops it first if it exists. Compression and durability have HBase's names.
         """
-        keys = split_keys(splits)
+        chosen = table_plan("hbase", options, OPTIONS)
+        family, _, compression, durability = chosen.settings.values()
+        if not family:
+            raise SystemsError(f"hbase: no column family for {table}", f"a table has the options {', '.join(OPTIONS)}")
+        keys = split_keys(whole(chosen, "splits"))
         arguments = [table, family, "recreate" if recreate else "keep", compression.upper(), durability.upper()]
         return int(self._ask("create", *arguments, *keys, timeout_s=CREATE_S))
 
@@ -114,7 +112,7 @@ class Tables:
 
     def _ask(self, *request: str, timeout_s: float = ANSWER_S) -> Any:
         client = jars.client_class_path(self.version)
-        argv = jvm.java("128m", None, [self.conf, compiled(client), *client], CLASS, options=OPTIONS)
+        argv = jvm.java("128m", None, [self.conf, compiled(client), *client], CLASS, options=JVM_OPTIONS)
         try:
             reply = ADMINISTRATION.ask(argv, "\t".join(request), timeout_s)
         except SilentError:

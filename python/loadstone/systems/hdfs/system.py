@@ -139,7 +139,7 @@ class Hdfs(System):
             "data.file_system": ", ".join(sorted(systems)),
         }
 
-    def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
+    def create(self, place: Place, plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
         """Removes the directory of this name, and waits until the data nodes have removed its blocks."""
         # What is removed late would be what the load has just written.
         if hadoop.remove(HOST, ports(plan, None)[1], f"/{table}", "loadstone", REMOVE_S) is None:
@@ -152,12 +152,13 @@ class Hdfs(System):
         while time.monotonic() < until:
             state = name_node_bean(plan, "FSNamesystemState")
             if state is None:
-                return
+                break
             if state.get("PendingDeletionBlocks") or state["BlocksTotal"] != blocks:
                 blocks, since = state["BlocksTotal"], time.monotonic()
             elif time.monotonic() - since >= FORGOTTEN_S:
-                return
+                break
             time.sleep(0.2)
+        return True
 
     def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
         """Data nodes by state, blocks, bytes used, and the heap of each server."""

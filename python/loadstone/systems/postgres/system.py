@@ -132,11 +132,14 @@ class Postgres(System):
         names = ("database_bytes", "connections", "live_rows", "dead_rows")
         return {f"postgres.{name}": float(value) for name, value in zip(names, values, strict=True)}
 
-    def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
+    def create(self, place: Place, plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
         """Creates a table with the layout of one of YCSB's bindings: options `layout` and, for jdbc, `fieldcount`."""
-        columns = layout(options)
-        name = identifier(table, "table")
-        self._ask(place, plan, f"DROP TABLE IF EXISTS {name}; CREATE TABLE {name} ({columns})")
+        columns, name = layout(options), identifier(table, "table")
+        if not replace and self._ask(place, plan, f"SELECT to_regclass('{name}')"):
+            return False
+        drop = f"DROP TABLE IF EXISTS {name}; " if replace else ""
+        self._ask(place, plan, f"{drop}CREATE TABLE IF NOT EXISTS {name} ({columns})")
+        return True
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
         """Whether a store's URL names this server and its database; `localhost` is its host, too."""
@@ -152,15 +155,6 @@ class Postgres(System):
         if work.get("field_name_prefix", "field").lower() != "field":
             return None
         return {"layout": "jdbc", "fieldcount": str(work.get("field_count", 10))}
-
-    def make(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> bool:
-        """Creates the table, unless it exists."""
-        columns = layout(options)
-        name = identifier(table, "table")
-        if self._ask(place, plan, f"SELECT to_regclass('{name}')"):
-            return False
-        self._ask(place, plan, f"CREATE TABLE IF NOT EXISTS {name} ({columns})")
-        return True
 
     def clear(self, place: Place) -> None:
         """Removes what is elsewhere because its user cannot reach the data directory."""

@@ -119,11 +119,11 @@ class Redis(System):
             "redis.evicted_keys": float(stats["evicted_keys"]),
         }
 
-    def fresh(self, place: Place, plan: Plan, table: str, options: Mapping[str, str]) -> None:
+    def create(self, place: Place, plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
         """Removes every key: Redis has no tables, and YCSB's index of keys is a key too."""
         try:
             with connect(plan, timeout_s=60.0) as client:
-                client.ask("FLUSHDB")
+                return bool(client.ask("FLUSHDB"))
         except (OSError, RedisError) as error:
             raise SystemsError(f"redis cannot be emptied: {error}", "`loadstone systems status redis`") from error
 
