@@ -67,11 +67,9 @@ def paused(process: Process) -> bool:
 def start(server: Server, root: Path, log: Path) -> Process:
     """Starts a server of the system in `root`; its output is appended to `log`. Raises SystemsError."""
     environment = {**os.environ, **server.environment, SYSTEM: str(root), SERVER: server.name}
-    user = server.user if os.geteuid() == 0 else None
-    if user is not None:
-        environment |= {"HOME": str(server.directory or "/"), "USER": user, "LOGNAME": user}
-    if server.directory is not None:
-        server.directory.mkdir(parents=True, exist_ok=True)
+    if server.user is not None:
+        environment |= {"HOME": str(server.directory), "USER": server.user, "LOGNAME": server.user}
+    server.directory.mkdir(parents=True, exist_ok=True)
     try:
         with log.open("ab") as out:
             child = subprocess.Popen(
@@ -83,7 +81,7 @@ def start(server: Server, root: Path, log: Path) -> Process:
                 stderr=subprocess.STDOUT,
                 # Keeps a terminal's Ctrl-C and hang-up from servers.
                 start_new_session=True,
-                **run_as(user),
+                **run_as(server.user),
             )
     except OSError as error:
         raise SystemsError(

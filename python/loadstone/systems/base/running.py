@@ -12,7 +12,7 @@ from pathlib import Path
 
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems import registry
-from loadstone.systems.base import activity, port, process, state
+from loadstone.systems.base import activity, process, state
 from loadstone.systems.base.files.cache import READABLE, cache_root, locked
 from loadstone.systems.base.plan import differences, plan_of
 from loadstone.systems.base.starting import Say, Starting, log_of, silent
@@ -88,13 +88,12 @@ class Running:
             say(f"{self.name}: fetching its files, if missing, and writing its configuration")
             stages = self._stages(new.plan)
             alive = self._alive(begin)
-            wanted = [server for servers in stages for server in servers if server.name not in alive]
-            port.require_free(wanted)
-            starting.stages(stages, [server.name for server in wanted])
+            names = [server.name for servers in stages for server in servers]
+            starting.stages(stages, [name for name in names if name not in alive])
             starting.state = replace(starting.state, complete=True)
             starting.save()
         except BaseException:
-            starting.undo()
+            self._stop(starting.state, starting.ours, silent)
             # Interrupted between the start of a server and its record.
             self._end_unrecorded(starting.state)
             if before is None:
@@ -168,13 +167,12 @@ class Running:
                 # Recorded in an earlier boot: nothing of it runs.
                 known = State(known.plan, owner=known.owner)
             stages = self._stages(known.plan)
-            wanted = [one for servers in stages for one in servers if server is None or one.name in names]
-            port.require_free(wanted)
+            every = [one.name for servers in stages for one in servers]
             starting = Starting(self.system, self.place, known, say)
             try:
-                starting.stages(stages, [one.name for one in wanted])
+                starting.stages(stages, every if server is None else names)
             except BaseException:
-                starting.undo()
+                self._stop(starting.state, starting.ours, silent)
                 raise
 
     def log_paths(self) -> list[Path]:
@@ -281,7 +279,6 @@ class Running:
 
     def _forget(self) -> None:
         """Removes data and state, the state last, so that an interrupted `down` can be repeated."""
-        self.system.clear(self.place)
         self.system.clear(self.place)
         if self.place.data.exists():
             shutil.rmtree(self.place.data)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from loadstone.observe.listeners import listeners
 from loadstone.observe.servers import size
 from loadstone.systems.base import process, state
 from loadstone.systems.base.activity import tail
@@ -34,8 +37,8 @@ class Starting:
         self._place = place
         self._say = say
         self.state = begin
-        # What was started here, the latest first.
-        self.ours: list[tuple[Process, Server]] = []
+        # What was started here.
+        self.ours: list[Process] = []
         # Where the logs of earlier starts end.
         self._logged: dict[str, int] = {}
         # If one of these ends, the start has failed. Servers that were dead before may stay so.
@@ -43,11 +46,13 @@ class Starting:
 
     def stages(self, stages: Sequence[Sequence[Server]], wanted: Sequence[str]) -> None:
         """Starts the named servers and waits for their stages. Raises LoadstoneError."""
+        require_free(server for servers in stages for server in servers if server.name in wanted)
         for number, servers in enumerate(stages):
             chosen = [server for server in servers if server.name in wanted]
             for server in chosen:
                 self._start(server, number)
-            if chosen or not all(self._is_ready(server.name) for server in servers):
+            ready = {each.process.name for each in self.state.started if each.ready}
+            if chosen or not ready.issuperset(server.name for server in servers):
                 there = {each.name for each in self._watched}
                 self._wait([server for server in servers if server.name in there])
                 self.state = self.state.ready([server.name for server in servers])
@@ -57,24 +62,16 @@ class Starting:
         """Writes the state down."""
         state.save(self._place.root / state.FILE, self.state)
 
-    def undo(self) -> None:
-        """Ends exactly what was started here."""
-        for new, server in self.ours:
-            process.end([new], server.patience_s, server.stop)
-
     def _start(self, server: Server, stage: int) -> None:
         self._say(f"{self._system.name}: starting {server.name} on {server.host}:{server.port}")
         log = log_of(self._place, server.name)
         self._logged[server.name] = size(log)
         new = process.start(server, self._place.root, log)
-        self.ours.insert(0, (new, server))
+        self.ours.append(new)
         self._watched.append(new)
         gc_log = None if server.gc_log is None else str(server.gc_log)
         self.state = self.state.with_started(state.Started(new, stage, server.patience_s, server.stop, gc_log))
         self.save()
-
-    def _is_ready(self, name: str) -> bool:
-        return any(each.ready for each in self.state.started if each.process.name == name)
 
     def _wait(self, servers: Sequence[Server]) -> None:
         plan, begin = self.state.plan, time.monotonic()
@@ -88,7 +85,8 @@ class Starting:
                 return
             waited_s = time.monotonic() - begin
             if waited_s >= self._system.deadline_s:
-                raise self._late(servers, missing)
+                late = f"{self._system.name} was not ready within {self._system.deadline_s:g} s: {missing}"
+                raise SystemsError(late, self._log_hint(servers[0].name))
             if missing != reported and waited_s >= REPORT_AFTER_S:
                 self._say(f"{self._system.name}: {missing}")
                 reported = missing
@@ -99,10 +97,6 @@ class Starting:
         status = process.exit_status(one)
         how = "" if status is None else f" by signal {-status}" if status < 0 else f" with exit status {status}"
         return SystemsError(f"{self._system.name}: {one.name} ended{how} before it was ready", self._log_hint(one.name))
-
-    def _late(self, servers: Sequence[Server], missing: str) -> SystemsError:
-        name, seconds = self._system.name, self._system.deadline_s
-        return SystemsError(f"{name} was not ready within {seconds:g} s: {missing}", self._log_hint(servers[0].name))
 
     def _log_hint(self, server: str) -> str:
         """A hint with the end of a server's output."""
@@ -120,3 +114,46 @@ def last_lines(log: Path, count: int, since: int = 0) -> list[str]:
     """The last lines of a file after byte `since`; none if it does not exist."""
     lines = tail(log, END_BYTES, since).decode(errors="replace").splitlines()
     return lines[-count:] if count > 0 else []
+
+
+def require_free(servers: Iterable[Server]) -> None:
+    """Raises SystemsError for the first port that a server needs and that is in use."""
+    wanted: dict[tuple[str, int], str] = {}
+    for server in servers:
+        for address in [(server.host, server.port), *server.ports]:
+            other = wanted.setdefault(address, server.name)
+            if other != server.name:
+                raise SystemsError(
+                    f"{other} and {server.name} both want port {address[0]}:{address[1]}",
+                    "give one of them another port with --set",
+                )
+            require(server.name, *address)
+
+
+def require(name: str, host: str, port: int) -> None:
+    """Raises SystemsError when `name` cannot listen there."""
+    if not 0 < port < 65536:
+        raise SystemsError(f"{name} cannot have port {port}", "ports are 1 to 65535")
+    # As servers do: connections in TIME_WAIT do not matter.
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((host, port))
+            # Only this detects a listener that shares its port.
+            trial.listen(1)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                who = holder(port)
+                raise SystemsError(
+                    f"port {host}:{port}, which {name} needs, is in use" + (f" by {who}" if who else ""),
+                    "stop that process, or choose another port: --help lists the settings for ports",
+                ) from error
+            raise SystemsError(
+                f"{name} cannot listen on {host}:{port}: {error.strerror}", "choose another port or address with --set"
+            ) from error
+
+
+def holder(port: int) -> str | None:
+    """The process that listens on a port, such as `redis-server (pid 12)`; None if unknown."""
+    found = (f"{each.name} (pid {each.pid})" for each in listeners() if each.port == port and each.pid)
+    return next(found, None)

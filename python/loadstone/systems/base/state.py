@@ -67,17 +67,13 @@ def boot_id() -> str:
 def load(path: Path) -> State | None:
     """Reads a state; None without a file. Raises SystemsError when it is damaged."""
     try:
-        text = path.read_text()
-    except FileNotFoundError:
-        return None
-    except UnicodeDecodeError as error:
-        raise damaged(path, "it is not text") from error
-    try:
-        document = json.loads(text)
+        document = json.loads(path.read_bytes())
         if document["state"] != VERSION:
             raise damaged(path, f"it has version {document['state']}, not {VERSION}")
         started = [{**each, "process": each, "stop": signal.Signals[each["stop"]]} for each in document["started"]]
         return read(State, {**document, "started": started})
+    except FileNotFoundError:
+        return None
     except (ValueError, KeyError, TypeError) as error:
         raise damaged(path, f"it is damaged ({type(error).__name__})") from error
 

@@ -65,9 +65,9 @@ class Server:
     # The address for clients, shown as status: `127.0.0.1:9042`.
     host: str
     port: int
-    environment: Mapping[str, str] = field(default_factory=dict)
     # Its working directory, created if missing.
-    directory: Path | None = None
+    directory: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
     # The user it runs as when Loadstone runs as root: PostgreSQL refuses root.
     user: str | None = None
     # The signal for an orderly end: for PostgreSQL, SIGTERM means to wait for its clients.

@@ -9,8 +9,8 @@ import socket
 import struct
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from io import BytesIO
-from typing import Self
 
 from loadstone.systems.base.system import SystemsError
 
@@ -54,7 +54,7 @@ class RefusedError(SystemsError):
         self.alive = alive
 
 
-class Cql:
+class Cql(AbstractContextManager["Cql"]):
     """A connection to one node, logged in. Raises UnreachableError and RefusedError, as `query` does."""
 
     def __init__(
@@ -72,9 +72,6 @@ class Cql:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -195,7 +192,7 @@ class Body(BytesIO):
             case 0x0001 | 0x000A | 0x000D:
                 return bytes.decode
             case 0x0002 | 0x0009:
-                return signed
+                return lambda raw: int.from_bytes(raw, signed=True)
             case 0x0004:
                 return lambda raw: raw != b"\0"
             case 0x000C | 0x000F:
@@ -208,11 +205,6 @@ class Body(BytesIO):
 def value(raw: bytes | None, decode: Callable[[bytes], Value]) -> Value:
     """A cell."""
     return None if raw is None else decode(raw)
-
-
-def signed(raw: bytes) -> int:
-    """A number of four or eight bytes."""
-    return int.from_bytes(raw, signed=True)
 
 
 def elements(decode: Callable[[bytes], Value]) -> Callable[[bytes], Value]:

@@ -34,6 +34,8 @@ MASTER_HOST = "127.0.0.1"
 URI = re.compile(r"[a-z][a-z0-9+.-]*:/.*")
 # Properties with these prefixes go into the site files unchanged.
 SITE = ("hbase.", "dfs.")
+# But for those of which Loadstone makes its own.
+OWN = ("hbase.rootdir", "hbase.wal.dir")
 
 
 def mode(plan: Plan) -> str:
@@ -111,13 +113,8 @@ def site(place: Place, plan: Plan, where: tuple[str, str], number: int = 1) -> d
         "hbase.master.hostname": MASTER_HOST,
         "hbase.master.ipc.address": MASTER_HOST,
         "hbase.master.info.bindAddress": MASTER_HOST,
-        **{name: value for name, value in passed_on(plan).items() if name not in ("hbase.rootdir", "hbase.wal.dir")},
+        **{name: plan.settings[name] for name in plan.settings if name.startswith(SITE) and name not in OWN},
     }
-
-
-def passed_on(plan: Plan) -> Mapping[str, str]:
-    """The settings that are properties of HBase and of its HDFS client."""
-    return {name: value for name, value in plan.settings.items() if name.startswith(SITE)}
 
 
 def write(conf: Path, properties: Mapping[str, str], below: Mapping[str, str]) -> None:

@@ -29,17 +29,6 @@ EMPTY_S = 30.0
 # Removal has ended when the number of blocks has not changed for so long.
 FORGOTTEN_S = 1.0
 REMOVE_S = 60.0
-# HDFS's names for Loadstone's settings.
-NAMED = {
-    "dfs.replication": "replication",
-    "dfs.blocksize": "blocksize",
-    "dfs.datanode.data.dir": "data.dir",
-    "dfs.namenode.rpc-address": "port",
-    "dfs.namenode.http-address": "http.port",
-    "dfs.datanode.address": "data.port",
-    "dfs.datanode.http.address": "data.port",
-    "dfs.datanode.ipc.address": "data.port",
-}
 # Standard output and error are the log.
 LOG4J = """\
 log4j.rootLogger=INFO,console
@@ -76,7 +65,6 @@ class Hdfs(System):
         """The name node, then the data nodes. A name node without an image is formatted first."""
         # Checked first, before anything that takes time.
         whole(plan, "replication", 1)
-        refuse_second_names(plan)
         sites = {f"data-node-{number}": data_node_site(place, plan, number) for number in range(1, plan.nodes + 1)}
         conf = configuration(place)
         jars = class_path(self.version(plan))
@@ -238,22 +226,25 @@ def data_directory(place: Place, plan: Plan, number: int) -> Path:
     return bases[0 if len(bases) == 1 else number - 1] / elsewhere.label(place) / name
 
 
-def refuse_second_names(plan: Plan) -> None:
-    """Raises SystemsError for a property with a named setting, since results would record that one's value."""
-    for name in plan.settings:
-        if (own := NAMED.get(name)) is not None:
-            raise SystemsError(f"{name} has a named setting", f"--set {own}=…")
+def others(plan: Plan, named: Mapping[str, str]) -> dict[str, str]:
+    """Properties without a named setting. Raises SystemsError for one that has one: results record that setting."""
+    given = {name: value for name, value in plan.settings.items() if name.startswith("dfs.")}
+    if taken := sorted(given.keys() & named.keys()):
+        raise SystemsError(f"{taken[0]} has a named setting", "`loadstone systems up hdfs --help` lists them")
+    return given
 
 
 def name_node_site(place: Place, plan: Plan) -> dict[str, str]:
     """The properties for the name node and clients."""
     port, http = ports(plan, None)
-    return {
-        "dfs.namenode.name.dir": (place.data / NAME_NODE / "image").as_uri(),
+    named = {
         "dfs.namenode.rpc-address": f"{HOST}:{port}",
         "dfs.namenode.http-address": f"{HOST}:{http}",
         "dfs.replication": plan.settings["replication"],
         "dfs.blocksize": plan.settings["blocksize"],
+    }
+    return {
+        "dfs.namenode.name.dir": (place.data / NAME_NODE / "image").as_uri(),
         # Blocks are available as soon as data nodes have reported them; no further data nodes are awaited.
         "dfs.namenode.safemode.extension": "0",
         # Every user may write.
@@ -264,21 +255,22 @@ def name_node_site(place: Place, plan: Plan) -> dict[str, str]:
         "dfs.namenode.heartbeat.recheck-interval": "2000",
         # With as many data nodes as copies nothing can replace a dead one, and appends would fail.
         "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
-        **{name: value for name, value in plan.settings.items() if name.startswith("dfs.")},
+        **named,
+        **others(plan, named),
     }
 
 
 def data_node_site(place: Place, plan: Plan, number: int) -> dict[str, str]:
     """The same, and this data node's addresses and directory for blocks."""
     data, http, ipc = ports(plan, number)
-    return {
-        **name_node_site(place, plan),
+    named = {
         # Not escaped: unlike the name node's, these are not decoded.
         "dfs.datanode.data.dir": f"file://{data_directory(place, plan, number)}",
         "dfs.datanode.address": f"{HOST}:{data}",
         "dfs.datanode.http.address": f"{HOST}:{http}",
         "dfs.datanode.ipc.address": f"{HOST}:{ipc}",
     }
+    return {**name_node_site(place, plan), **others(plan, named), **named}
 
 
 def write_configuration(conf: Path, site: Mapping[str, str], plan: Plan) -> None:

@@ -6,6 +6,7 @@ https://redis.io/docs/latest/develop/reference/protocol-spec/
 from __future__ import annotations
 
 import socket
+from contextlib import AbstractContextManager
 from typing import BinaryIO
 
 # A server that is paused must not hold up the caller.
@@ -18,7 +19,7 @@ class RedisError(Exception):
     """The server's error message: `NOAUTH Authentication required.`"""
 
 
-class RedisClient:
+class RedisClient(AbstractContextManager["RedisClient"]):
     """One connection. Raises OSError when the server cannot be reached or does not answer."""
 
     def __init__(self, host: str, port: int, password: str = "", timeout_s: float = TIMEOUT_S) -> None:
@@ -66,9 +67,6 @@ class RedisClient:
         """Closes the connection."""
         self._answers.close()
         self._socket.close()
-
-    def __enter__(self) -> RedisClient:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
