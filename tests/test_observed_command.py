@@ -17,11 +17,12 @@ from loadstone.importers.run import Run
 from loadstone.runner import command
 from loadstone.runner.command import CommandError
 from loadstone.runner.progress import PlainLines
+from loadstone.runner.watch import Watch
 
 SHOWN = PlainLines(Console(file=io.StringIO()))
 
 
-class Seen:
+class Seen(Watch):
     """Records calls."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
         return systems_hbase.main(arguments[1:])
     if (verb := verb_of("systems", "there is", VERBS, usage, arguments)) is None:
         return 0
-    return VERBS[verb][1](parser_of(verb, arguments[1:]).parse_args(arguments[1:]))
+    return VERBS[verb][1](parser_of(verb, arguments[1:]).parse_args(arguments[1:])) or 0
 
 
 def verb_of(
@@ -49,12 +49,11 @@ def up(options: Namespace) -> int:
     return show([running])
 
 
-def down(options: Namespace) -> int:
+def down(options: Namespace) -> None:
     """Stops a system."""
     running = named(options)
     if not running.down(options.keep_data, say):
         say(f"{running.name} is not up")
-    return 0
 
 
 def status(options: Namespace) -> int:
@@ -65,7 +64,7 @@ def status(options: Namespace) -> int:
     return show(systems)
 
 
-def logs(options: Namespace) -> int:
+def logs(options: Namespace) -> None:
     """Prints the end of each log."""
     running = named(options)
     paths = running.log_paths()
@@ -82,13 +81,11 @@ def logs(options: Namespace) -> int:
             print(line)
     if not chosen:
         say(f"{running.name} has no logs in {running.place.logs}")
-    return 0
 
 
-def signalled(options: Namespace) -> int:
+def signalled(options: Namespace) -> None:
     """Kills, pauses or resumes servers."""
     getattr(named(options), options.verb)(server(options))
-    return 0
 
 
 def restart(options: Namespace) -> int:
@@ -98,20 +95,18 @@ def restart(options: Namespace) -> int:
     return show([running])
 
 
-def properties(options: Namespace) -> int:
+def properties(options: Namespace) -> None:
     """Prints the properties that a store needs, as a properties file."""
     for name, value in sorted(named(options).properties().items()):
         print(f"{name}={value}")
-    return 0
 
 
-def fresh(options: Namespace) -> int:
+def fresh(options: Namespace) -> None:
     """Recreates a table."""
     named(options).fresh(options.table, settings(options))
-    return 0
 
 
-VERBS: dict[str, tuple[str, Callable[[Namespace], int]]] = {
+VERBS: dict[str, tuple[str, Callable[[Namespace], int | None]]] = {
     "up": ("start a system, or those of its servers that have died", up),
     "down": ("stop a system and delete its data; its logs are kept", down),
     "status": ("print `NAME state HOST:PORT pid` for each server, of all systems if none is named", status),
@@ -183,13 +178,10 @@ def settings_text(names: Sequence[str]) -> str:
 
 def named(options: Namespace) -> Running:
     """The system that the command line names."""
-    if options.name not in registry.SYSTEMS:
-        # Raises an error that lists the systems.
-        try:
-            registry.system(options.name)
-        except SystemsError as error:
-            raise UsageError(str(error.args[0]), error.hint) from None
-    return Running(options.name)
+    try:
+        return Running(options.name)
+    except SystemsError as error:
+        raise UsageError(str(error.args[0]), error.hint) from None
 
 
 def server(options: Namespace) -> str | None:

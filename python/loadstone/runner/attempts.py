@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from loadstone.errors import LoadstoneError
@@ -90,8 +89,3 @@ def given_up(what: str, last: TrialResult) -> LoadstoneError:
     """The error that ends a run after failures, with the hint of the last."""
     hint = last.notes[-1].hint if last.notes else "see its events"
     return LoadstoneError(f"{what}; last error: {last.reason}", f"{hint}; then continue with `loadstone run --resume`")
-
-
-def untried_first(trials: Sequence[PlannedTrial], numbers: Counter[str]) -> list[PlannedTrial]:
-    """The trials without an attempt before those that have failed, so that a resumed run reaches them."""
-    return sorted(trials, key=lambda each: numbers[each.trial] > 0)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from loadstone.engine.trial import EngineError
 from loadstone.experiment.kind import Ended, ObservedCommand
-from loadstone.runner.phase import Watcher
 from loadstone.runner.progress import Display, PhaseProgress
+from loadstone.runner.watch import Watch
 
 POLL_SECONDS = 1.0
 # How long it may take to end after SIGTERM.
@@ -31,7 +31,7 @@ class CommandError(EngineError):
 
 
 def run(
-    phase: ObservedCommand, directory: Path, files: Path, display: Display, watcher: Watcher | None, timeout: float
+    phase: ObservedCommand, directory: Path, files: Path, display: Display, watch: Watch | None, timeout: float
 ) -> Ended:
     """Runs a command in `directory`, its output in `<name>.stdout` and `<name>.stderr` of the trial's `files`.
 
@@ -57,8 +57,8 @@ def run(
         except (OSError, ValueError) as error:
             raise CommandError(f"cannot run {arguments[0]}: {error}", "check its arguments", NOT_EXECUTABLE) from error
         with guarded(process):
-            if watcher is not None:
-                watcher.watch(phase.name, process.pid)
+            if watch is not None:
+                watch.watch(phase.name, process.pid)
             progress.start()
             deadline = time.monotonic() + timeout
             while (status := wait(process, min(POLL_SECONDS, max(deadline - time.monotonic(), 0)))) is None:
@@ -66,8 +66,8 @@ def run(
                     hint = "set a longer `timeout` in the experiment, or give the command less work"
                     message = f"{phase.name}: {arguments[0]} did not end within {timeout:g} s"
                     raise CommandError(message, hint, -signal.SIGKILL)
-                if watcher is not None:
-                    watcher.look()
+                if watch is not None:
+                    watch.look()
                 display.update()
     return Ended(status, ended.stdout, ended.stderr)
 

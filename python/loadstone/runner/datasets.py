@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Self
 
 from loadstone.errors import LoadstoneError
+from loadstone.systems.base.files import program
 
 PREFIX = "loadstone-"
 
@@ -44,27 +44,17 @@ class DataSpace:
     def copy(self, source: Path, target: Path) -> None:
         """Copies loaded data, as a reflink if the file system supports it. Raises LoadstoneError."""
         remove(target)
-        copied = subprocess.run(
-            ["cp", "--archive", "--reflink=auto", "--sparse=always", "--", source, target],
-            capture_output=True,
-            text=True,
-        )
-        if copied.returncode:
-            raise LoadstoneError(
-                f"cannot copy the loaded data: {(copied.stderr.strip().splitlines() or ['cp failed'])[-1]}",
-                "free space in the file's `directory`, or use fewer records",
-            )
+        argv = ["cp", "--archive", "--reflink=auto", "--sparse=always", "--", str(source), str(target)]
+        hint = "free space in the file's `directory`, or use fewer records"
+        program.run(argv, "cannot copy the loaded data", hint)
 
 
-class DataSpaces:
+class DataSpaces(AbstractContextManager["DataSpaces"]):
     """The data spaces of a run, one for each directory that its variants name; removed at its end."""
 
     def __init__(self, run: str) -> None:
         self._run = run
         self._spaces: dict[Path, DataSpace] = {}
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         for each in self._spaces.values():

@@ -31,7 +31,7 @@ def host_locked(results: Path, directory: Path | None = None) -> Iterator[Callab
     if descriptor is None:
         yield lambda _: None
         return
-    try:
+    with open(descriptor, "rb"):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -44,8 +44,6 @@ def host_locked(results: Path, directory: Path | None = None) -> Iterator[Callab
             yield lambda folder: note(descriptor, folder)
         finally:
             note(descriptor, None)
-    finally:
-        os.close(descriptor)
 
 
 def opened(path: Path) -> int | None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from loadstone.engine import secrets
 from loadstone.engine.describe import description
@@ -21,16 +20,7 @@ from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Series
 from loadstone.runner.progress import Display, PhaseProgress
 from loadstone.runner.series import SeriesBuilder
-
-
-class Watcher(Protocol):
-    """Observes the host during a phase."""
-
-    def watch(self, name: str, pid: int) -> None:
-        """The engine has started."""
-
-    def look(self) -> object:
-        """About a second has passed."""
+from loadstone.runner.watch import Watch
 
 
 @dataclass(frozen=True)
@@ -53,7 +43,7 @@ class Finished(Launched):
 def run(
     spec: Spec,
     name: str,
-    watcher: Watcher | None,
+    watch: Watch | None,
     files: Path,
     display: Display,
     fleet: Local,
@@ -80,11 +70,11 @@ def run(
         running = stack.enter_context(fleet.launch(split(spec, engines), keep))
         for stem, each in zip(stems, running.trials, strict=True):
             (files / f"{stem}.spec.json").write_text(json.dumps(recorded(each.spec)) + "\n")
-            if watcher is not None:
-                watcher.watch(stem.replace(name, "engine"), each.pid)
+            if watch is not None:
+                watch.watch(stem.replace(name, "engine"), each.pid)
         explained = stack.enter_context(deadline(timeout, name, running.trials))
         try:
-            for segment, event in running.events(None if watcher is None else watcher.look):
+            for segment, event in running.events(None if watch is None else watch.look):
                 if isinstance(event, EngineError):
                     event = explained(event)
                 for merged in merger.take(segment, event):

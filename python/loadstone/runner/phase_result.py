@@ -68,18 +68,11 @@ def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -
     )
 
 
-def of_verification(each: ObservedCommand, ended: Ended) -> PhaseResult:
-    """The result of a command after the measurement. Raises CommandError if its output cannot be parsed."""
-    run = parsed(each, ended)
-    return PhaseResult(each.role, run.figures(), run.facts, run.notes, run.end)
-
-
 def of_engine(
     each: EngineLaunch,
     variant: Variant,
     runs: Sequence[Finished],
-    observed: Iterable[Value],
-    device_facts: Mapping[str, Scalar],
+    watch: Watch,
     server_facts: Mapping[str, Scalar],
     processors: Scalar | None,
 ) -> PhaseResult:
@@ -89,7 +82,8 @@ def of_engine(
     ready, lost = run.result.ready, sum(each.lost for each in runs)
     engines = max(each.engines for each in runs)
     networked = description().networked(variant.store)
-    measured = [*figures_of(each, variant, runs), *observed]
+    operations = sum(one.result.summary.operations + one.result.summary.warmup_operations for one in runs)
+    measured = [*figures_of(each, variant, runs), *watch.values(operations)]
     if networked:
         measured += engine_share(measured, processors)
     if engines > 1:
@@ -97,7 +91,7 @@ def of_engine(
     facts = {
         **{name: value for name, value in server_facts.items() if name not in guarantees.ANSWERS},
         **ready.facts,
-        **device_facts,
+        **watch.facts,
         "store": ready.store,
         **guarantees.guarantee_facts(ready.durability, ready.how, ready.facts, server_facts),
         "engine": ready.engine,

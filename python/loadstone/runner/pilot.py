@@ -29,7 +29,7 @@ from loadstone.results.folder import PILOT, PILOT_TRIALS, Folder, pretty
 from loadstone.results.result_set import ResultSet, first_metric, variant
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.results.value import statistic
-from loadstone.runner.attempts import Attempts, given_up, untried_first
+from loadstone.runner.attempts import Attempts, given_up
 from loadstone.runner.progress import Display, RunProgress
 from loadstone.runner.trial import Conductor
 from loadstone.statistics.steady import pooled_warm_up_end
@@ -102,7 +102,8 @@ class Pilot:
         self.display.say(f"running a pilot block of {block} to find the warm-up; its results do not count")
         progress = RunProgress(f"{self.folder.name}, pilot", variants, len(attempts.done), self.seconds_each)
         self.display.plan(progress)
-        for each in untried_first(list(self.block()), attempts.numbers):
+        # Those without an attempt before those that have failed, so that a resumed run reaches them.
+        for each in sorted(self.block(), key=lambda each: attempts.numbers[each.trial] > 0):
             if each.trial in attempts.done or attempts.set_aside(variant(each.variant.config)):
                 continue
             result = self.trial(conductor, each, attempts)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import ClassVar, Self
 
 from rich.console import Console
@@ -166,7 +167,7 @@ class TrialProgress:
         return self.SHARES[self.state]
 
 
-class PlainLines:
+class PlainLines(AbstractContextManager["PlainLines"]):
     """A line at the end of each trial, and one a minute in between."""
 
     def __init__(self, console: Console) -> None:
@@ -174,9 +175,6 @@ class PlainLines:
         self._trial = ""
         self._phase: PhaseProgress | None = None
         self._printed = 0.0
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         pass

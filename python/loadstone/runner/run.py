@@ -114,9 +114,9 @@ class Run:
         """Why no more repeats are needed; None if some are."""
         repeats = self.experiment.repeats
         # A variant that was set aside would never have enough.
-        samples = [each for each in self.samples() if not self.attempts.set_aside(each.variant)]
-        limits = None if repeats.until is None else [each.until for each in samples]
-        reason = stopping.enough([each.figures for each in samples], repeats.at_least, repeats.at_most, limits)
+        samples = [each for each in self.samples() if not self.attempts.set_aside(each[0])]
+        limits = None if repeats.until is None else [until for _, until, _ in samples]
+        reason = stopping.enough([figures for *_, figures in samples], repeats.at_least, repeats.at_most, limits)
         return None if reason is None else self.stopped(reason)
 
     def stopped(self, reason: stopping.Reason) -> str:
@@ -126,8 +126,8 @@ class Run:
         have = "has" if lacking == 1 else "have"
         return STOPS[reason] + (f", but {lacking} of {every} variants {have} no figure" if lacking else "")
 
-    def samples(self) -> list[Sample]:
-        """The figures of each variant whose intervals must be narrow, and those of every repeat that has them.
+    def samples(self) -> list[tuple[VariantKey, float, list[float]]]:
+        """Of each variant: how narrow an interval must be, as a share of its figure, and that figure in each repeat.
 
         Lower bounds are left out: an interval of bounds would look narrow, but is unknown.
         """
@@ -137,24 +137,14 @@ class Run:
         until = self.experiment.repeats.until
         if until is None:
             # Only their number matters.
-            return [Sample(key, 0.0, [0.0] * len(each)) for key, each in trials.items()]
+            return [(key, 0.0, [0.0] * len(each)) for key, each in trials.items()]
         samples = []
         for key, each in trials.items():
             for metric, share in deciding(each, self.experiment.compare.metrics, until).items():
                 known = (trial.values.get(metric) for trial in each)
                 figures = [value.value for value in known if value is not None and value.bound is None]
-                samples.append(Sample(key, share, figures))
+                samples.append((key, share, figures))
         return samples
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A figure of a variant in each repeat."""
-
-    variant: VariantKey
-    # How narrow its interval must be, as a share of the figure.
-    until: float
-    figures: list[float]
 
 
 def line(result: TrialResult) -> str:
@@ -174,7 +164,7 @@ def line(result: TrialResult) -> str:
 def preflight(plan: Plan) -> None:
     """Checks every variant with the engine, so that mistakes are found before the first trial.
 
-    Raises PreflightError with all errors.
+    Raises LoadstoneError with all errors.
     """
     errors: dict[str, LoadstoneError] = {}
     for each in plan.variants[:CHECKED_MAX]:
@@ -184,15 +174,6 @@ def preflight(plan: Plan) -> None:
             except LoadstoneError as error:
                 errors.setdefault(str(error), error)
     if errors:
-        raise PreflightError(list(errors.values()))
-
-
-class PreflightError(LoadstoneError):
-    """One or more variants cannot be run."""
-
-    def __init__(self, errors: list[LoadstoneError]) -> None:
-        super().__init__(str(errors[0].args[0]), errors[0].hint)
-        self.errors = errors
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.errors))
+        # Each is printed with its hint; the text of an error begins and ends with what the last one adds.
+        _, last = errors.popitem()
+        raise LoadstoneError("\n".join([*errors, f"error: {last.args[0]}"]).removeprefix("error: "), last.hint)

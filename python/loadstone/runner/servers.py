@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
 
 from loadstone.engine import secrets
 from loadstone.engine.events import Note
@@ -112,7 +112,7 @@ class TrialServers:
         path.write_text(secrets.hidden(json.dumps(document, indent=1)) + "\n")
 
 
-class RunServers:
+class RunServers(AbstractContextManager["RunServers"]):
     """All servers of one run."""
 
     def __init__(self, root: Path | None = None) -> None:
@@ -120,9 +120,6 @@ class RunServers:
         self._stack = Stack(root)
         # The load key of the data on the servers, by `server_key`.
         self._loaded: dict[object, str] = {}
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.leave()
@@ -153,14 +150,19 @@ class RunServers:
     def _prepare(self, requested: Servers, variant: Variant, log: Path, *, reuse: bool) -> TrialServers:
         key = server_key(requested)
         has_data = reuse and self._loaded.pop(key, None) == variant.load_key
-        hosts = Hosts(requested.how, log, requested.table) if isinstance(requested.how, Attached) else None
-        if isinstance(requested.how, Started):
+        hosts: Hosts | None = None
+        if isinstance(requested.how, Attached):
+            hosts = Hosts(requested.how, log, requested.table)
+            started = hosts.up()
+        else:
             fresh = requested.fresh == "system" and not has_data
             if fresh:
                 self._stack.down()
             started = self._stack.up(requested.how, fresh=fresh)
-        else:
-            started = hosts is not None and hosts.up()
+            if started and has_data and requested.fresh == "system":
+                # A server had ended, and its data are lost.
+                self._stack.down()
+                self._stack.up(requested.how)
         must_load = not has_data or started
         if not must_load:
             self.loaded(variant)
@@ -168,9 +170,6 @@ class RunServers:
             hosts.fresh()
         elif requested.fresh == "table":
             self._stack.fresh(requested.table, requested.options)
-        elif requested.fresh == "system" and has_data:
-            # A server had ended, and its data are lost.
-            self._stack.recreate()
         return TrialServers(requested, self._stack, hosts, must_load, tuple(self._stack.watched()))
 
 

@@ -56,12 +56,6 @@ class Stack:
             started = True
         return started
 
-    def recreate(self) -> None:
-        """Replaces the servers by new ones without data."""
-        systems = tuple(each for each, _, _ in self._up)
-        self._end(0)
-        self.up(Started(systems, self._keep))
-
     def down(self) -> None:
         """Stops all of them."""
         self._end(0)

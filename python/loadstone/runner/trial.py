@@ -35,6 +35,8 @@ PATIENCE_SECONDS = 3600.0
 LEAVING_SECONDS = 60.0
 # The engine's seeds are 64-bit.
 SEEDS = 1 << 64
+# The notes on what a trial failed for, beside its engines.
+NOTES: dict[type[LoadstoneError], str] = {hooks.HookError: "hook", ServersError: "servers"}
 
 
 @dataclass
@@ -68,22 +70,20 @@ class Conductor:
                         results.append(result)
                         if result.end != "done":
                             break
-        except EngineError as error:
-            end = "lost" if error.status < 0 else "failed"
-            note = Note("lost-segment" if error.status < 0 else "failed", str(error.args[0]), error.hint)
-            return self._hidden(replace(begun, end=end, notes=(*died(at), note)))
-        except (hooks.HookError, ServersError) as error:
-            note = Note("hook" if isinstance(error, hooks.HookError) else "servers", str(error.args[0]), error.hint)
-            return self._hidden(replace(begun, end="failed", notes=(*died(at), note)))
+        except (EngineError, hooks.HookError, ServersError) as error:
+            lost = isinstance(error, EngineError) and error.status < 0
+            name = "lost-segment" if lost else NOTES.get(type(error), "failed")
+            notes = (*died(at), Note(name, str(error.args[0]), error.hint))
+            return self._hidden(replace(begun, end="lost" if lost else "failed", notes=notes))
         finally:
             datasets.remove(directory)
         self.display.step("tear down")
         measured = [value for each in results for value in each.values]
         # Facts and time series are those of the measured phase.
         main = next(each for each in results if each.role == "measure")
-        notes = [*died(at), *(note for each in results for note in each.notes)]
+        notes = (*died(at), *(note for each in results for note in each.notes))
         if at is not None:
-            notes += at.still_busy()
+            notes += (*at.still_busy(),)
             measured += at.values()
             at.write(files / "servers.json")
         if main.series is not None:
@@ -93,7 +93,7 @@ class Conductor:
             values=amplified(values(*measured)),
             clients=main.clients,
             end=next((each.end for each in results if each.end != "done"), "done"),
-            notes=tuple(notes),
+            notes=notes,
             facts=main.facts,
             statuses=main.statuses,
             loop=main.loop,
@@ -137,7 +137,8 @@ class Conductor:
             self.display.step("verify")
             if isinstance(each, ObservedCommand):
                 ended = command.run(each, directory, files, self.display, None, self._timeout())
-                return phase_result.of_verification(each, ended)
+                run = phase_result.parsed(each, ended)
+                return PhaseResult(each.role, run.figures(), run.facts, run.notes, run.end)
             runs = self._run(each, directory, self._seed(planned), files, None)
             failure = kind_of(variant).failure(runs)
             notes = [*phase_result.notes_of(runs), *([failure] if failure else [])]
@@ -215,10 +216,8 @@ class Conductor:
             at.end()
         if isinstance(each, ObservedCommand):
             return phase_result.of_command(each, ended, files, watch)
-        summaries = [run.result.summary for run in runs]
-        observed = watch.values(sum(one.operations + one.warmup_operations for one in summaries))
         server_facts, processors = at.facts() if at else {}, self.fleet.facts.get("cpus")
-        return phase_result.of_engine(each, variant, runs, observed, watch.facts, server_facts, processors)
+        return phase_result.of_engine(each, variant, runs, watch, server_facts, processors)
 
     def _run(self, each: EngineLaunch, directory: Path, seed: int, files: Path, watch: Watch | None) -> list[Finished]:
         """Runs the launches of a phase, up to the first that fails."""
