@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 
 from loadstone.judge.checks.impossible import PERCENTILES_OF
 from loadstone.judge.checks.too_few_samples import NAME, few
@@ -26,53 +25,43 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
     def __init__(self, variants: Mapping[VariantKey, list[TrialResult]], own: Own) -> None:
         self._variants = variants
         self._own = own
+        self._trials: dict[tuple[VariantKey, str], list[TrialResult]] = {}
+        for key, trials in variants.items():
+            for trial in trials:
+                for metric in trial.values:
+                    self._trials.setdefault((key, metric), []).append(trial)
         self._made: dict[tuple[VariantKey, str], Cell] = {}
 
     def __getitem__(self, key: tuple[VariantKey, str]) -> Cell:
         if key not in self._made:
             variant, metric = key
-            found = [
-                (trial.repeat, trial.values[metric]) for trial in self._variants[variant] if metric in trial.values
-            ]
-            if not found:
-                raise KeyError(key)
-            samples = tuple((repeat, value.value) for repeat, value in found)
-            fewest = min((value.n for _, value in found if value.n), default=0)
-            bound = worst([value.bound for _, value in found])
-            estimate = summary([value for _, value in samples])
+            found = [trial.values[metric] for trial in self._trials[key]]
+            fewest = min((value.n for value in found if value.n), default=0)
+            bound = worst([value.bound for value in found])
+            estimate = summary([value.value for value in found])
             self._made[key] = Cell(
                 variant,
                 metric,
-                found[0][1].unit,
+                found[0].unit,
                 # A median of lower bounds is a lower bound; an interval around it would not be one.
                 Estimate(estimate.value, estimate.n) if bound else estimate,
-                samples,
+                tuple((trial.repeat, trial.values[metric].value) for trial in self._trials[key]),
                 withheld(metric, fewest, self._own.of(self._variants[variant][0].trial))
                 or derived(metric, self._variants[variant]),
                 bound,
-                sum(value.bound == bound for _, value in found) if bound else 0,
-                max(resolution(value) for _, value in found),
+                sum(value.bound == bound for value in found) if bound else 0,
+                max(map(resolution, found)),
             )
         return self._made[key]
 
     def __iter__(self) -> Iterator[tuple[VariantKey, str]]:
-        return ((variant, metric) for variant, metrics in self._metrics.items() for metric in metrics)
+        return iter(self._trials)
 
     def __len__(self) -> int:
-        return sum(map(len, self._metrics.values()))
+        return len(self._trials)
 
     def __contains__(self, key: object) -> bool:
-        if not isinstance(key, tuple) or len(key) != 2:
-            return False
-        variant, metric = key
-        return any(metric in trial.values for trial in self._variants.get(variant, ()))
-
-    @cached_property
-    def _metrics(self) -> dict[VariantKey, dict[str, None]]:
-        return {
-            variant: dict.fromkeys(metric for trial in trials for metric in trial.values)
-            for variant, trials in self._variants.items()
-        }
+        return key in self._trials
 
 
 def resolution(value: Value) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Literal
+from typing import Literal
 
 from loadstone.results.trial_result import Scalar, TrialResult
 
@@ -109,8 +109,4 @@ class Pair:
 
 def known(trials: Sequence[TrialResult], name: str) -> list[Scalar]:
     """Each value of a fact once; empty where no trial has it."""
-    found: dict[Any, None] = {}
-    for trial in trials:
-        if name in trial.facts:
-            found[trial.facts[name]] = None
-    return list(found)
+    return list(dict.fromkeys(trial.facts[name] for trial in trials if name in trial.facts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from loadstone.judge.finding import Finding, NotLooked, Pair, Severity
+from loadstone.judge.finding import Finding, NotLooked, Pair
 from loadstone.judge.findings import BETWEEN, PAIR
 from loadstone.judge.judgement import VariantKey
 from loadstone.judge.settings import Settings
@@ -66,20 +66,12 @@ def attached(found: Sequence[Match], between: bool, settings: Settings) -> list[
     every = [[each for check in checks for each in check(match.pair, settings)] for match in found]
     findings_of = [[each for each in each_pair if isinstance(each, Finding)] for each_pair in every]
     silent = [tuple(each for each in each_pair if isinstance(each, NotLooked)) for each_pair in every]
-    trials: dict[tuple[str, Severity, str], dict[str, None]] = {}
+    trials: dict[Finding, dict[str, None]] = {}
     for finding in (each for findings in findings_of for each in findings):
-        trials.setdefault((finding.check, finding.severity, finding.message), {}).update(dict.fromkeys(finding.trials))
-    whole = {key: tuple(ids) for key, ids in trials.items()}
-    made: dict[tuple[str, Severity, str], Finding] = {}
-    for finding in (each for findings in findings_of for each in findings):
-        key = (finding.check, finding.severity, finding.message)
-        made.setdefault(key, replace(finding, trials=whole[key]))
+        trials.setdefault(replace(finding, trials=()), {}).update(dict.fromkeys(finding.trials))
+    made = {each: replace(each, trials=tuple(ids)) for each, ids in trials.items()}
     return [
-        replace(
-            match,
-            findings=tuple(made[each.check, each.severity, each.message] for each in findings),
-            not_looked=blind,
-        )
+        replace(match, findings=tuple(made[replace(each, trials=())] for each in findings), not_looked=blind)
         for match, findings, blind in zip(found, findings_of, silent, strict=True)
     ]
 

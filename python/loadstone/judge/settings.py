@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 
 from loadstone.errors import LoadstoneError
 from loadstone.format.suggestion import did_you_mean
-from loadstone.results.result_set import AT_LEAST, MATTERS, Question, ResultSet, Until
+from loadstone.results.result_set import Question, ResultSet
 
 # By check and threshold. Shares are numbers from 0 to 1; docs/checks/<check>.md explains each.
 DEFAULTS: dict[str, dict[str, float]] = {
@@ -59,23 +59,14 @@ RENAMED = {"unlike-hosts": "hosts-differ", "unlike-load": "load-differs", "unlik
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What the checks use to decide."""
+class Settings(Question):
+    """What the checks use to decide: a question with every threshold."""
 
-    thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: DEFAULTS)
-    claims: str | None = None
-    verify: bool = False
-    at_least: int = AT_LEAST
-    at_most: int | None = None
-    until: Until = None
-    # The figures that the question names; empty: unknown.
-    metrics: tuple[str, ...] = ()
-    # The least difference between two figures that matters, as a share.
-    matters: float = MATTERS
+    checks: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: DEFAULTS)
 
     def threshold(self, check: str, name: str) -> float:
         """One of the thresholds."""
-        return self.thresholds[check][name]
+        return self.checks[check][name]
 
     @classmethod
     def of(cls, question: Question) -> Settings:
@@ -84,16 +75,8 @@ class Settings:
         for name, known in unknown(checks):
             hint = did_you_mean(name.rpartition(".")[2], known).strip() or f"known are {', '.join(known) or 'none'}"
             raise LoadstoneError(f"there is no threshold or check {name}", hint)
-        return cls(
-            {check: {**defaults, **checks.get(check, {})} for check, defaults in DEFAULTS.items()},
-            question.claims,
-            question.verify,
-            question.at_least,
-            question.at_most,
-            question.until,
-            question.metrics,
-            question.matters,
-        )
+        every = {check: {**defaults, **checks.get(check, {})} for check, defaults in DEFAULTS.items()}
+        return cls(**{**vars(question), "checks": every})
 
 
 class Own:
@@ -115,7 +98,7 @@ class Own:
 
     def _of(self, question: Question) -> Settings:
         own = Settings.of(question)
-        return replace(self.common, thresholds=own.thresholds, claims=own.claims, verify=own.verify)
+        return replace(self.common, checks=own.checks, claims=own.claims, verify=own.verify)
 
 
 def unknown(checks: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, list[str]]]:

@@ -79,26 +79,14 @@ def finite(samples: Sequence[float]) -> Floats:
     return x[np.isfinite(x)].copy()
 
 
-def median(samples: Sequence[float], level: float = LEVEL) -> Estimate:
-    """The median of repeats with its order-statistic interval, like benchstat's; nan without repeats."""
+def summary(samples: Sequence[float]) -> Estimate:
+    """How the lab summarises a metric over repeats: the median and the order-statistic interval of at least 95 %.
+
+    That is benchstat's; nan without repeats.
+    """
     x = finite(samples)
     n = len(x)
     if n < REPEATS_MIN:
         return Estimate(float(np.median(x)) if n else float("nan"), n, method="median")
-    value, low, high = order_interval(x, level)
-    return Estimate(float(value), n, float(low), float(high), median_rank(n, level)[1], "median, order statistics")
-
-
-def mean(samples: Sequence[float], level: float = LEVEL) -> Estimate:
-    """The mean of repeats with its t interval; nan without repeats."""
-    x = finite(samples)
-    n = len(x)
-    if n < REPEATS_MIN:
-        return Estimate(float(x.mean()) if n else float("nan"), n, method="mean")
-    (value, low, high), _ = t_interval(x, level)
-    return Estimate(float(value), n, float(low), float(high), level, "mean, Student's t")
-
-
-def summary(samples: Sequence[float]) -> Estimate:
-    """How the lab summarises a metric over repeats: the median and the order-statistic interval of at least 95 %."""
-    return median(samples)
+    value, low, high = order_interval(x)
+    return Estimate(float(value), n, float(low), float(high), median_rank(n)[1], "median, order statistics")

@@ -50,20 +50,18 @@ def blocked(
     both = [block for block in baseline if block in contender and math.isfinite(baseline[block] + contender[block])]
     b = np.array([baseline[block] for block in both], dtype=float)
     c = np.array([contender[block] for block in both], dtype=float)
-    n, effect = len(both), cliffs_delta(b, c)
-    logs = bool(n) and bool((b > 0).all() and (c > 0).all())
+    n, logs = len(both), positive(b, c)
     # Figures computed in the same way can differ in their last bit.
     steps = np.where(np.isclose(b, c, rtol=ROUNDING, atol=0), 0.0, np.log(c / b) if logs else c - b)
     scale = "logs" if logs else "differences"
     if n < least:
-        centre = float(steps.mean()) if n else math.nan
-        return evidence(logs, Interval(centre, None, None), None, level, "too few blocks", n, effect)
+        return untested(b, c, logs, steps.mean() if n else math.nan, "too few blocks")
     interval, tested = t_interval(steps, level)
     p, method = float(tested), f"paired t on {scale} within blocks"
     if math.isnan(p):
         # The same step in every block is the signed-rank interval too, from the least to the greatest.
         p, level, method = signed_rank(steps), 1 - 2.0 ** (1 - n), f"exact signed-rank on {scale} within blocks"
-    return evidence(logs, interval, p, level, method, n, effect)
+    return evidence(b, c, logs, interval, p, level, method)
 
 
 def between(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
@@ -72,18 +70,14 @@ def between(baseline: Sequence[float], contender: Sequence[float], level: float 
     Pairs of equal values are counted in the way that is least in favour of a difference (ties broken against the
     claim), which keeps p valid and in step with the interval. The level printed is the one that the ranks have.
     """
-    b, c = finite(baseline), finite(contender)
-    n, effect = min(len(b), len(c)), cliffs_delta(b, c)
-    logs = bool(n) and bool((b > 0).all() and (c > 0).all())
-    if logs:
-        b, c = np.log(b), np.log(c)
+    b, c, logs = scaled(baseline, contender)
+    n = min(len(b), len(c))
     if n < REPEATS_MIN:
-        centre = float(np.median(c[:, None] - b)) if n else math.nan
-        return evidence(logs, Interval(centre, None, None), None, level, "too few repeats", n, effect)
+        return untested(b, c, logs, np.median(c[:, None] - b) if n else math.nan, "too few repeats")
     interval, u = shift(b, c, level)
     p = rank_sum_p(int(u), len(b), len(c))
     level = 1 - rank_sum_p(critical(len(b), len(c), level), len(b), len(c))
-    return evidence(logs, interval, p, level, "Mann–Whitney between runs", n, effect)
+    return evidence(b, c, logs, interval, p, level, "Mann–Whitney between runs")
 
 
 def unpaired(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
@@ -91,38 +85,45 @@ def unpaired(baseline: Sequence[float], contender: Sequence[float], level: float
 
     Below four repeats of a side there is no p. Where none differ, the exact rank test takes its place.
     """
-    b, c = finite(baseline), finite(contender)
-    n, effect = min(len(b), len(c)), cliffs_delta(b, c)
-    logs = bool(n) and bool((b > 0).all() and (c > 0).all())
-    if logs:
-        b, c = np.log(b), np.log(c)
+    b, c, logs = scaled(baseline, contender)
+    n = min(len(b), len(c))
     centre = float(c.mean() - b.mean()) if n else math.nan
     if n < UNPAIRED_MIN:
-        return evidence(logs, Interval(centre, None, None), None, level, "too few repeats", n, effect)
+        return untested(b, c, logs, centre, "too few repeats")
     method = f"Welch's t on {'logs' if logs else 'differences'}"
     if max(np.ptp(b), np.ptp(c)) <= ROUNDING * max(np.abs(b).max(), np.abs(c).max()):
         p = 1.0 if abs(centre) <= ROUNDING else least_p(len(b), len(c))
-        return evidence(logs, Interval(centre, centre, centre), p, level, method, n, effect)
+        return evidence(b, c, logs, Interval(centre, centre, centre), p, level, method)
     test = stats.ttest_ind(c, b, equal_var=False)
     ends = test.confidence_interval(level)
-    return evidence(logs, Interval(centre, ends.low, ends.high), float(test.pvalue), level, method, n, effect)
+    return evidence(b, c, logs, Interval(centre, ends.low, ends.high), float(test.pvalue), level, method)
+
+
+def positive(baseline: Floats, contender: Floats) -> bool:
+    """Whether there are figures, and all have logarithms."""
+    return min(len(baseline), len(contender)) > 0 and min(baseline.min(), contender.min()) > 0
+
+
+def scaled(baseline: Sequence[float], contender: Sequence[float]) -> tuple[Floats, Floats, bool]:
+    """The finite figures of both sides, as logarithms where all have one, and whether they are."""
+    b, c = finite(baseline), finite(contender)
+    return (np.log(b), np.log(c), True) if positive(b, c) else (b, c, False)
+
+
+def untested(b: Floats, c: Floats, logs: bool, centre: float, why: str) -> Evidence:
+    """Too few figures for an interval and a p."""
+    return evidence(b, c, logs, Interval(centre, math.nan, math.nan), None, None, why)
 
 
 def evidence(
-    logs: bool,
-    interval: Interval,
-    p: float | None,
-    level: float,
-    method: str,
-    n: int,
-    effect: float | None,
+    b: Floats, c: Floats, logs: bool, interval: Interval, p: float | None, level: float | None, method: str
 ) -> Evidence:
-    """A ratio from an interval of logarithms, or a difference from one of differences."""
-    value, low, high = (None if end is None else exponent(end) if logs else float(end) for end in interval)
-    assert value is not None, "only the ends can be missing"
-    found = Estimate(value, n, low, high, None if low is None else level, method)
+    """A ratio from an interval of logarithms, or a difference from one of differences; no interval without a level."""
+    n = min(len(b), len(c))
+    value, low, high = (exponent(end) if logs else float(end) for end in interval)
+    found = Estimate(value, n, method=method) if level is None else Estimate(value, n, low, high, level, method)
     ratio = found if logs or not n else Estimate(math.nan, n, method=method)
-    return Evidence(ratio, p, method, n, effect, None if logs or not n else found)
+    return Evidence(ratio, p, method, n, cliffs_delta(b, c), None if logs or not n else found)
 
 
 def exponent(logarithm: float) -> float:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -216,15 +216,10 @@ def bracketed(found: Knee, first: tuple[int, int], last: tuple[int, int]) -> Kne
     loads, most = found.loads, found.loads[-1]
     falls = last[1] < len(loads) - 1
     flat = [falls or loads[column] * FLAT_RATIO <= most for column in first]
-    return Knee(
-        loads,
-        found.medians,
-        found.fit,
-        found.plateau,
-        found.reached,
-        loads[first[0] - 1] if first[0] else None,
-        loads[first[1]] if flat[1] else None,
-        (loads[last[0]], loads[last[1] + 1]) if falls else None,
-        None if flat[1] else "scatter" if flat[0] else "rising",
-        found.departing,
+    return replace(
+        found,
+        lower=loads[first[0] - 1] if first[0] else None,
+        upper=loads[first[1]] if flat[1] else None,
+        collapse=(loads[last[0]], loads[last[1] + 1]) if falls else None,
+        unclaimed=None if flat[1] else "scatter" if flat[0] else "rising",
     )
