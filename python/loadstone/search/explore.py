@@ -1,4 +1,4 @@
-"""The path of a search for a limit: up by doublings, then into the bracket by halves.
+"""The path of a search: up by doublings, then into the gap that the answer lies in by halves.
 
 look(rule, samples) depends on the samples alone, so that a search continues where it was after any interruption.
 """
@@ -6,63 +6,186 @@ look(rule, samples) depends on the samples alone, so that a search continues whe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from loadstone.search.book import Book, WallError, WantedError
-from loadstone.search.climb import Climb
+from loadstone.format import units
 from loadstone.search.outcome import Decision, Kind, Outcome
-from loadstone.search.probe import Sample
-from loadstone.search.rule import Rule
+from loadstone.search.probe import Probe, Sample
+from loadstone.search.rule import DELIVERED, Rule
+from loadstone.statistics.knee import REPEATS_MIN, RESAMPLES, Knee, knee
 
+# Up to this many times the load that reaches the plateau is tried: two doublings. One may be a dent in a curve that
+# keeps rising.
+BEYOND = 4
 # A throughput this much below the best counts as lower.
 FALL = 0.05
 
 
+@dataclass(eq=False)
+class WantedError(Exception):
+    """Nothing can be decided before this load has one more trial."""
+
+    load: float
+
+
 def look(rule: Rule, samples: Mapping[float, Sequence[Sample]]) -> float | Outcome:
     """The load that needs another trial, or the outcome when none does."""
-    book = Book(rule, samples)
     try:
-        return Climb(book).go() if rule.objective is None else Way(book).go()
+        return (Climb if rule.objective is None else Way)(rule, samples).go()
     except WantedError as wanted:
         return wanted.load
 
 
-class Way:
-    """One search for the highest load that meets an objective, from its first load to its outcome."""
+class Path:
+    """One search from its first load to its outcome."""
 
-    def __init__(self, book: Book) -> None:
-        self.book = book
-        self.rule = book.rule
-        # The bracket: the highest load that holds, and the lowest that does not.
-        self.low: float | None = None
-        self.high: float | None = None
-        self.wall: WallError | None = None
-        # Whether two consecutive loads did not hold, on the way up.
-        self.twice = False
+    def __init__(self, rule: Rule, samples: Mapping[float, Sequence[Sample]]) -> None:
+        self.rule = rule
+        self.probes = {load: Probe(load, tuple(found)) for load, found in sorted(samples.items())}
+        # The last load that could not be judged, as its trials are invalid, and why.
+        self.wall: tuple[float, str] | None = None
         self.notes: list[str] = []
 
     def go(self) -> Outcome:
         """Raises WantedError."""
+        raise NotImplementedError
+
+    def probe(self, load: float) -> Probe | None:
+        """A probe with at least the required repeats; None where it cannot be judged. Raises WantedError."""
+        probe = self.probes.get(load, Probe(load))
+        if probe.invalid:
+            self.wall = load, probe.invalid
+            return None
+        # With fewer repeats, a knee has no bracket.
+        enough = REPEATS_MIN if self.rule.objective is None else 1
+        if len(probe.valid) < min(max(self.rule.at_least, enough), self.rule.at_most):
+            raise WantedError(load)
+        return probe
+
+    def more(self, loads: Sequence[float]) -> None:
+        """Raises WantedError for the load that has the fewest repeats, while more are allowed."""
+        fewest = min(loads, key=lambda load: len(self.probes[load].samples))
+        if len(self.probes[fewest].samples) < self.rule.at_most:
+            raise WantedError(fewest)
+
+    def outcome(
+        self, kind: Kind, stopped: str, load: float | None = None, low: float | None = None, high: float | None = None
+    ) -> Outcome:
+        """What both kinds of search find."""
+        probes = list(self.probes.values())
+        return Outcome(self.rule, kind, load, low, high, (), probes, stopped, self.wall, tuple(self.notes))
+
+    def nothing(self) -> Outcome:
+        """The outcome where not even the first load can be judged."""
+        assert self.wall is not None, "the first load was judged or cannot be"
+        return self.outcome("nothing", "the first load cannot be judged")
+
+
+class Climb(Path):
+    """A search for the knee: up until the plateau shows, then into the gap that the knee lies in."""
+
+    def __init__(self, rule: Rule, samples: Mapping[float, Sequence[Sample]]) -> None:
+        super().__init__(rule, samples)
+        # The valid samples of the loads that were judged, ascending.
+        self.tried: dict[float, Sequence[Sample]] = {}
+
+    def go(self) -> Outcome:
+        stopped = self.ascend()
+        if not self.tried:
+            return self.nothing()
+        stopped = self.halve() or stopped
+        found = self.knee()
+        self.repeat(found)
+        kind: Kind = "found" if found.lower is not None else "below"
+        if found.upper is None:
+            kind = "wall" if self.wall else "beyond"
+        elif self.wall is not None:
+            where, reason = self.rule.amount(self.wall[0]), self.wall[1]
+            self.notes.append(f"nothing is known about {where}: the probe is invalid: {reason}")
+        load = max(self.tried) if found.upper is None else found.reached
+        return replace(self.outcome(kind, stopped, load, found.lower, found.upper), knee=found)
+
+    def ascend(self) -> str:
+        """Doubles until the plateau shows; returns why it went no further."""
+        for load in self.rule.ladder():
+            if not self.judged(load):
+                return f"{self.rule.amount(load)} cannot be judged"
+            reached = self.knee(0).reached
+            if reached is not None and load >= BEYOND * reached:
+                return f"{units.load(load)} is {BEYOND} times what reaches the plateau"
+        return "the upper bound is reached"
+
+    def halve(self) -> str:
+        """Halves the gap below the load that reaches the plateau; returns why it stopped."""
+        ladder = self.rule.ladder()
+        # Halvings for earlier estimates count as well.
+        for load in [load for load in self.probes if load not in ladder]:
+            self.judged(load)
+        while True:
+            reached, tried = self.knee(0).reached, list(self.tried)
+            if reached is None or reached in (tried[0], tried[-1]):
+                return ""
+            below = tried[tried.index(reached) - 1]
+            middle = self.rule.middle(below, reached)
+            if middle is None:
+                return self.rule.closeness(below, reached)
+            if sum(load not in ladder for load in self.probes) >= self.rule.halvings_most:
+                return f"{units.many(self.rule.halvings_most, 'load')} between the doublings are the most"
+            if not self.judged(middle):
+                return f"{self.rule.amount(middle)} cannot be judged"
+
+    def judged(self, load: float) -> bool:
+        """Whether a load could be judged; notes it either way. Raises WantedError."""
+        if (probe := self.probe(load)) is not None:
+            self.tried = dict(sorted({**self.tried, load: probe.valid}.items()))
+        return probe is not None
+
+    def knee(self, resamples: int = RESAMPLES) -> Knee:
+        """The knee of the loads tried. Their order was not random, so repeats of two loads never form a block."""
+        points = {load: dict(enumerate(each.throughput for each in found)) for load, found in self.tried.items()}
+        return knee(points, blocks=False, resamples=resamples)
+
+    def repeat(self, found: Knee) -> None:
+        """Asks for more repeats where the bracket is wider than one gap between loads. Raises WantedError."""
+        if found.unclaimed not in (None, "scatter"):
+            return
+        last = max(self.tried) if found.upper is None else found.upper
+        within = [load for load in self.tried if (found.lower or 0) <= load <= last]
+        if len(within) > (1 if found.lower is None else 2):
+            self.more(within)
+
+
+class Way(Path):
+    """A search for the highest load that meets an objective."""
+
+    def __init__(self, rule: Rule, samples: Mapping[float, Sequence[Sample]]) -> None:
+        super().__init__(rule, samples)
+        self.decisions: dict[float, Decision] = {}
+        # The bracket: the highest load that holds, and the lowest that does not.
+        self.low: float | None = None
+        self.high: float | None = None
+        # Whether two consecutive loads did not hold, on the way up.
+        self.twice = False
+
+    def go(self) -> Outcome:
         self.climb()
         if self.low is None and self.high is None:
-            assert self.wall is not None, "the first load was decided or cannot be"
-            return self.outcome("nothing", None, "the first load cannot be judged")
+            return self.nothing()
         if self.high is None:
             if self.wall is not None:
-                return self.outcome("wall", self.low, f"{self.rule.amount(self.wall.load)} cannot be judged")
-            return self.outcome("beyond", self.low, "the upper bound is reached")
+                return self.answered("wall", self.low, f"{self.rule.amount(self.wall[0])} cannot be judged")
+            return self.answered("beyond", self.low, "the upper bound is reached")
         if self.low is None:
-            return self.outcome("below", None, "there is nothing lower to try")
-        return self.outcome("found", *self.halve(self.low, self.high))
+            return self.answered("below", None, "there is nothing lower to try")
+        return self.answered("found", *self.halve(self.low, self.high))
 
     def climb(self) -> None:
         """Doubles until two consecutive loads do not hold: one may be a dent in a curve that keeps rising."""
         for load in self.rule.ladder():
-            try:
-                go = self.book.decide(load).go
-            except WallError as wall:
-                self.wall = wall
+            go = self.decide(load)
+            if go is None:
                 if self.high is not None:
-                    self.notes.append(f"nothing is known about higher loads: {refusal(self.rule, wall)}")
+                    self.notes.append(f"nothing is known about higher loads: {refusal(self.rule, self.wall)}")
                 return
             if go:
                 self.low, self.high = load, None
@@ -75,25 +198,39 @@ class Way:
     def halve(self, low: float, high: float) -> tuple[float, str]:
         """Halves the bracket on a logarithmic scale; returns the answer and why it stopped."""
         while (middle := self.rule.middle(low, high)) is not None:
-            try:
-                go = self.book.decide(middle).go
-            except WallError as wall:
-                self.wall = wall
-                stopped = refusal(self.rule, wall)
-                break
+            go = self.decide(middle)
+            if go is None:
+                return low, refusal(self.rule, self.wall)
             low, high = (middle, high) if go else (low, middle)
-        else:
-            stopped = self.rule.closeness(low, high)
-        return low, stopped
+        return low, self.rule.closeness(low, high)
 
-    def outcome(self, kind: Kind, load: float | None, stopped: str) -> Outcome:
+    def decide(self, load: float) -> bool | None:
+        """Whether a load meets the objective, by most of its repeats; None where it cannot be judged.
+
+        Raises WantedError.
+        """
+        if (probe := self.probe(load)) is None:
+            return None
+        votes = [self.holds(load, sample) for sample in probe.valid]
+        decision = Decision(load, sum(votes) * 2 > len(votes), len(set(votes)) == 1)
+        if not decision.sure:
+            self.more([load])
+        self.decisions[load] = decision
+        return decision.go
+
+    def holds(self, load: float, sample: Sample) -> bool:
+        """Whether a trial meets the objective and, where a rate is raised, held it."""
+        # The check rate-not-held decides; what it misses in a short window, a throughput far below the rate shows.
+        if self.rule.over == "rate" and (sample.missed or sample.throughput < DELIVERED * load):
+            return False
+        return bool(sample.meets)
+
+    def answered(self, kind: Kind, load: float | None, stopped: str) -> Outcome:
         """The outcome, with what is certain about it."""
-        decisions = [self.book.decisions[each] for each in sorted(self.book.decisions)]
-        low, high = bounds(decisions, load)
-        probes = list(self.book.probes.values())
-        wall = (self.wall.load, self.wall.reason) if self.wall else None
-        notes = (*self.notes, *self.oddities(decisions, load))
-        return Outcome(self.rule, kind, load, low, high, decisions, probes, stopped, wall, notes, self.twice)
+        decisions = [self.decisions[each] for each in sorted(self.decisions)]
+        self.notes += self.oddities(decisions, load)
+        made = self.outcome(kind, stopped, load, *bounds(decisions, load))
+        return replace(made, decisions=decisions, twice=self.twice)
 
     def oddities(self, decisions: Sequence[Decision], load: float | None) -> Iterator[str]:
         """What does not fit: decisions that are not monotone, throughput that falls."""
@@ -105,15 +242,10 @@ class Way:
                 what = f"the objective did not hold at {no} and held again at {yes}"
                 yield f"not monotone: {what}; there may be more than one answer"
                 break
-        known = [(probe.throughput, probe) for probe in self.book.probes.values() if not probe.invalid]
-        best, peak = max(((each, probe) for each, probe in known if each), key=lambda pair: pair[0], default=(0, None))
-        if peak is None or self.rule.over == "rate":
-            return
-        at = next((pair for pair in known if pair[1].load == load), None)
-        if at and at[0] and at[0] < best * (1 - FALL) and peak.load < at[1].load:
-            yield (
-                f"throughput is higher at {self.rule.amount(peak.load)}: more clients meet the objective, but do less"
-            )
+        known = {probe.load: probe.throughput or 0.0 for probe in self.probes.values() if not probe.invalid}
+        peak = max(known, key=lambda each: known[each], default=0.0)
+        if self.rule.over != "rate" and load in known and peak < load and 0 < known[load] < known[peak] * (1 - FALL):
+            yield f"throughput is higher at {self.rule.amount(peak)}: more clients meet the objective, but do less"
 
 
 def bounds(decisions: Sequence[Decision], load: float | None) -> tuple[float | None, float | None]:
@@ -124,6 +256,7 @@ def bounds(decisions: Sequence[Decision], load: float | None) -> tuple[float | N
     return low, min((each.load for each in decisions if each.sure and not each.go and each.load > load), default=None)
 
 
-def refusal(rule: Rule, wall: WallError) -> str:
+def refusal(rule: Rule, wall: tuple[float, str] | None) -> str:
     """Why a load cannot be judged."""
-    return f"at {rule.amount(wall.load)} the probe is invalid: {wall.reason}"
+    assert wall is not None, "a load cannot be judged"
+    return f"at {rule.amount(wall[0])} the probe is invalid: {wall[1]}"

@@ -78,8 +78,7 @@ def term(text: str) -> Term:
     found = TERM.fullmatch(text)
     if found is None:
         raise ValueError(f'"{text}" is not an objective', HINT)
-    metric, sign, value = found[1], found[2].replace("==", "=").replace("=", "=="), found[3]
-    sign = {"<==": "<=", ">==": ">="}.get(sign, sign)
+    metric, sign, value = found[1], "==" if found[2] == "=" else found[2], found[3]
     if PERCENTILE.fullmatch(metric) or metric in SHORT:
         metric = f"all.{metric}"
     if metric == THROUGHPUT:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadstone.format import units
-from loadstone.search.climb import BEYOND
+from loadstone.search.explore import BEYOND, refusal
 from loadstone.search.objective import ERRORS, Term
 from loadstone.search.outcome import Outcome
 from loadstone.search.probe import Probe
@@ -17,9 +17,7 @@ def sentence(outcome: Outcome) -> str:
     """The answer: `p99 < 10ms holds up to 38 clients [38, 41]: …; 14 probes, 42 trials`."""
     text = saturation(outcome) if outcome.rule.objective is None else limit(outcome)
     if outcome.wall and outcome.kind in ("wall", "nothing"):
-        load, reason = outcome.wall
-        text += ": " if outcome.kind == "nothing" else "; "
-        text += f"at {outcome.rule.amount(load)} the probe is invalid: {reason}"
+        text += f"{': ' if outcome.kind == 'nothing' else '; '}{refusal(outcome.rule, outcome.wall)}"
     return f"{text}; {units.many(len(outcome.probes), 'probe')}, {units.many(outcome.trials, 'trial')}"
 
 
