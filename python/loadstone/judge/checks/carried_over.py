@@ -20,12 +20,8 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
     if not count or not longest or not window or longest <= settings.threshold(NAME, "share") * window:
         return
     backlog = trial.loop == "open"
-    yield Finding(
-        NAME,
-        Severity.INVALID if backlog else Severity.SUSPECT,
-        f"{count:,.0f} operations of the warm-up had not ended when the window began, and took up to "
-        f"{units.duration(longest)} of its {units.duration(window)}",
-        f"use a longer warm-up{' or a lower rate' if backlog else ''}, or find out what the system did then",
-        (trial.trial,),
-        about="latencies",
-    )
+    severity = Severity.INVALID if backlog else Severity.SUSPECT
+    spent = f"{units.duration(longest)} of its {units.duration(window)}"
+    message = f"{count:,.0f} operations of the warm-up had not ended when the window began, and took up to {spent}"
+    hint = f"use a longer warm-up{' or a lower rate' if backlog else ''}, or find out what the system did then"
+    yield Finding(NAME, severity, message, hint, (trial.trial,), about="latencies")

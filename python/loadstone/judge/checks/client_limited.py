@@ -19,13 +19,9 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
     if late is None and trial.loop == "open":
         yield NotLooked(NAME, "operations that waited for a client were not counted", ours=True)
     if late is not None and late > settings.threshold(NAME, "late"):
-        yield Finding(
-            NAME,
-            Severity.NOTE,
-            f"{units.percent(late)} of the operations waited over 1 ms because all clients were busy",
-            "the response time includes that wait; use more clients to see the store's own limit",
-            (trial.trial,),
-        )
+        message = f"{units.percent(late)} of the operations waited over 1 ms because all clients were busy"
+        hint = "the response time includes that wait; use more clients to see the store's own limit"
+        yield Finding(NAME, Severity.NOTE, message, hint, (trial.trial,))
 
 
 def decided(trial: TrialResult) -> bool:

@@ -43,35 +43,23 @@ def lateness(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLo
     if late is not None and late > settings.threshold(NAME, "late"):
         bounded = any(f".{LOWER}." in metric for metric in trial.values)
         severity = Severity.INVALID if not bounded else Severity.SUSPECT if late > FAR else Severity.NOTE
-        yield Finding(
-            NAME,
-            severity,
-            f"{units.percent(late)} of the operations were sent more than 1 ms late although a client was idle",
-            BOUNDS_HINT,
-            (trial.trial,),
-            about="latencies",
-        )
+        message = f"{units.percent(late)} of the operations were sent more than 1 ms late although a client was idle"
+        yield Finding(NAME, severity, message, BOUNDS_HINT, (trial.trial,), about="latencies")
 
 
 def processors(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Threads that drive clients of a networked store, at their limit. The system may be faster by any factor."""
-    busy, cpu, limit = (
-        trial.value("executor.busy_max"),
-        trial.value("cpu.engine_share"),
-        settings.threshold(NAME, "cpu"),
-    )
-    message, hint = "", ""
+    share, hint = trial.value("executor.busy_max"), "more engines, or a host with more processors"
     # One thread at its limit delays its clients, however idle the other processors are.
-    if busy is not None and busy > limit:
-        message = f"an executor was busy for {units.percent(busy)} of the time"
-        hint = "use more executors (executors=N), more engines, or a host with more processors"
-    elif busy is None and cpu is not None and cpu > limit:
-        message = f"the engine used {units.percent(cpu)} of the processors"
-        hint = "use more engines, or a host with more processors"
-    elif busy is None and cpu is None:
+    if share is not None:
+        message, hint = "an executor was busy for {} of the time", f"more executors (executors=N), {hint}"
+    else:
+        share, message = trial.value("cpu.engine_share"), "the engine used {} of the processors"
+    if share is None:
         yield NotLooked(NAME, "the use of the load generator's threads was not measured", ours=True)
-    if message:
-        yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,), understates=math.inf)
+    elif share > settings.threshold(NAME, "cpu"):
+        text = message.format(units.percent(share))
+        yield Finding(NAME, Severity.INVALID, text, f"use {hint}", (trial.trial,), understates=math.inf)
 
 
 def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean
 
@@ -77,16 +77,9 @@ def mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]
     for trial in trials:
         for speed in speeds(trial):
             found.setdefault(speed.metric, []).append(speed)
-    for metric, every in found.items():
-        first = every[0]
-        average = Speed(
-            metric,
-            first.verb,
-            fmean(speed.found for speed in every),
-            max(speed.limit for speed in every),
-            first.what,
-            first.hint,
-        )
+    for every in found.values():
+        limit = max(speed.limit for speed in every)
+        average = replace(every[0], found=fmean(speed.found for speed in every), limit=limit)
         if len(every) > 1 and average.beyond(settings):
             ids = tuple(trial.trial for trial in trials)
             yield average.finding(ids, f" (mean of {units.many(len(every), 'repeat')})")
@@ -152,10 +145,7 @@ def bandwidth(trial: TrialResult, metric: str, value: Value) -> Iterator[Speed]:
     operation, last = family(metric)
     if last != BANDWIDTH or operation.startswith("load."):
         return
-    if operation in LIMITS:
-        known = [trial.fact(LIMITS[operation])]
-    else:
-        known = [trial.fact("device_read_bps"), trial.fact("device_write_bps")]
+    known = [trial.fact(limit) for limit in ([LIMITS[operation]] if operation in LIMITS else LIMITS.values())]
     limits = [limit for limit in known if limit is not None]
     # Without its direction, a bandwidth is impossible only beyond both.
     if len(limits) != len(known):

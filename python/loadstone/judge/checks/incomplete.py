@@ -38,9 +38,8 @@ def lacking(trial: TrialResult, missing: Sequence[NotLooked]) -> Iterator[Findin
 
 def repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[Finding]:
     """Planned repeats of a variant that are missing; the variant has others."""
-    if missing:
-        message = f"{len(missing)} of {units.many(len(trials) + len(missing), 'repeat')} planned are missing"
-        yield Finding(NAME, Severity.SUSPECT, message, RESUME, tuple(missing))
+    message = f"{len(missing)} of {units.many(len(trials) + len(missing), 'repeat')} planned are missing"
+    yield Finding(NAME, Severity.SUSPECT, message, RESUME, tuple(missing))
 
 
 def stopped_early(trials: Sequence[TrialResult], n: int, settings: Settings) -> Iterator[Finding]:

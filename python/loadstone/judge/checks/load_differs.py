@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from loadstone.format import units
 from loadstone.judge.figures import BESIDE, COMPOSED, clients
@@ -24,17 +24,10 @@ MIXED = 4
 
 def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
     """Clients and loop, and figures with the same name but different units."""
-    if any(values_of(side, "clients") == values_of(side, "loop") == [] for side in (pair.baselines, pair.contenders)):
+    sides = {name: (values_of(pair.baselines, name), values_of(pair.contenders, name)) for name in ("clients", "loop")}
+    if not all(map(any, zip(*sides.values(), strict=True))):
         yield NotLooked(NAME, "a side's number of clients is not known")
-    unlike = [
-        f"{name} {listed(baseline)} against {listed(contender)}"
-        for name, baseline, contender in (
-            ("clients", values_of(pair.baselines, "clients"), values_of(pair.contenders, "clients")),
-            ("loop", values_of(pair.baselines, "loop"), values_of(pair.contenders, "loop")),
-        )
-        if baseline and contender and set(baseline) != set(contender) and not asked(pair, name)
-    ]
-    yield from finding(pair, unlike)
+    yield from finding(pair, apart({name: both for name, both in sides.items() if not asked(pair, name)}))
     yield from pooled(pair, settings)
     units = kinds(pair.baselines), kinds(pair.contenders)
     for metric in sorted(units[0].keys() & units[1].keys()):
@@ -57,8 +50,8 @@ def pooled(pair: Pair, settings: Settings) -> Iterator[Finding]:
             {value: count / len(trials) for value, count in Counter(trial.facts.get(fact) for trial in trials).items()}
             for trials in (pair.baselines, pair.contenders)
         ]
-        apart = max(abs(sides[0].get(value, 0) - sides[1].get(value, 0)) for value in {*sides[0], *sides[1]})
-        if apart <= settings.threshold(NAME, "mix") or max(map(len, sides)) == 1:
+        most = max(abs(sides[0].get(value, 0) - sides[1].get(value, 0)) for value in {*sides[0], *sides[1]})
+        if most <= settings.threshold(NAME, "mix") or max(map(len, sides)) == 1:
             continue
         name = fact.removeprefix(POOLED)
         shares = " against ".join(
@@ -71,13 +64,8 @@ def pooled(pair: Pair, settings: Settings) -> Iterator[Finding]:
 
 def between(pair: Pair, settings: Settings) -> Iterator[Finding]:
     """Records and operations of sides from different experiments."""
-    unlike = [
-        f"{name} {listed(baseline)} against {listed(contender)}"
-        for fact, name in FACTS.items()
-        for baseline, contender in [pair.facts(fact)]
-        if baseline and contender and set(baseline) != set(contender) and not pair.asked(fact)
-    ]
-    if not any(pair.facts("mix")[0] and pair.facts("mix")[1] for _ in FACTS):
+    unlike = apart({name: pair.facts(fact) for fact, name in FACTS.items() if not pair.asked(fact)})
+    if not all(pair.facts("mix")):
         baseline, contender = mix(pair.baselines), mix(pair.contenders)
         unlike += [
             f"{units.percent(baseline.get(name, 0))} of {name.lower()} against {units.percent(contender.get(name, 0))}"
@@ -97,6 +85,15 @@ def mix(trials: Sequence[TrialResult]) -> dict[str, float]:
             if operation.lower() not in BESIDE | COMPOSED:
                 counts[operation] += sum(ended.values())
     return {name: count / counts.total() for name, count in counts.items() if counts.total()}
+
+
+def apart(sides: Mapping[str, tuple[list[Scalar], list[Scalar]]]) -> list[str]:
+    """What differs, in words; what only one side states does not count."""
+    return [
+        f"{name} {listed(baseline)} against {listed(contender)}"
+        for name, (baseline, contender) in sides.items()
+        if baseline and contender and set(baseline) != set(contender)
+    ]
 
 
 def finding(pair: Pair, unlike: list[str]) -> Iterator[Finding]:

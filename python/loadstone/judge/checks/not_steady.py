@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise, product
-from math import exp, fsum, inf, log, log1p, sqrt
-from statistics import fmean, median, pvariance, quantiles
+from math import exp, inf, log, log1p, sqrt
+from statistics import fmean, geometric_mean, median, pvariance, quantiles
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.statistics.steady import steadiness, warm_up_end
 
 NAME = "not-steady"
+Point = TypeVar("Point")
 HINT = "warm up longer, measure longer, or let the store settle first"
 # By figure and part of the window: the level outside the part and in it.
 Levels = dict[tuple[str, str], tuple[float, float]]
@@ -48,7 +50,7 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
     rates = series.whole_rates
     if len(rates) < POINTS_MIN:
         yield NotLooked(NAME, f"the window has fewer than {POINTS_MIN} intervals")
-    parts, factor = moving(rates, series, units.plain, units.rate, settings)
+    parts, factor = moving(THROUGHPUT, rates, series, settings)
     chance = bool(parts)
     share = settings.threshold(NAME, "dip")
     if drops := dips(rates, share, settings.matters):
@@ -59,12 +61,11 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
         message = f"throughput {' and '.join(parts)}"
         factor = factor if chance else 1.0
         yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), chance=chance, moves=factor)
-    known_ones = dict(latencies(series, settings))
-    for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
-        if column and name not in known_ones and name_compared(name, settings):
+    for name, known in latencies(series, settings):
+        if len(known) < len(rates):
             yield NotLooked(NAME, f"some intervals have no {name}", about="latencies")
-    for name, known in known_ones.items():
-        parts, factor = moving(known, series, units.duration, units.duration, settings)
+            continue
+        parts, factor = moving(name, known, series, settings)
         if parts:
             message = f"the {name} {' and '.join(parts)}"
             here = (trial.trial,)
@@ -72,12 +73,10 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
 
 
 def latencies(series: Series, settings: Settings) -> Iterator[tuple[str, Sequence[float]]]:
-    """The compared percentiles that all intervals have, by name, ns."""
-    whole = len(series.whole_rates)
+    """The compared percentiles of the intervals that have them, by name, ns."""
     for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
-        known = [each for each in column[:whole] if each is not None]
-        if whole and len(known) == whole and name_compared(name, settings):
-            yield name, known
+        if column and name_compared(name, settings):
+            yield name, [each for each in column[: len(series.whole_rates)] if each is not None]
 
 
 def levels(series: Series, settings: Settings) -> Levels:
@@ -86,39 +85,22 @@ def levels(series: Series, settings: Settings) -> Levels:
     Throughput adds up, so its level is the mean, and a last interval counts by its length; the level of a percentile,
     which has outliers, is the geometric mean. A median would not see what fills less than half of a part.
     """
-    rates = list(zip(series.throughput, series.length_seconds, strict=True))
-    columns: list[tuple[str, list[tuple[float, float]], Callable[[Sequence[tuple[float, float]]], float]]] = [
-        (THROUGHPUT, rates, weighted),
-        *(
-            (name, [(log(each), 1.0) for each in known], geometric)
-            for name, known in latencies(series, settings)
-            if min(known) > 0
-        ),
-    ]
-    found = {}
-    for name, points, level in columns:
-        middle, ends = len(points) // 2, [len(points) * at // 4 for at in range(5)]
-        parts = {HALVES: (points[:middle], points[-middle:])} if middle else {}
-        if all(first < last for first, last in pairwise(ends)):
-            parts |= {
-                part: ([*points[:first], *points[last:]], points[first:last])
-                for part, (first, last) in zip(QUARTERS, pairwise(ends), strict=True)
-            }
-        for part, both in parts.items():
-            rest, there = map(level, both)
-            if min(rest, there) > 0:
-                found[name, part] = (rest, there)
-    return found
+    rates = split([*zip(series.throughput, series.length_seconds, strict=True)])
+    found = {(THROUGHPUT, part): (fmean(*zip(*a, strict=True)), fmean(*zip(*b, strict=True))) for part, a, b in rates}
+    for name, known in latencies(series, settings):
+        if len(known) == len(series.whole_rates) and min(known) > 0:
+            found |= {(name, part): (geometric_mean(a), geometric_mean(b)) for part, a, b in split(known)}
+    return {key: both for key, both in found.items() if min(both) > 0}
 
 
-def weighted(points: Sequence[tuple[float, float]]) -> float:
-    """The mean of figures with their weights."""
-    return fsum(each * weight for each, weight in points) / fsum(weight for _, weight in points)
-
-
-def geometric(points: Sequence[tuple[float, float]]) -> float:
-    """The geometric mean of figures given as logarithms."""
-    return exp(weighted(points))
+def split(points: Sequence[Point]) -> Iterator[tuple[str, Sequence[Point], Sequence[Point]]]:
+    """Each part of the window, with the points outside it and in it; none where there are too few."""
+    count = len(points)
+    if count >= 2:
+        yield HALVES, points[: count // 2], points[-(count // 2) :]
+    if count >= len(QUARTERS):
+        for part, (first, last) in zip(QUARTERS, pairwise(count * at // 4 for at in range(5)), strict=True):
+            yield part, [*points[:first], *points[last:]], points[first:last]
 
 
 def tests(settings: Settings) -> list[tuple[str, float]]:
@@ -150,8 +132,7 @@ def together(
             if len(known) < REPEATS_MIN or abs(fmean(moved)) < least or t_interval(np.array(moved))[1] >= level:
                 continue
             first, second = (exp(fmean(log(each[at]) for each in known)) for at in (0, 1))
-            plain, written = (units.plain, units.rate) if name == THROUGHPUT else (units.duration, units.duration)
-            message = f"{part}, {name} {moves(first, second, plain, written)} (mean of {len(known)} repeats)"
+            message = f"{part}, {name} {moves(first, second, *written(name))} (mean of {len(known)} repeats)"
             about: About = "all" if name == THROUGHPUT else "latencies"
             yield Finding(NAME, Severity.SUSPECT, message, HINT, tuple(trial.trial for trial in some), about=about)
             break
@@ -170,13 +151,12 @@ def name_compared(name: str, settings: Settings) -> bool:
     return any(name in courses_of(metric) for metric in settings.metrics or DEFAULT_METRICS)
 
 
-def moving(
-    points: Sequence[float],
-    series: Series,
-    plain: Callable[[float], str],
-    written: Callable[[float], str],
-    settings: Settings,
-) -> tuple[list[str], float]:
+def written(name: str) -> tuple[Callable[[float], str], Callable[[float], str]]:
+    """How a figure is written as the first and as the second of two."""
+    return (units.plain, units.rate) if name == THROUGHPUT else (units.duration, units.duration)
+
+
+def moving(name: str, points: Sequence[float], series: Series, settings: Settings) -> tuple[list[str], float]:
     """How a series moves over the window, and by which factor at most; empty where it is steady."""
     found = steadiness(points, settings.threshold(NAME, "effect"), settings.threshold(NAME, "alpha"))
     parts, ends = [], []
@@ -184,11 +164,11 @@ def moving(
         # The ends of the fitted line; no figure goes below 0.
         first, last = [max(found.level * (1 + side * found.trend_share / 2), 0.0) for side in (-1, 1)]
         ends.append((first, last))
-        parts.append(f"{moves(first, last, plain, written)} over the window")
+        parts.append(f"{moves(first, last, *written(name))} over the window")
     if "change" in found.reasons and (at := found.change_at) is not None:
         first, last = median(points[:at]), median(points[at:])
         ends.append((first, last))
-        parts.append(f"{moves(first, last, plain, written)} at {series.start_seconds[at]:.3g} s")
+        parts.append(f"{moves(first, last, *written(name))} at {series.start_seconds[at]:.3g} s")
     return parts, max((max(both) / min(both) if min(both) > 0 else inf for both in ends), default=1.0)
 
 
@@ -239,11 +219,11 @@ def warm_up_hint(series: Series) -> str:
     return f"{series.start_seconds[end]:.2g} s more of warm-up would have left a steady window (MSER-5)"
 
 
-def moves(first: float, last: float, plain: Callable[[float], str], written: Callable[[float], str]) -> str:
+def moves(first: float, last: float, plain: Callable[[float], str], full: Callable[[float], str]) -> str:
     """From which level to which: `falls from 12,000 to 9,000 op/s`."""
     # A level is known to three digits at best.
     shown = [float(f"{level:.3g}") for level in (first, last)]
-    return f"{'rises' if last > first else 'falls'} from {plain(shown[0])} to {written(shown[1])}"
+    return f"{'rises' if last > first else 'falls'} from {plain(shown[0])} to {full(shown[1])}"
 
 
 def compiling(trial: TrialResult, settings: Settings) -> Iterator[Finding]:

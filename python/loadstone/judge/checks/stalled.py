@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 
 from loadstone.format import units
 from loadstone.judge.checks import too_few_samples
@@ -23,31 +25,20 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Fi
     if length < settings.threshold(NAME, "seconds") or length == 0 or (tail and length * 1e9 < percentiles * tail):
         return
     beyond = f", {length * 1e9 / tail:,.0f} times the p99.9" if tail else ""
-    yield Finding(
-        NAME,
-        Severity.SUSPECT,
-        f"no operation ended for {units.duration(length * 1e9)}, from {start:g} s on{beyond}",
-        "find out what the system and its hosts did then: compaction, garbage collection, a node that left",
-        (trial.trial,),
-    )
+    message = f"no operation ended for {units.duration(length * 1e9)}, from {start:g} s on{beyond}"
+    hint = "find out what the system and its hosts did then: compaction, garbage collection, a node that left"
+    yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
 
 
 def longest_silence(series: Series) -> tuple[float, float]:
     """Start and length of the longest, in seconds."""
-    best, start, length = (0.0, 0.0), 0.0, 0.0
     # Failures are counted where they were due, which can be long before they ended.
     ended = series.ended or series.failed or (0,) * len(series.throughput)
-    for at, each, rate, other in zip(
-        series.start_seconds, series.length_seconds, series.throughput, ended, strict=True
-    ):
-        if rate or other:
-            length = 0.0
-            continue
-        start = start if length else at
-        length += each
-        if length > best[1]:
-            best = (start, length)
-    return best
+    busy = (bool(rate or other) for rate, other in zip(series.throughput, ended, strict=True))
+    spans = groupby(zip(series.start_seconds, series.length_seconds, busy, strict=True), key=itemgetter(2))
+    idle = [list(intervals) for some, intervals in spans if not some]
+    silences = ((intervals[0][0], sum(length for _, length, _ in intervals)) for intervals in idle)
+    return max(silences, key=itemgetter(1), default=(0.0, 0.0))
 
 
 def p999_ns(trial: TrialResult, settings: Settings) -> float | None:
