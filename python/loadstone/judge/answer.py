@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
 from loadstone.judge.claims import above, ranked
 from loadstone.judge.finding import Severity, Verdict
-from loadstone.judge.judgement import Cell, Claim, Comparison, Curve, Search, VariantKey
-from loadstone.results.result_set import MATTERS, variant_name
+from loadstone.judge.judgement import Claim, Comparison, Judgement, Search, VariantKey
+from loadstone.results.result_set import variant_name
 from loadstone.results.value import THROUGHPUT
 from loadstone.search.sentence import reached, sentence
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
@@ -21,15 +21,9 @@ CLAUSES_MAX = 3
 PARTS_MAX, CONTEXTS_MAX = 12, 4
 
 
-def answer(
-    comparisons: Sequence[Comparison],
-    curves: Sequence[Curve],
-    cells: Mapping[tuple[VariantKey, str], Cell],
-    metric: str,
-    worst: Verdict = Verdict.VALID,
-    matters: float = MATTERS,
-) -> str:
+def answer(judgement: Judgement, metric: str, matters: float) -> str:
     """Built from the comparisons by the first metric; without any, from the curves, else from the only figure."""
+    comparisons, curves = judgement.comparisons, judgement.curves
     # For a sweep over clients the question is where it levels off, not how each point compares with the first.
     if comparisons and not (curves and comparisons[0].by == "clients"):
         first = [each for each in comparisons if each.metric == comparisons[0].metric]
@@ -44,7 +38,7 @@ def answer(
         names = apart([curve.context for curve in curves]) if len(curves) > 1 else [""]
         clauses = [reached(curve.knee, whose=name) for curve, name in zip(curves[:CLAUSES_MAX], names, strict=False)]
         return "; ".join([*clauses, *more(len(curves) - CLAUSES_MAX)])
-    return single(cells, metric, worst)
+    return single(judgement, metric)
 
 
 def searched(searches: Sequence[Search]) -> str:
@@ -253,12 +247,12 @@ CLAIMS = {
 }
 
 
-def single(cells: Mapping[tuple[VariantKey, str], Cell], metric: str, worst: Verdict) -> str:
+def single(judgement: Judgement, metric: str) -> str:
     """Without anything to compare: the figure of the only variant, or why there is no answer."""
-    keys = [key for key in cells if key[1] == metric]
+    keys = [key for key in judgement.cells if key[1] == metric]
     if len(keys) != 1:
         return "nothing to compare" if keys else "nothing was measured"
-    cell = cells[keys[0]]
+    cell, worst = judgement.cells[keys[0]], judgement.verdict
     if cell.withheld:
         return f"{metric} is withheld: {cell.withheld}"
     estimate, unit = cell.estimate, cell.unit

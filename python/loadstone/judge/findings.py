@@ -5,7 +5,7 @@ The names of the checks are those of loadstone.judge.settings.DEFAULTS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from loadstone.judge.checks import (
     between_runs,
@@ -36,7 +36,7 @@ from loadstone.judge.finding import About, Finding, NotLooked, Pair, Severity
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import RENAMED, Settings
 from loadstone.results.result_set import ResultSet, variant
-from loadstone.results.trial_result import Scalar, Series, TrialResult
+from loadstone.results.trial_result import Series, TrialResult
 from loadstone.statistics.stopping import enough
 
 # Checks of one trial.
@@ -90,21 +90,16 @@ DECIDED: dict[str, Callable[[TrialResult], bool]] = {
 SERVICE_TIME = "service-time"
 # The severity of a note with a check's name. Other names do not belong to a check, and are notes.
 NOTE_SEVERITIES = {
-    "littles-law": Severity.SUSPECT,
     "generator-limited": Severity.INVALID,
     "rate-not-held": Severity.INVALID,
     "carried-over": Severity.SUSPECT,
     "clock": Severity.INVALID,
     "not-steady": Severity.SUSPECT,
-    "noisy": Severity.SUSPECT,
     "stalled": Severity.SUSPECT,
     "hosts-differ": Severity.SUSPECT,
-    "guarantees-differ": Severity.INVALID,
-    "interference": Severity.SUSPECT,
     "unverified": Severity.INVALID,
     "lost-segment": Severity.INVALID,
     "incomplete": Severity.SUSPECT,
-    "impossible": Severity.INVALID,
     SERVICE_TIME: Severity.SUSPECT,
 }
 # Notes that belong to a check under another name, and add what its figures do not contain.
@@ -139,33 +134,20 @@ def look(
     trial: TrialResult, series: Series | None, settings: Settings
 ) -> tuple[tuple[Finding, ...], tuple[NotLooked, ...]]:
     """Every finding on one trial, and the checks that could not look at it."""
+    every = [each for check in TRIAL for each in check(trial, settings)]
+    if series is None:
+        every += [NotLooked(name, NO_SERIES, ours=True) for name in COURSE[trial.loop != "open" :]]
+    else:
+        every += [each for course in SERIES for each in course(trial, series, settings)]
+    found = [each for each in every if isinstance(each, Finding)]
     # A failed trial has nothing to look at, and is reported itself.
-    lacking = (
-        [NotLooked(name, NO_SERIES, ours=True) for name in COURSE[trial.loop != "open" :]] if series is None else []
-    )
-    found: list[Finding] = []
-    for each in results_of(trial, series, settings):
-        if isinstance(each, Finding):
-            found.append(each)
-        else:
-            lacking.append(each)
-    if not trial.values:
-        lacking = []
-    elif "engine" in trial.facts:
+    lacking = [each for each in every if isinstance(each, NotLooked) and trial.values]
+    if "engine" in trial.facts:
         found += incomplete.lacking(trial, [each for each in lacking if each.ours])
     if trial.notes:
         decided = {name for name, has in DECIDED.items() if has(trial)}
         found += list(note_findings(trial, {finding.check for finding in found}, decided))
     return tuple(found), tuple(lacking)
-
-
-def results_of(trial: TrialResult, series: Series | None, settings: Settings) -> Looks:
-    """What each check returns."""
-    for check in TRIAL:
-        yield from check(trial, settings)
-    if series is not None:
-        for course in SERIES:
-            yield from course(trial, series, settings)
 
 
 def judge_variant(
@@ -178,18 +160,15 @@ def judge_variant(
     found += generator_limited.driver(trials, settings)
     for cell, until in limits:
         found += noisy.check(ended, cell.estimate, cell.metric, until, settings)
-    if missing and not (limits and ended_by_rule(limits, settings)):
+    figures, most = [[value for _, value in cell.samples] for cell, _ in limits], settings.at_most or settings.at_least
+    # Where no more repeats were needed, an unfinished block is not missing.
+    if limits and enough(figures, settings.at_least, most, [until for _, until in limits]) is not None:
+        return tuple(found)
+    if missing:
         found += incomplete.repeats(trials, missing)
-    elif limits and not ended_by_rule(limits, settings):
-        found += incomplete.stopped_early(ended, min(len(cell.samples) for cell, _ in limits), settings)
+    elif limits:
+        found += incomplete.stopped_early(ended, min(map(len, figures)), settings)
     return tuple(found)
-
-
-def ended_by_rule(limits: Sequence[tuple[Cell, float]], settings: Settings) -> bool:
-    """Whether no more repeats were needed: then an unfinished block is not missing."""
-    figures = [[value for _, value in cell.samples] for cell, _ in limits]
-    most = settings.at_most or settings.at_least
-    return enough(figures, settings.at_least, most, [until for _, until in limits]) is not None
 
 
 def missing_trials(results: ResultSet) -> dict[VariantKey, list[str]]:
@@ -200,13 +179,3 @@ def missing_trials(results: ResultSet) -> dict[VariantKey, list[str]]:
         if trial not in there:
             found.setdefault(variant(config), []).append(trial)
     return found
-
-
-def missing_points(
-    missing: Mapping[VariantKey, Sequence[str]], there: Collection[VariantKey], planned: int
-) -> tuple[Finding, ...]:
-    """The finding on the variants without any trial; `planned` is the number of all planned variants."""
-    configs: dict[str, Mapping[str, Scalar]] = {
-        trial: dict(key) for key, trials in missing.items() if key not in there for trial in trials
-    }
-    return tuple(incomplete.points(configs, planned))

@@ -12,7 +12,7 @@ from loadstone.judge.checks import hosts_differ, incomplete, not_steady
 from loadstone.judge.compare import compare, turning
 from loadstone.judge.curves import CURVES_MAX, curves
 from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, verdict
-from loadstone.judge.findings import judge_trial, judge_variant, look, missing_points, missing_trials
+from loadstone.judge.findings import judge_trial, judge_variant, look, missing_trials
 from loadstone.judge.judgement import Judgement, VariantKey
 from loadstone.judge.pairing import Match, Variants, baseline, matches, paired, unpaired
 from loadstone.judge.searches import rule, searches
@@ -40,21 +40,18 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     cells = Cells(variants, own)
     metrics = results.headline_metrics
     trials: dict[str, tuple[Finding, ...]] = {}
-    lacking: Counter[NotLooked] = Counter()
     unseen: dict[str, Sequence[NotLooked]] = {}
     runs: dict[str, Estimate] = {}
     courses: dict[str, not_steady.Levels] = {}
     for trial in results.trials:
         # Read once, and not kept: ten thousand courses take more memory than all figures.
         series = results.series(trial.trial)
-        trials[trial.trial], missing_here = look(trial, series, own.of(trial.trial))
-        lacking.update(missing_here)
-        unseen[trial.trial] = missing_here
-        # How well one run knows its own throughput, autocorrelation respected: for a single run that is all there is.
-        if series is not None and (run := run_mean(series.whole_rates)).low is not None:
-            runs[trial.trial] = run
+        trials[trial.trial], unseen[trial.trial] = look(trial, series, own.of(trial.trial))
         if series is not None:
             courses[trial.trial] = not_steady.levels(series, own.of(trial.trial))
+            # How well one run knows its own throughput: for a single run that is all there is.
+            if (run := run_mean(series.whole_rates)).low is not None:
+                runs[trial.trial] = run
     missing = missing_trials(results)
     wanted = results.question.metrics
     main = first_metric(results.trials, wanted)
@@ -83,7 +80,6 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     if results.interleaved:
         for each in variants.values():
             trials |= by_chance(each, trials, unseen)
-    lacking.update(each for match in found for each in match.not_looked)
     held = {key: (*of_variants[key], *against(each, trials)) for key, each in variants.items()}
     comparisons = compare(
         found,
@@ -104,11 +100,7 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     counted = variants if rank_invalid else valid(variants, trials)
     by_clients = list(curves(counted, interleaved=results.interleaved))
     found_loads = searches(results.question, results.trials, trials, settings)
-    overall = tuple(whole(results, variants, found, missing))
-    worst = verdict(
-        [*overall, *(one for key, each in variants.items() for one in (*of_variants[key], *against(each, trials)))]
-    )
-    return Judgement(
+    judgement = Judgement(
         results=results,
         trials=trials,
         within=runs,
@@ -117,11 +109,13 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         comparisons=comparisons,
         curves=by_clients,
         searches=found_loads,
-        findings=overall,
-        not_looked=lacking,
-        answer=searched(found_loads) or answer(comparisons, by_clients, cells, main, worst, settings.matters),
+        findings=tuple(whole(results, variants, found, missing)),
+        not_looked=Counter(
+            each for every in (*unseen.values(), *(match.not_looked for match in found)) for each in every
+        ),
         notes={"curves": f"only the first {CURVES_MAX} curves were fitted"} if len(by_clients) == CURVES_MAX else {},
     )
+    return replace(judgement, answer=searched(found_loads) or answer(judgement, main, settings.matters))
 
 
 def by_chance(
@@ -174,7 +168,7 @@ def whole(
     """Findings on the whole: on what is missing, and those on pairs, which their comparisons contain as well."""
     yield from incomplete.nothing(results.trials)
     planned = len({variant(config) for config in results.planned.values()})
-    yield from missing_points(missing, variants, planned)
+    yield from incomplete.points({key: ids for key, ids in missing.items() if key not in variants}, planned)
     yield from dict.fromkeys(finding for match in found for finding in match.findings)
     yield from incomplete.counterparts([variant_name(key) for key in unpaired(variants, found)], len(variants))
     if results.trials:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from loadstone.format import units
 from loadstone.judge.figures import note_text
 from loadstone.judge.finding import Finding, NotLooked, Severity
+from loadstone.judge.judgement import VariantKey
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
@@ -80,12 +81,14 @@ def search(asked: str) -> Iterator[Finding]:
     yield Finding(NAME, Severity.NOTE, message, "its trials are shown; search again for p99 < 10ms or errors < 1%")
 
 
-def points(configs: Mapping[str, Mapping[str, Scalar]], planned: int) -> Iterator[Finding]:
-    """Planned variants without any trial: their trials' ids and configs, and how many variants were planned."""
-    if configs:
-        names = list(dict.fromkeys(variant_name(config) for config in configs.values()))
-        message = f"{len(names)} of {planned} planned points are missing: {units.listed(names)}"
-        yield Finding(NAME, Severity.SUSPECT, message, RESUME, tuple(configs))
+def points(missing: Mapping[VariantKey, Sequence[str]], planned: int) -> Iterator[Finding]:
+    """Planned variants without any trial, with their trials' ids, and how many variants were planned."""
+    if missing:
+        message = (
+            f"{len(missing)} of {planned} planned points are missing: {units.listed([*map(variant_name, missing)])}"
+        )
+        trials = tuple(trial for trials in missing.values() for trial in trials)
+        yield Finding(NAME, Severity.SUSPECT, message, RESUME, trials)
 
 
 def baseline(by: str, wanted: Scalar, taken: Scalar | None) -> Iterator[Finding]:
