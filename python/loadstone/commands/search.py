@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -19,9 +18,8 @@ from typing import Any
 from loadstone import workloads
 from loadstone.commands import run
 from loadstone.commands.parser import UsageError, guarded
-from loadstone.engine import program
 from loadstone.engine.describe import description
-from loadstone.engine.trial import Spec, failure
+from loadstone.engine.trial import EngineError, Spec
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.file import ExperimentError, Loaded
 from loadstone.experiment.mistake import Location, Mistake
@@ -32,6 +30,7 @@ from loadstone.experiment.reading.short_forms import expand
 from loadstone.experiment.reading.tree import Table, read_value
 from loadstone.experiment.validation.examination import examine
 from loadstone.results.folder import ROOT
+from loadstone.workloads.front_end import spec_of
 from loadstone.workloads.properties import read
 
 SECONDS, WARMUP_SECONDS = "5", 1.0
@@ -51,12 +50,12 @@ FLAGS = {
     "--share-host": "allow another run on this host at the same time",
 }
 HINT = "see `loadstone ycsb run STORE --search clients --help` for the options"
-# YCSB's output options, which are ignored, with the number of their values.
-OUTPUT = {"-s": 0, "-l": 1, "-label": 1}
 # Options that set a property.
 AS_PROPERTY = {"-threads": "threadcount", "-target": "target"}
 # Options of a store in a JVM, and the properties that the engine translates them to.
 HOSTED = {"-db": "jvm.class", "-cp": "jvm.classpath", "-jvm-args": "jvm.args"}
+# YCSB's options with a value; labels are ignored, as is the status line (`-s`).
+WITH_VALUE = {"-P", "-p", "-l", "-label", *AS_PROPERTY, *HOSTED}
 
 
 @dataclass
@@ -111,19 +110,16 @@ def parsed(arguments: Sequence[str]) -> Line:
             line.options[option] = value if equals else following(word, rest)
         else:
             line.arguments.append(word)
-            if word in ("-P", "-p", *AS_PROPERTY, *HOSTED, *OUTPUT):
-                take(line, word, rest)
-            elif word.startswith("-") and word not in ("-h", "--help", "-strict"):
+            if word in WITH_VALUE:
+                take(line, word, following(word, rest))
+            elif word.startswith("-") and word not in ("-h", "--help", "-strict", "-s"):
                 hint = "leave it out, or write an experiment file with `find`"
                 raise UsageError(f"{word} cannot be combined with --search", hint)
     return line
 
 
-def take(line: Line, word: str, rest: list[str]) -> None:
+def take(line: Line, word: str, value: str) -> None:
     """Parses an option of YCSB."""
-    if OUTPUT.get(word) == 0:
-        return
-    value = following(word, rest)
     line.arguments.append(value)
     if word == "-P":
         line.files.append(value)
@@ -151,13 +147,10 @@ def spec(line: Line) -> Spec:
     if not line.files:
         raise UsageError("a search needs a workload file", "name one: -P workloads/workloada")
     # The engine requires an end; the search sets its own.
-    command = [program.find(), "ycsb", *line.arguments, "--print-spec", "-p", "maxexecutiontime=1"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if done.returncode:
-        error = failure(done.returncode, done.stderr.splitlines())
-        raise UsageError(str(error.args[0]), error.hint) if done.returncode == UsageError.exit_status else error
-    translated: Spec = json.loads(done.stdout)
-    return translated
+    try:
+        return spec_of("ycsb", [*line.arguments, "-p", "maxexecutiontime=1"])[0]
+    except EngineError as error:
+        raise UsageError(str(error.args[0]), error.hint) if error.status == UsageError.exit_status else error from None
 
 
 def experiment(line: Line, spec: Spec) -> Loaded:
@@ -184,9 +177,9 @@ def data_warning(store: str, location: Location) -> Iterator[Mistake]:
 def document(line: Line, spec: Spec) -> dict[str, Any]:
     """The experiment as an experiment file would define it."""
     store, over = spec["store"]["name"], line.options["--search"]
-    first, *others = line.files
-    above = {key: text for file in others for key, text in read(Path(file)).items()} | line.properties
-    every = {**read(Path(first)), **above}
+    first, *others = map(Path, line.files)
+    above = {key: text for file in others for key, text in read(file).items()} | line.properties
+    every = {**read(first), **above}
     if over == "clients" and every.get("target", "0") != "0":
         hint = "leave the target out, or use --search rate"
         raise UsageError("--search clients is a closed loop, but a target is set", hint)
@@ -203,10 +196,10 @@ def document(line: Line, spec: Spec) -> dict[str, Any]:
         system["attach"] = attached(store, system["properties"])
     seconds = window(line.options.get("--search-seconds") or every.get("maxexecutiontime", "0"))
     keys: dict[str, Any] = {
-        "question": f"How much load can {store} sustain on {Path(first).name}?",
+        "question": f"How much load can {store} sustain on {first.name}?",
         "systems": {store: system},
         "workload": {
-            "file": escape(first),
+            "file": escape(line.files[0]),
             "properties": {key: escape(text) for key, text in above.items() if key not in excluded},
         },
         "durability": spec["store"]["durability"],

@@ -14,28 +14,16 @@ from loadstone.judge.judgement import Cell
 from loadstone.results.value import Direction
 from loadstone.statistics.centre import LEVEL
 from loadstone.statistics.comparison import Evidence, between, blocked, unpaired
-from loadstone.statistics.estimate import Estimate
+from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 Samples = Mapping[int, float]
 Sides = tuple[Samples, Samples]
+# Repeats of either side.
+Repeats = tuple[Collection[int], Collection[int]]
 # Ratios closer than this count as equal: histograms have three significant digits.
 RESOLUTION = 0.001
 # So many blocks are tested as blocks where others are left out.
 FREE_MIN = 4
-
-
-@dataclass(frozen=True)
-class Doubts:
-    """What may be wrong with the figures of a baseline and of a contender."""
-
-    # How many times faster than measured either may be; infinite where it is not known.
-    factors: tuple[float, float] = (1.0, 1.0)
-    # Each side's lower bounds of a latency, where it has them.
-    lower: tuple[Cell | None, Cell | None] = (None, None)
-    # Repeats of either side whose own trials are invalid.
-    tainted: tuple[Collection[int], Collection[int]] = ((), ())
-    # Repeats of either side with what was taken for chance.
-    excused: tuple[Collection[int], Collection[int]] = ((), ())
 
 
 @dataclass(frozen=True)
@@ -56,40 +44,52 @@ class Weighed:
 
 
 def weigh(
-    baseline: Cell, contender: Cell, way: Direction | None, doubts: Doubts, *, interleaved: bool, equal_level: float
+    baseline: Cell,
+    contender: Cell,
+    way: Direction | None,
+    factors: tuple[float, float],
+    lower: tuple[Cell | None, Cell | None],
+    *,
+    tainted: Repeats,
+    excused: Repeats,
+    interleaved: bool,
+    equal_level: float,
 ) -> Weighed:
-    """What is known of contender ÷ baseline; `equal_level`: the level of the interval that shows equivalence."""
-    sides = (dict(baseline.samples), dict(contender.samples))
-    off = list(biased(sides, way, doubts))
-    bad = list(without(sides, doubts.tainted))
-    every = [sides, *off]
-    free = [left for each in (sides, *bad) for left in without(each, doubts.excused)]
+    """What is known of contender ÷ baseline, and what of that holds whatever may be wrong with the figures.
 
-    def kept(some: Sequence[Sides], level: float = LEVEL) -> list[Evidence]:
-        """What a part of the repeats says."""
-        return [evidence_without(each, interleaved, level) for each in some]
+    `factors`: how many times faster than measured either may be, infinite where it is not known; `lower`: each side's
+    lower bounds of a latency, where it has them; `tainted`: repeats whose own trials are invalid; `excused`: repeats
+    with what was taken for chance; `equal_level`: the level of the interval that shows equivalence.
+    """
+    sides = (dict(baseline.samples), dict(contender.samples))
+    every = [sides, *biased(sides, way, factors, lower)]
+    bad = list(without(sides, tainted))
+    free = [left for each in (sides, *bad) for left in without(each, excused)]
+
+    def at(level: float) -> tuple[list[Evidence], list[Evidence]]:
+        """What all repeats say, and what they say without some."""
+        parts = [evidence_of(each, interleaved, level, part=True) for each in (*bad, *free)]
+        return [evidence_of(each, interleaved, level) for each in every], parts
 
     def bounds(found: Sequence[Evidence]) -> tuple[Evidence, bool]:
         """What all say, and whether the ratio is a bound."""
         robust = envelope(found)
-        least = nearest(found) if off else robust.ratio.value
-        ratio = replace(opened(robust.ratio, way, doubts.factors), value=least)
-        bound = math.inf in doubts.factors or not math.isclose(least, robust.ratio.value, rel_tol=RESOLUTION)
-        return replace(robust, ratio=ratio if bound else replace(ratio, value=robust.ratio.value)), bound
+        least = nearest(found) if len(every) > 1 else robust.ratio.value
+        bound = math.inf in factors or not math.isclose(least, robust.ratio.value, rel_tol=RESOLUTION)
+        ratio = opened(robust.ratio, way, factors)
+        return replace(robust, ratio=replace(ratio, value=least) if bound else ratio), bound
 
-    found = [*(evidence_of(each, interleaved) for each in every), *kept(bad)]
-    alike = [evidence_of(each, interleaved, equal_level) for each in every]
-    excusing = bounds(found)[0] if free else None
-    robust, bound = bounds([*found, *kept(free)])
-    equal = envelope([*alike, *kept([*bad, *free], equal_level)])
-    fastest = alike if doubts.factors != (1.0, 1.0) else alike[:1]
+    (found, parts), (alike, alike_parts) = at(LEVEL), at(equal_level)
+    excusing = bounds([*found, *parts[: len(bad)]])[0] if free else None
+    robust, bound = bounds([*found, *parts])
+    fastest = envelope(alike if factors != (1.0, 1.0) else alike[:1])
     return Weighed(
         found[0],
         robust,
         excusing,
-        opened(equal.ratio, way, doubts.factors),
+        opened(envelope([*alike, *alike_parts]).ratio, way, factors),
         alike[0].ratio,
-        opened(envelope(fastest).ratio, way, doubts.factors),
+        opened(fastest.ratio, way, factors),
         bound,
     )
 
@@ -100,27 +100,21 @@ def inside(interval: Estimate, matters: float) -> bool:
     return low is not None and high is not None and 1 / (1 + matters) < low and high < 1 + matters
 
 
-def evidence_of(sides: Sides, interleaved: bool, level: float = LEVEL) -> Evidence:
-    """Within blocks where variants were interleaved, else between runs."""
-    if interleaved:
-        return blocked(*sides, level)
-    return between(list(sides[0].values()), list(sides[1].values()), level)
+def evidence_of(sides: Sides, interleaved: bool, level: float, *, part: bool = False) -> Evidence:
+    """Within blocks where variants were interleaved, else between runs.
 
-
-def evidence_without(sides: Sides, interleaved: bool, level: float = LEVEL) -> Evidence:
-    """The repeats without some: a condition of a claim that all repeats make.
-
-    For that fewer blocks are enough than for a claim by them alone. Those of the two sides that are left out can be in
-    different blocks, and leave few to both.
+    A part of the repeats is a condition of a claim that all repeats make: for that fewer blocks are enough than for a
+    claim by them alone. Those of the two sides that are left out can be in different blocks, and leave few to both.
     """
+    baseline, contender = (list(side.values()) for side in sides)
     if not interleaved:
-        return between(list(sides[0].values()), list(sides[1].values()), level)
-    if len(sides[0].keys() & sides[1].keys()) >= FREE_MIN:
-        return blocked(*sides, level, FREE_MIN)
-    return unpaired(list(sides[0].values()), list(sides[1].values()), level)
+        return between(baseline, contender, level)
+    if part and len(sides[0].keys() & sides[1].keys()) < FREE_MIN:
+        return unpaired(baseline, contender, level)
+    return blocked(*sides, level, FREE_MIN if part else REPEATS_MIN)
 
 
-def without(sides: Sides, tainted: tuple[Collection[int], Collection[int]]) -> Iterator[Sides]:
+def without(sides: Sides, tainted: Repeats) -> Iterator[Sides]:
     """The sides without bad repeats."""
     if any(tainted):
         kept = [
@@ -130,14 +124,15 @@ def without(sides: Sides, tainted: tuple[Collection[int], Collection[int]]) -> I
         yield kept[0], kept[1]
 
 
-def biased(sides: Sides, way: Direction | None, doubts: Doubts) -> Iterator[Sides]:
+def biased(
+    sides: Sides, way: Direction | None, factors: tuple[float, float], lower: tuple[Cell | None, Cell | None]
+) -> Iterator[Sides]:
     """The sides with one at the best that is possible and the other as measured."""
-    if way is not None:
-        for at, factor in enumerate(doubts.factors):
-            if 1 < factor < math.inf:
-                scale = factor if way == "higher" else 1 / factor
-                yield put(sides, at, {repeat: value * scale for repeat, value in sides[at].items()})
-    for at, cell in enumerate(doubts.lower):
+    for at, factor in enumerate(factors):
+        if way is not None and 1 < factor < math.inf:
+            scale = factor if way == "higher" else 1 / factor
+            yield put(sides, at, {repeat: value * scale for repeat, value in sides[at].items()})
+    for at, cell in enumerate(lower):
         if cell is not None:
             yield put(sides, at, dict(cell.samples))
 
@@ -170,18 +165,14 @@ def above(evidence: Evidence) -> bool:
 def nearest(found: Sequence[Evidence]) -> float:
     """The ratio nearest to 1, which is all that can be claimed."""
     ratios = [each.ratio.value for each in found]
-    if any(math.isnan(ratio) for ratio in ratios):
-        return found[0].ratio.value
-    if min(ratios) <= 1 <= max(ratios):
-        return found[0].ratio.value
+    if any(map(math.isnan, ratios)) or min(ratios) <= 1 <= max(ratios):
+        return ratios[0]
     return min(ratios, key=lambda ratio: abs(math.log(ratio)) if ratio > 0 else math.inf)
 
 
 def opened(ratio: Estimate, way: Direction | None, factors: tuple[float, float]) -> Estimate:
     """A ratio whose interval is open towards a side that may be faster by an unknown factor."""
-    baseline, contender = (math.isinf(factor) for factor in factors)
-    if way == "lower":
-        baseline, contender = contender, baseline
+    baseline, contender = map(math.isinf, reversed(factors) if way == "lower" else factors)
     if way is None or ratio.low is None or ratio.high is None:
         return ratio
     return replace(ratio, low=0.0 if baseline else ratio.low, high=math.inf if contender else ratio.high)

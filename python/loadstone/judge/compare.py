@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from loadstone.format import units
-from loadstone.judge.bounds import Doubts, weigh
+from loadstone.judge.bounds import weigh
 from loadstone.judge.checks.not_steady import Levels
 from loadstone.judge.claims import Findings, Tested, confirmed, decide, resolved
 from loadstone.judge.doubts import concerns, factors, lacking, lower, overloaded, repeats_of, single, weighable
@@ -41,12 +41,8 @@ def compare(
     The first metric is confirmatory: its p are corrected after Holm over its own pairs. The others are exploratory:
     theirs are corrected over everything that was tested. A difference below what matters is of no interest.
     """
-    found = [
-        each
-        for metric in metrics
-        for match in matches
-        for each in compared(match, metric, cells, held, interleaved, rank_invalid)
-    ]
+    every = [compared(match, metric, cells, held, interleaved, rank_invalid) for metric in metrics for match in matches]
+    found = [each for each in every if each is not None]
     first = metrics[0] if metrics else ""
     of_first = [each.comparison.p if each.comparison.metric == first else None for each in found]
     tests = len([p for p in of_first if p is not None]), len([each for each in found if each.comparison.p is not None])
@@ -82,13 +78,11 @@ def compared(
     held: Findings,
     interleaved: bool,
     rank_invalid: bool,
-) -> Iterator[Tested]:
-    """One comparison, its claim still open; none where a side has no such figure, or it is withheld."""
-    if (match.baseline, metric) not in cells or (match.contender, metric) not in cells:
-        return
-    contender, baseline = cells[match.contender, metric], cells[match.baseline, metric]
-    if contender.withheld or baseline.withheld:
-        return
+) -> Tested | None:
+    """One comparison, its claim still open; None where a side has no such figure, or it is withheld."""
+    baseline, contender = cells.get((match.baseline, metric)), cells.get((match.contender, metric))
+    if baseline is None or contender is None or contender.withheld or baseline.withheld:
+        return None
     sides = [held.get(key, ()) for key in (match.baseline, match.contender)]
     against = [*match.findings, *sides[0], *sides[1]]
     every = [finding for finding in dict.fromkeys(against) if concerns(finding, metric)]
@@ -99,8 +93,7 @@ def compared(
         replace(each, severity=min(each.severity, Severity.SUSPECT)) if each in doubtful else each for each in concerned
     )
     refused = verdict(findings) == Verdict.INVALID and not rank_invalid
-    why = "; ".join(bounded(cell, match.pair.by) for cell in (baseline, contender) if cell.bound)
-    way = direction(metric)
+    way, named = direction(metric), zip((match.pair.baseline, match.pair.contender), sides, strict=True)
     made = Comparison(
         metric,
         contender.unit,
@@ -109,23 +102,26 @@ def compared(
         match.pair.by,
         baseline,
         contender,
-        ratio=no_ratio(baseline, contender),
-        claim="refused",
+        # A bound allows no ratio: it is not a figure to calculate with.
+        ratio=Estimate(math.nan, min(len(baseline.samples), len(contender.samples))),
+        claim="refused" if refused else "unranked",
+        findings=findings,
+        why="; ".join(bounded(cell, match.pair.by) for cell in (baseline, contender) if cell.bound),
+        capacity=tuple(str(name) for name, side in named if metric == THROUGHPUT and overloaded(side)),
     )
-    made = replace(made, findings=findings, why=why)
-    if metric == THROUGHPUT:
-        named = zip((match.pair.baseline, match.pair.contender), sides, strict=True)
-        made = replace(made, capacity=tuple(str(name) for name, side in named if overloaded(side)))
-    if why:
-        yield Tested(replace(made, claim="refused" if refused else "unranked"), match.pair)
-        return
-    doubts = Doubts(
+    if made.why:
+        return Tested(made, match.pair)
+    weighed = weigh(
+        baseline,
+        contender,
+        way,
         factors(match.pair, metric, doubtful),
         lower(match, metric, cells),
-        repeats_of(match.pair, filter(single, doubtful)),
-        repeats_of(match.pair, excused),
+        tainted=repeats_of(match.pair, filter(single, doubtful)),
+        excused=repeats_of(match.pair, excused),
+        interleaved=interleaved,
+        equal_level=ALIKE,
     )
-    weighed = weigh(baseline, contender, way, doubts, interleaved=interleaved, equal_level=ALIKE)
     evidence = weighed.robust
     claim: Claim = "impossible" if weighed.measured.p is None else "none" if way else "descriptive"
     claim = "refused" if refused else claim
@@ -140,7 +136,7 @@ def compared(
         bound=weighed.bound,
         why=decidable(findings, match.pair) if refused else "",
     )
-    yield Tested(made, match.pair, weighed, excused)
+    return Tested(made, match.pair, weighed, excused)
 
 
 def decidable(findings: Sequence[Finding], pair: Pair) -> str:
@@ -158,8 +154,3 @@ def bounded(cell: Cell, by: str) -> str:
     of = f" in {cell.bounded} of {units.many(len(cell.samples), 'repeat')}" if cell.bounded < len(cell.samples) else ""
     reason = "falls on failed operations" if cell.bound == "failed" else "is only a lower bound"
     return f"{last} of {name} {reason}{of}"
-
-
-def no_ratio(baseline: Cell, contender: Cell) -> Estimate:
-    """A bound allows no ratio: it is not a figure to calculate with."""
-    return Estimate(math.nan, min(len(baseline.samples), len(contender.samples)))

@@ -60,7 +60,9 @@ def blocked(
     p, method = float(tested), f"paired t on {scale} within blocks"
     if math.isnan(p):
         # The same step in every block is the signed-rank interval too, from the least to the greatest.
-        p, level, method = signed_rank(steps), 1 - 2.0 ** (1 - n), f"exact signed-rank on {scale} within blocks"
+        # Exact where SciPy supports it (Wilcoxon 1945).
+        p = float(stats.wilcoxon(steps).pvalue)
+        level, method = 1 - 2.0 ** (1 - n), f"exact signed-rank on {scale} within blocks"
     return evidence(b, c, logs, interval, p, level, method)
 
 
@@ -130,11 +132,6 @@ def exponent(logarithm: float) -> float:
     """Back from logarithms; a ratio beyond all floats is infinite."""
     with np.errstate(over="ignore"):
         return float(np.exp(logarithm))
-
-
-def signed_rank(steps: Floats) -> float:
-    """Wilcoxon's signed-rank p, exact where SciPy supports it (Wilcoxon 1945); 1 without any difference."""
-    return float(stats.wilcoxon(steps).pvalue) if np.any(steps) else 1.0
 
 
 def shift(baseline: ArrayLike, contender: ArrayLike, level: float = LEVEL) -> tuple[Interval, Floats]:
