@@ -96,24 +96,19 @@ def confirmed(comparison: Comparison, pair: Pair, held: Findings, rank_invalid: 
     """The same, refused where its claim falls once failed attempts and trials count as the worst possible."""
     if comparison.claim not in ("better", "worse", "same", "slight"):
         return comparison
-    bad = [
-        discarded(trials, held.get(cell.variant, ()), comparison.metric)
-        for trials, cell in ((pair.baselines, comparison.baseline), (pair.contenders, comparison.contender))
-    ]
-    baseline_failures = retried.failures(pair.baselines) + len(bad[0])
-    contender_failures = retried.failures(pair.contenders) + len(bad[1])
+    sides = []
+    for trials, cell in ((pair.baselines, comparison.baseline), (pair.contenders, comparison.contender)):
+        bad = discarded(trials, held.get(cell.variant, ()), comparison.metric)
+        # A trial that failed after its window has figures: the worst one takes their place.
+        without = bad | {trial.repeat for trial in trials if trial.failed}
+        known = [value for repeat, value in cell.samples if repeat not in without]
+        sides.append((known, retried.failures(trials) + len(bad)))
+    (_, baseline_failures), (_, contender_failures) = sides
     if not baseline_failures + contender_failures:
         return comparison
     message = f"attempts failed: {baseline_failures} of {pair.baseline}, {contender_failures} of {pair.contender}"
     if comparison.claim in ("same", "slight"):
         return replace(comparison, claim="none", why=message)
-    # A trial that failed after its window has figures: the worst one takes their place.
-    failed = [{trial.repeat for trial in trials if trial.failed} for trials in (pair.baselines, pair.contenders)]
-    known = [
-        [value for repeat, value in cell.samples if repeat not in repeats | lost]
-        for cell, repeats, lost in zip((comparison.baseline, comparison.contender), bad, failed, strict=True)
-    ]
-    sides = [(known[0], baseline_failures), (known[1], contender_failures)]
     (figures, lost), (others, won) = sides if comparison.claim == "better" else reversed(sides)
     if not retried.turns(figures, others, (lost, won), 0.0 if comparison.direction == "higher" else math.inf):
         return comparison

@@ -45,13 +45,14 @@ def compare(
     found = [each for each in every if each is not None]
     first = metrics[0] if metrics else ""
     of_first = [each.comparison.p if each.comparison.metric == first else None for each in found]
-    tests = len([p for p in of_first if p is not None]), len([each for each in found if each.comparison.p is not None])
-    together = zip(holm(of_first), holm([each.comparison.p for each in found]), strict=True)
+    # By whether a comparison is exploratory.
+    adjusted = holm(of_first), holm([each.comparison.p for each in found])
+    tests = [sum(p is not None for p in ps) for ps in adjusted]
     made = []
-    for each, (own, overall) in zip(found, together, strict=True):
-        confirmatory = each.comparison.metric == first
-        comparison = replace(each.comparison, exploratory=not confirmatory, p_adjusted=own if confirmatory else overall)
-        decided = decide(replace(each, comparison=comparison), settings.matters, tests[not confirmatory], interleaved)
+    for at, each in enumerate(found):
+        exploratory = each.comparison.metric != first
+        comparison = replace(each.comparison, exploratory=exploratory, p_adjusted=adjusted[exploratory][at])
+        decided = decide(replace(each, comparison=comparison), settings.matters, tests[exploratory], interleaved)
         decided = confirmed(decided, each.pair, held, rank_invalid)
         if each.weighed is not None:
             alike = resolved(each.weighed.alike, comparison.baseline, comparison.contender)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 
 from loadstone.engine.events import CENSORED, NOT_YET, WELL
@@ -84,34 +85,27 @@ def moved(trial: TrialResult, metric: str) -> float | None:
     return each * every if each is not None and every is not None else trial.value(metric)
 
 
+def ended(trial: TrialResult) -> Iterator[tuple[str, str, int]]:
+    """How often each kind of operation, in lower case, ended with each status, without those BESIDE the load."""
+    for operation, counts in trial.statuses.items():
+        if operation.lower() not in BESIDE:
+            yield from ((operation.lower(), status, count) for status, count in counts.items())
+
+
 def failed(trial: TrialResult, prefix: str = "") -> float:
     """Failed operations of a phase; those that a system was not yet ready for are not failures."""
     if (errors := trial.value(f"{prefix}errors")) is not None:
         return errors
-    if prefix:
-        return 0
-    return sum(
-        count
-        for operation, counts in trial.statuses.items()
-        if operation.lower() not in BESIDE | COMPOSED
-        for status, count in counts.items()
-        if status not in NO_FAILURES
-    )
+    counts = (count for kind, status, count in ended(trial) if kind not in COMPOSED and status not in NO_FAILURES)
+    return 0 if prefix else sum(counts)
 
 
 def due(trial: TrialResult) -> float | None:
     """Operations that were due, or in a closed loop sent; without that figure, from the statuses; None without both."""
     every = trial.value("due")
-    if every is None:
-        counted = (
-            count
-            for operation, counts in trial.statuses.items()
-            for status, count in counts.items()
-            # Operations that never ended are not counted by their parts.
-            if operation.lower() not in (BESIDE if status == CENSORED else BESIDE | COMPOSED)
-        )
-        every = sum(counted) or None
-    return every
+    # Operations that never ended are not counted by their parts.
+    counts = (count for kind, status, count in ended(trial) if kind not in COMPOSED or status == CENSORED)
+    return sum(counts) or None if every is None else every
 
 
 def censored(trial: TrialResult) -> float:

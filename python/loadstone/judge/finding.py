@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
@@ -68,6 +68,10 @@ class NotLooked:
     ours: bool = False
     # What it could not look at.
     about: About = "all"
+
+
+# What a check yields.
+Looks = Iterator[Finding | NotLooked]
 
 
 def verdict(findings: Iterable[Finding]) -> Verdict:

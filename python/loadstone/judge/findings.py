@@ -32,7 +32,7 @@ from loadstone.judge.checks import (
     too_few_samples,
     unverified,
 )
-from loadstone.judge.finding import About, Finding, NotLooked, Pair, Severity
+from loadstone.judge.finding import About, Finding, Looks, NotLooked, Pair, Severity
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import RENAMED, Settings
 from loadstone.results.result_set import ResultSet, variant
@@ -40,7 +40,6 @@ from loadstone.results.trial_result import Series, TrialResult
 from loadstone.statistics.stopping import enough
 
 # Checks of one trial.
-Looks = Iterator[Finding | NotLooked]
 TRIAL: tuple[Callable[[TrialResult, Settings], Looks], ...] = (
     lost_segment.check,
     server_died.check,

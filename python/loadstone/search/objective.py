@@ -85,27 +85,17 @@ def term(text: str) -> Term:
         raise ValueError("throughput is not an objective: a search finds its maximum anyway", "leave the condition out")
     if metric != ERRORS and not LATENCY.fullmatch(metric):
         raise ValueError(f"{metric} is neither a latency nor errors", HINT)
-    read = failing(sign, value) if metric == ERRORS else lasting(metric, sign, value)
+    try:
+        if metric == ERRORS:
+            share = value.endswith("%")
+            read = Term(metric, sign, quantity.share(value) if share else float(value), share)
+        elif re.fullmatch(r"[0-9.]+", value):
+            raise ValueError(value)
+        else:
+            read = Term(metric, sign, quantity.seconds(value) * 1e9)
+    except ValueError:
+        hint = ERRORS_HINT if metric == ERRORS else LATENCY_HINT
+        raise ValueError(f'{metric} cannot be compared with "{value}"', hint) from None
     if sign not in COMPARISONS or (sign == "==" and (metric != ERRORS or read.bound != 0)):
         raise ValueError(f'"{text}" does not hold at low loads and fail at high ones', LIMIT_HINT)
     return read
-
-
-def lasting(metric: str, sign: str, value: str) -> Term:
-    """A condition on a latency."""
-    try:
-        if re.fullmatch(r"[0-9.]+", value):
-            raise ValueError(value)
-        return Term(metric, sign, quantity.seconds(value) * 1e9)
-    except ValueError:
-        raise ValueError(f'{metric} cannot be compared with "{value}"', LATENCY_HINT) from None
-
-
-def failing(sign: str, value: str) -> Term:
-    """A condition on the number of failed operations, or on their share of all."""
-    try:
-        if value.endswith("%"):
-            return Term(ERRORS, sign, quantity.share(value), share=True)
-        return Term(ERRORS, sign, float(value))
-    except ValueError:
-        raise ValueError(f'{ERRORS} cannot be compared with "{value}"', ERRORS_HINT) from None

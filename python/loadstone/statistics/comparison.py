@@ -6,6 +6,7 @@ Interval and p come from one test, so a ratio's interval excludes 1 exactly wher
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -168,14 +169,7 @@ def critical(m: int, n: int, level: float = LEVEL) -> int:
     """
     # 1 - 0.95 is not quite 0.05 in floats, and p can be exactly that.
     alpha = round(1 - level, 12)
-    low, high = 0, m * n // 2
-    while low < high:
-        middle = (low + high + 1) // 2
-        if rank_sum_p(middle, m, n) < alpha:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return max(bisect_left(range(m * n // 2 + 1), alpha, key=lambda u: rank_sum_p(u, m, n)) - 1, 0)
 
 
 def cliffs_delta(baseline: Floats, contender: Floats) -> float | None:

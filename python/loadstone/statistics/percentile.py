@@ -59,37 +59,25 @@ class Population:
         lower = Histogram()
         lower.add(self.well)
         lower.add(self.censored)
-        known, ended = Ranks(lower), Ranks(self.well)
         # 0.999 as it is written, not as a float holds it: of 1,000 operations it is the 999th, not the 1,000th.
-        ranks = (max(math.ceil(Fraction(str(share)) * self.count), 1) for share in shares)
-        return [looked_up(rank, known, ended) for rank in ranks]
+        ranks = [max(math.ceil(Fraction(str(share)) * self.count), 1) for share in shares]
+        # With censored operations at their bounds, and beyond everything.
+        known, ended = looked_up(lower, ranks), looked_up(self.well, ranks)
+        (last,) = looked_up(lower, [lower.count])
+        return [
+            Percentile(last or 0, "failed")
+            if value is None
+            else Percentile(value, None if value == other else "at_least")
+            for value, other in zip(known, ended, strict=True)
+        ]
 
 
-class Ranks:
-    """The values of a histogram by their rank, from 1."""
-
-    def __init__(self, histogram: Histogram) -> None:
-        self._layout = histogram.layout
-        self._indices = sorted(histogram.counts)
-        self._totals = list(accumulate(histogram.counts[index] for index in self._indices))
-
-    @property
-    def last(self) -> int:
-        """The largest value, 0 without values."""
-        return self._layout.highest_equivalent(self._indices[-1]) if self._indices else 0
-
-    def at(self, rank: int) -> int | None:
-        """The value of a rank, rounded up to the end of its bucket; None beyond the last."""
-        at = bisect_left(self._totals, rank)
-        return self._layout.highest_equivalent(self._indices[at]) if at < len(self._indices) else None
-
-
-def looked_up(rank: int, known: Ranks, ended: Ranks) -> Percentile:
-    """A rank's percentile: `known` has censored operations at their bounds, `ended` beyond everything."""
-    value = known.at(rank)
-    if value is None:
-        return Percentile(known.last, "failed")
-    return Percentile(value, None if ended.at(rank) == value else "at_least")
+def looked_up(histogram: Histogram, ranks: Sequence[int]) -> list[int | None]:
+    """The value of each rank from 1, rounded up to the end of its bucket; None beyond the last."""
+    indices = sorted(histogram.counts)
+    totals = list(accumulate(histogram.counts[index] for index in indices))
+    found = (bisect_left(totals, rank) for rank in ranks)
+    return [histogram.layout.highest_equivalent(indices[at]) if at < len(indices) else None for at in found]
 
 
 def worst(bounds: Sequence[Bound | None]) -> Bound | None:

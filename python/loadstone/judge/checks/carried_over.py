@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from loadstone.format import units
-from loadstone.judge.finding import Finding, NotLooked, Severity
+from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "carried-over"
 
 
-def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
+def check(trial: TrialResult, settings: Settings) -> Looks:
     """How far into the window the last operation of the warm-up lasted."""
     count, longest, window = trial.value("carried"), trial.value("carried.max"), trial.value("runtime")
     if count is None:

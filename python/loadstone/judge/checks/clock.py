@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from loadstone.judge.finding import Finding, NotLooked, Severity
+from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
@@ -12,7 +10,7 @@ NAME = "clock"
 HINT = "look for a suspended or migrated machine, and in the kernel's log for its clock source; then measure again"
 
 
-def check(trial: TrialResult, _: Settings) -> Iterator[Finding | NotLooked]:
+def check(trial: TrialResult, _: Settings) -> Looks:
     """Jumps against the kernel's clock."""
     jumps = trial.value("clock.jumps")
     if jumps is None:

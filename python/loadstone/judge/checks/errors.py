@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from loadstone.format import units
 from loadstone.judge.figures import failed, operations
-from loadstone.judge.finding import Finding, NotLooked, Severity
+from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
@@ -19,7 +19,7 @@ UNCLOSED_HINT = "look at the store's log; a session that does not close has not 
 FIRST = ", the first: "
 
 
-def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
+def check(trial: TrialResult, settings: Settings) -> Looks:
     """Failed operations of the measured phase and of the load before it, and sessions that did not close."""
     if trial.value("errors") is None and not trial.statuses:
         yield NotLooked(NAME, "failed operations were not counted", ours=True)

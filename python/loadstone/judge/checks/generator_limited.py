@@ -8,7 +8,7 @@ from statistics import median
 
 from loadstone.format import units
 from loadstone.judge.figures import LOWER, clients, operations, share
-from loadstone.judge.finding import Finding, NotLooked, Severity
+from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
@@ -20,7 +20,7 @@ FAR = 0.1
 HALF = 0.5
 
 
-def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
+def check(trial: TrialResult, settings: Settings) -> Looks:
     """Late although a client was idle, or short of processors; any figure of a debug build."""
     if trial.facts.get("profile") == "debug":
         message = "this engine is a debug build: its figures are invalid"
@@ -32,7 +32,7 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooke
         yield NotLooked(NAME, "the load generator's own time per operation was not measured", ours=True)
 
 
-def lateness(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
+def lateness(trial: TrialResult, settings: Settings) -> Looks:
     """Operations at a rate that were sent late although a client was idle.
 
     Where it is known how late each was, the latencies lie between two figures, and a comparison uses both.
@@ -47,7 +47,7 @@ def lateness(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLo
         yield Finding(NAME, severity, message, BOUNDS_HINT, (trial.trial,), about="latencies")
 
 
-def processors(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
+def processors(trial: TrialResult, settings: Settings) -> Looks:
     """Threads that drive clients of a networked store, at their limit. The system may be faster by any factor."""
     share, hint = trial.value("executor.busy_max"), "more engines, or a host with more processors"
     # One thread at its limit delays its clients, however idle the other processors are.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from loadstone.judge.finding import Finding, NotLooked, Pair, Severity
+from loadstone.judge.finding import Finding, Looks, NotLooked, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Scalar
 
@@ -24,7 +22,7 @@ RENAMED = {"none", "interval"}
 FOLLOWS = {"replication_acknowledged": ("replication", "consistency")}
 
 
-def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
+def check(pair: Pair, _: Settings) -> Looks:
     """Each guarantee that differs, as kept; a note where it is what is compared, or where one side is unknown."""
     for fact, name in FACTS.items():
         baseline, contender = ([each for each in side if each != UNKNOWN] for side in pair.facts(fact))
@@ -57,7 +55,7 @@ def check(pair: Pair, _: Settings) -> Iterator[Finding | NotLooked]:
             yield Finding(NAME, Severity.INVALID, message, hint, pair.trials)
 
 
-def silent_on_both(pair: Pair) -> Iterator[Finding | NotLooked]:
+def silent_on_both(pair: Pair) -> Looks:
     """Neither side states what survives; every store of Loadstone does."""
     if any("engine" in trial.facts for trial in (*pair.baselines, *pair.contenders)):
         message = f"neither {pair.baseline} nor {pair.contender} states its durability"

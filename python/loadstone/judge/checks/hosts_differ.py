@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from loadstone.format import units
 from loadstone.judge.checks.guarantees_differ import FACTS as GUARANTEES
 from loadstone.judge.checks.guarantees_differ import UNKNOWN
-from loadstone.judge.finding import Finding, NotLooked, Pair, Severity, known
+from loadstone.judge.finding import Finding, Looks, NotLooked, Pair, Severity, known
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Scalar, TrialResult
 
@@ -43,7 +43,7 @@ WITHIN = {
 RESUMED = "a run resumed after a change measures two different things: start a new one"
 
 
-def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
+def check(pair: Pair, settings: Settings) -> Looks:
     """One finding for everything that differs; what only one side states does not count."""
     if not any(pair.facts(fact)[0] and pair.facts(fact)[1] for fact in FACTS):
         yield NotLooked(NAME, "a side's hosts are not known")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from loadstone.format import units
 from loadstone.judge.figures import ALL, BESIDE, COMPOSED, attempted, clients, failed, family, operations
-from loadstone.judge.finding import Finding, NotLooked, Severity
+from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
@@ -18,7 +16,7 @@ ENDING = "dfsio.last_done"
 COVERED = 0.99
 
 
-def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
+def check(trial: TrialResult, settings: Settings) -> Looks:
     """Throughput × mean latency ÷ clients, if all three are known."""
     users, rate, means = clients(trial), attempted(trial), mean_ns(trial)
     if trial.loop == "open":

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from loadstone.format import units
-from loadstone.judge.figures import BESIDE, COMPOSED, clients
-from loadstone.judge.finding import Finding, NotLooked, Pair, Severity
+from loadstone.judge.figures import COMPOSED, clients, ended
+from loadstone.judge.finding import Finding, Looks, NotLooked, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.projection import POOLED
 from loadstone.results.result_set import natural
@@ -22,7 +22,7 @@ MANY = 10**10
 MIXED = 4
 
 
-def check(pair: Pair, settings: Settings) -> Iterator[Finding | NotLooked]:
+def check(pair: Pair, settings: Settings) -> Looks:
     """Clients and loop, and figures with the same name but different units."""
     sides = {name: (values_of(pair.baselines, name), values_of(pair.contenders, name)) for name in ("clients", "loop")}
     if not all(map(any, zip(*sides.values(), strict=True))):
@@ -68,7 +68,7 @@ def between(pair: Pair, settings: Settings) -> Iterator[Finding]:
     if not all(pair.facts("mix")):
         baseline, contender = mix(pair.baselines), mix(pair.contenders)
         unlike += [
-            f"{units.percent(baseline.get(name, 0))} of {name.lower()} against {units.percent(contender.get(name, 0))}"
+            f"{units.percent(baseline.get(name, 0))} of {name} against {units.percent(contender.get(name, 0))}"
             for name in sorted({*baseline, *contender})
             if baseline
             and contender
@@ -81,9 +81,9 @@ def mix(trials: Sequence[TrialResult]) -> dict[str, float]:
     """The share of each kind of operation, by how often each ended; empty where they were not counted."""
     counts: Counter[str] = Counter()
     for trial in trials:
-        for operation, ended in trial.statuses.items():
-            if operation.lower() not in BESIDE | COMPOSED:
-                counts[operation] += sum(ended.values())
+        for kind, _, count in ended(trial):
+            if kind not in COMPOSED:
+                counts[kind] += count
     return {name: count / counts.total() for name, count in counts.items() if counts.total()}
 
 

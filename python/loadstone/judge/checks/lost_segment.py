@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from loadstone.judge.figures import note_text
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Finding, Looks, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
@@ -17,7 +15,7 @@ ENDS = {
 }
 
 
-def check(trial: TrialResult, _: Settings) -> Iterator[Finding]:
+def check(trial: TrialResult, _: Settings) -> Looks:
     """A trial's own end, and the segments that did not come back."""
     if (message := ENDS.get(trial.end)) is not None:
         reason, hint = note_text(trial, NAME)

@@ -12,7 +12,7 @@ import numpy as np
 
 from loadstone.format import units
 from loadstone.judge.figures import is_latency, rank, seconds
-from loadstone.judge.finding import About, Finding, NotLooked, Severity
+from loadstone.judge.finding import About, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import DEFAULT_METRICS
 from loadstone.results.trial_result import Series, TrialResult
@@ -45,7 +45,7 @@ DIPS_MIN = 3
 SEPARATION = 3.5
 
 
-def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding | NotLooked]:
+def check(trial: TrialResult, series: Series, settings: Settings) -> Looks:
     """A trend, a change of level or repeated drops of throughput; a trend or a change of level of latencies."""
     rates = series.whole_rates
     if len(rates) < POINTS_MIN:

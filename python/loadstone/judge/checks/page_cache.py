@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from loadstone.format import units
 from loadstone.judge.figures import moved
-from loadstone.judge.finding import Finding, NotLooked, Severity
+from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
@@ -19,7 +17,7 @@ HINT = "fine for a question about memory; for the device, use data several times
 LEAST = 0.001
 
 
-def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
+def check(trial: TrialResult, settings: Settings) -> Looks:
     """Bytes read from the device against the bytes that reads returned."""
     claimed = "device" in (settings.claims, trial.facts.get("claims"))
     severity = Severity.INVALID if claimed else Severity.NOTE

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from loadstone.engine.events import CENSORED
 from loadstone.format import units
 from loadstone.judge.figures import attempted, censored, due
-from loadstone.judge.finding import Finding, NotLooked, Severity
+from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.statistics.rising import rise
@@ -16,7 +16,7 @@ NAME = "rate-not-held"
 HINT = "lower the rate, or search for the highest one that is held: `find: {over: rate}`; throughput stands"
 
 
-def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
+def check(trial: TrialResult, settings: Settings) -> Looks:
     """Operations that were due and never ended."""
     if trial.loop is None:
         yield NotLooked(NAME, "it is not known whether a rate was set")
@@ -48,7 +48,7 @@ def queued(trial: TrialResult, missed: float) -> bool:
     return 0 < backlog_ns < 2 * slowest_ns
 
 
-def course(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding | NotLooked]:
+def course(trial: TrialResult, series: Series, settings: Settings) -> Looks:
     """Response times that rise over the window: the queue grows by the operations not done."""
     if trial.loop != "open" or not series.length_seconds:
         return

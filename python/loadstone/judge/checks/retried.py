@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Literal
 
 from scipy.stats import mannwhitneyu
 
 from loadstone.format import units
-from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.finding import Finding, Looks, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.comparison import ALPHA
@@ -18,7 +18,7 @@ NAME = "retried"
 HINT = "find out why it failed: a system that fails one time in two does not hold its load every other time"
 
 
-def check(trial: TrialResult, _: Settings) -> Iterator[Finding]:
+def check(trial: TrialResult, _: Settings) -> Looks:
     """The attempts at a trial that failed before this one."""
     if trial.failures:
         attempts = units.many(len(trial.failures), "earlier attempt")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
 
 from loadstone.format import units
 from loadstone.judge.checks import too_few_samples
 from loadstone.judge.figures import ALL
-from loadstone.judge.finding import Finding, NotLooked, Severity
+from loadstone.judge.finding import Finding, Looks, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Series, TrialResult
 
@@ -17,7 +16,7 @@ NAME = "stalled"
 P999 = ".p99.9"
 
 
-def check(trial: TrialResult, series: Series, settings: Settings) -> Iterator[Finding | NotLooked]:
+def check(trial: TrialResult, series: Series, settings: Settings) -> Looks:
     """The longest run of intervals in which no operation ended, successfully or not."""
     start, length = longest_silence(series)
     tail = p999_ns(trial, settings)

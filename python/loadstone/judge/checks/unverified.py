@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from loadstone.format import units
 from loadstone.judge.figures import SUCCESSES, share
-from loadstone.judge.finding import Finding, NotLooked, Severity
+from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "unverified"
 
 
-def check(trial: TrialResult, settings: Settings) -> Iterator[Finding | NotLooked]:
+def check(trial: TrialResult, settings: Settings) -> Looks:
     """Wrong values always; no value compared, if the file asks to verify; many reads that cannot be judged."""
     checked, wrong = counts(trial)
     yield from recorded(trial)
