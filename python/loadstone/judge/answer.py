@@ -193,8 +193,7 @@ def reason(comparison: Comparison) -> str:
 
 def impossible(n: int) -> str:
     """Why nothing can be claimed from so few repeats, in full."""
-    text = too_few(n) if n < REPEATS_MIN else f"n={n}"
-    return text if "claim" in text else f"{text}, no claim possible"
+    return f"n={n}{': no interval' if n < REPEATS_MIN else ''}, no claim possible"
 
 
 def interval(estimate: Estimate, ends: str = "") -> str:

@@ -63,13 +63,12 @@ def compare(
 
 
 def turning(key: VariantKey, finding: Finding, comparisons: Sequence[Comparison]) -> Finding:
-    """A finding on a trial of a variant; a note where it is one in every comparison that it concerns."""
-    uses = [
-        each
-        for each in comparisons
-        if key in (each.baseline.variant, each.contender.variant) and concerns(finding, each.metric)
-    ]
-    return noted(finding) if uses and all(noted(finding) in each.findings for each in uses) else finding
+    """A finding on a trial of a variant; a note where it is a movement that turns no claim that it concerns."""
+    if finding.moves == 1:
+        return finding
+    sides = [each for each in comparisons if key in (each.baseline.variant, each.contender.variant)]
+    uses = [noted(finding) in each.findings for each in sides if concerns(finding, each.metric)]
+    return noted(finding) if uses and all(uses) else finding
 
 
 def compared(

@@ -57,28 +57,21 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     main = first_metric(results.trials, wanted)
     if main not in results.metrics and metrics:
         main = metrics[0]
-    # As the run decides whether a variant has been repeated often enough: by figures that the variant has.
-    limits = {
-        key: [
-            (cell, share)
-            for metric, share in deciding(each, wanted, own.of(each[0].trial).until).items()
-            if (cell := cells.get((key, metric)) or cells.get((key, main))) is not None
-        ]
-        for key, each in variants.items()
-    }
     jumps = {trial for trial, every in trials.items() if any(one.moves > 1 for one in every)}
     found = matches(results, variants, settings)
     there = paired(found)
-    of_variants = {
-        key: (
-            *judge_variant(each, limits[key], missing.get(key, ()), own.of(each[0].trial)),
-            *not_steady.together(each, courses, jumps, own.of(each[0].trial)),
-            *(() if key in there else hosts_differ.alone(each, own.of(each[0].trial))),
+    of_variants = {}
+    for key, each in variants.items():
+        mine = own.of(each[0].trial)
+        # As the run decides whether a variant has been repeated often enough: by figures that the variant has.
+        asked = deciding(each, wanted, mine.until).items()
+        cells_of = [(cells.get((key, metric)) or cells.get((key, main)), share) for metric, share in asked]
+        of_variants[key] = (
+            *judge_variant(each, [(cell, share) for cell, share in cells_of if cell], missing.get(key, ()), mine),
+            *not_steady.together(each, courses, jumps, mine),
+            *(() if key in there else hosts_differ.alone(each, mine)),
         )
-        for key, each in variants.items()
-    }
-    if results.interleaved:
-        for each in variants.values():
+        if results.interleaved:
             trials |= by_chance(each, trials, unseen)
     held = {key: (*of_variants[key], *against(each, trials)) for key, each in variants.items()}
     comparisons = compare(
@@ -94,10 +87,11 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     )
     for key, each in variants.items():
         for trial in each:
-            trials[trial.trial] = tuple(
-                turning(key, one, comparisons) if one.moves > 1 else one for one in trials[trial.trial]
-            )
-    counted = variants if rank_invalid else valid(variants, trials)
+            trials[trial.trial] = tuple(turning(key, one, comparisons) for one in trials[trial.trial])
+    counted = {
+        key: [trial for trial in each if rank_invalid or verdict(trials[trial.trial]) != Verdict.INVALID]
+        for key, each in variants.items()
+    }
     by_clients = list(curves(counted, interleaved=results.interleaved))
     found_loads = searches(results.question, results.trials, trials, settings)
     judgement = Judgement(
@@ -150,16 +144,6 @@ def by_chance(
 def against(trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]]) -> Iterator[Finding]:
     """What its trials' findings hold against a variant: notes are not, unless they were excused as chance."""
     return (each for trial in trials for each in found[trial.trial] if each.severity > Severity.NOTE or each.chance)
-
-
-def valid(
-    variants: Mapping[VariantKey, Sequence[TrialResult]], found: Mapping[str, Sequence[Finding]]
-) -> dict[VariantKey, list[TrialResult]]:
-    """The variants' trials without invalid ones."""
-    return {
-        key: [trial for trial in trials if verdict(found[trial.trial]) != Verdict.INVALID]
-        for key, trials in variants.items()
-    }
 
 
 def whole(
