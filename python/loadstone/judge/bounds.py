@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from loadstone.judge.judgement import Cell
 from loadstone.results.value import Direction
 from loadstone.statistics.centre import LEVEL
-from loadstone.statistics.comparison import Evidence, between, blocked, unpaired
+from loadstone.statistics.comparison import ALPHA, Evidence, between, blocked, unpaired
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 Samples = Mapping[int, float]
@@ -22,6 +22,8 @@ Sides = tuple[Samples, Samples]
 Repeats = tuple[Collection[int], Collection[int]]
 # Ratios closer than this count as equal: histograms have three significant digits.
 RESOLUTION = 0.001
+# The level of the interval by which two sides are found to be equivalent: two tests at 5 % (Schuirmann 1987).
+ALIKE = 1 - 2 * ALPHA
 # So many blocks are tested as blocks where others are left out.
 FREE_MIN = 4
 
@@ -53,13 +55,12 @@ def weigh(
     tainted: Repeats,
     excused: Repeats,
     interleaved: bool,
-    equal_level: float,
 ) -> Weighed:
     """What is known of contender ÷ baseline, and what of that holds whatever may be wrong with the figures.
 
     `factors`: how many times faster than measured either may be, infinite where it is not known; `lower`: each side's
     lower bounds of a latency, where it has them; `tainted`: repeats whose own trials are invalid; `excused`: repeats
-    with what was taken for chance; `equal_level`: the level of the interval that shows equivalence.
+    with what was taken for chance.
     """
     sides = (dict(baseline.samples), dict(contender.samples))
     every = [sides, *biased(sides, way, factors, lower)]
@@ -79,7 +80,7 @@ def weigh(
         ratio = opened(robust.ratio, way, factors)
         return replace(robust, ratio=replace(ratio, value=least) if bound else ratio), bound
 
-    (found, parts), (alike, alike_parts) = at(LEVEL), at(equal_level)
+    (found, parts), (alike, alike_parts) = at(LEVEL), at(ALIKE)
     excusing = bounds([*found, *parts[: len(bad)]])[0] if free else None
     robust, bound = bounds([*found, *parts])
     fastest = envelope(alike if factors != (1.0, 1.0) else alike[:1])

@@ -11,7 +11,7 @@ from loadstone.judge.bounds import Weighed, inside
 from loadstone.judge.checks import generator_limited, retried
 from loadstone.judge.doubts import SINGLE, discarded
 from loadstone.judge.finding import Finding, Pair, Severity
-from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
+from loadstone.judge.judgement import Claim, Comparison, VariantKey
 from loadstone.results.value import Direction
 from loadstone.statistics.comparison import ALPHA, least_p, repeats_for
 from loadstone.statistics.estimate import Estimate
@@ -38,7 +38,7 @@ def decide(tested: Tested, matters: float, tests: int, interleaved: bool) -> Com
         return comparison
     ratio = comparison.ratio
     apart = comparison.p_adjusted < ALPHA and excludes(ratio)
-    alike = inside(resolved(weighed.alike, comparison.baseline, comparison.contender), matters)
+    alike = inside(resolved(weighed.alike, comparison), matters)
     if apart and beyond(ratio, matters):
         return replace(comparison, claim=ranked(above(comparison), comparison.direction))
     if alike:
@@ -46,13 +46,12 @@ def decide(tested: Tested, matters: float, tests: int, interleaved: bool) -> Com
     for evidence, excused in ((weighed.excusing, tested.excused), (weighed.measured, ())):
         if evidence is None or evidence.p is None or evidence.p * tests >= ALPHA:
             continue
-        claimed = resolved(evidence.ratio, comparison.baseline, comparison.contender)
+        claimed = resolved(evidence.ratio, comparison)
         if excludes(claimed) and beyond(claimed, matters):
             return turned(comparison, tested, claimed, excused)
     # That both are equally fast may be their common limit, the load generator.
     measured, possible = (
-        inside(resolved(each, comparison.baseline, comparison.contender), matters)
-        for each in (weighed.alike_measured, weighed.alike_factors)
+        inside(resolved(each, comparison), matters) for each in (weighed.alike_measured, weighed.alike_factors)
     )
     if measured and not possible:
         return turned(comparison, tested, weighed.measured.ratio, ())
@@ -156,9 +155,9 @@ def ranked(higher: bool, way: Direction | None) -> Claim:
     return "better" if higher == (way == "higher") else "worse"
 
 
-def resolved(ratio: Estimate, baseline: Cell, contender: Cell) -> Estimate:
+def resolved(ratio: Estimate, comparison: Comparison) -> Estimate:
     """A ratio's interval, widened by the steps in which both figures were read."""
-    wider = (1 + baseline.resolution) * (1 + contender.resolution)
+    wider = (1 + comparison.baseline.resolution) * (1 + comparison.contender.resolution)
     if ratio.low is None or ratio.high is None or wider == 1:
         return ratio
     return replace(ratio, low=ratio.low / wider, high=ratio.high * wider)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from loadstone.judge.answer import answer, searched
 from loadstone.judge.cells import Cells
 from loadstone.judge.checks import hosts_differ, incomplete, not_steady
-from loadstone.judge.compare import compare, turning
+from loadstone.judge.compare import Comparer, turning
 from loadstone.judge.curves import CURVES_MAX, curves
 from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, verdict
 from loadstone.judge.findings import judge_trial, judge_variant, look, missing_trials
@@ -74,17 +74,10 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         if results.interleaved:
             trials |= by_chance(each, trials, unseen)
     held = {key: (*of_variants[key], *against(each, trials)) for key, each in variants.items()}
-    comparisons = compare(
-        found,
-        # The first is the one that decides when there are enough repeats.
-        [*dict.fromkeys((main, *metrics))] if main in metrics else metrics,
-        cells,
-        held,
-        courses=courses,
-        interleaved=results.interleaved,
-        rank_invalid=rank_invalid,
-        settings=settings,
-    )
+    # The first is the one that decides when there are enough repeats.
+    ordered = [*dict.fromkeys((main, *metrics))] if main in metrics else metrics
+    comparer = Comparer(cells, held, courses, results.interleaved, rank_invalid, settings)
+    comparisons = comparer.compare(found, ordered)
     for key, each in variants.items():
         for trial in each:
             trials[trial.trial] = tuple(turning(key, one, comparisons) for one in trials[trial.trial])
