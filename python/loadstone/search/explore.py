@@ -31,7 +31,7 @@ class WantedError(Exception):
 def look(rule: Rule, samples: Mapping[float, Sequence[Sample]]) -> float | Outcome:
     """The load that needs another trial, or the outcome when none does."""
     try:
-        return (Climb if rule.objective is None else Way)(rule, samples).go()
+        return Climb(rule, samples).go() if rule.objective is None else Way(rule, samples).go()
     except WantedError as wanted:
         return wanted.load
 
@@ -45,10 +45,6 @@ class Path:
         # The last load that could not be judged, as its trials are invalid, and why.
         self.wall: tuple[float, str] | None = None
         self.notes: list[str] = []
-
-    def go(self) -> Outcome:
-        """Raises WantedError."""
-        raise NotImplementedError
 
     def probe(self, load: float) -> Probe | None:
         """A probe with at least the required repeats; None where it cannot be judged. Raises WantedError."""
@@ -90,6 +86,7 @@ class Climb(Path):
         self.tried: dict[float, Sequence[Sample]] = {}
 
     def go(self) -> Outcome:
+        """The outcome. Raises WantedError."""
         stopped = self.ascend()
         if not self.tried:
             return self.nothing()
@@ -168,6 +165,7 @@ class Way(Path):
         self.twice = False
 
     def go(self) -> Outcome:
+        """The outcome. Raises WantedError."""
         self.climb()
         if self.low is None and self.high is None:
             return self.nothing()

@@ -64,15 +64,15 @@ def across(pair: Pair, settings: Settings) -> Iterator[Finding]:
     sides = [{trial.repeat: trial for trial in trials} for trials in (pair.baselines, pair.contenders)]
     for fact, name in WITHIN.items():
         every = [stated(trials, fact) for trials in (pair.baselines, pair.contenders)]
-        changed = any(varies(fact, values, settings) for values in every)
+        if not any(varies(fact, values, settings) for values in every):
+            continue
         apart = [
             repeat
             for repeat in sorted(sides[0].keys() & sides[1].keys())
-            if changed and fact in COMMON and varies(fact, stated([side[repeat] for side in sides], fact), settings)
+            if fact in COMMON and varies(fact, stated([side[repeat] for side in sides], fact), settings)
         ]
-        own = changed and fact not in COMMON and not pair.asked(fact)
-        if not apart and not own:
-            if changed and not pair.asked(fact):
+        if not apart and (fact in COMMON or pair.asked(fact)):
+            if not pair.asked(fact):
                 values = listed(fact, list(dict.fromkeys(value for side in every for value in side)))
                 message = f"the {name} changed between blocks ({values}); within each block it is the same"
                 yield Finding(NAME, Severity.NOTE, message, RESUMED, pair.trials)
