@@ -42,26 +42,21 @@ class Speed:
     what: str
     hint: str
 
-    def beyond(self, settings: Settings) -> bool:
-        """Whether it is too fast to be true."""
-        return self.found > self.limit * settings.threshold(NAME, "speed")
-
-    def finding(self, trials: tuple[str, ...], suffix: str = "") -> Finding:
-        """In words."""
-        message = (
-            f"{self.verb} at {units.bandwidth(self.found)}, but the {self.what} {units.bandwidth(self.limit)}{suffix}"
-        )
-        # Bytes that the device or the link cannot have moved put every figure of the trial in doubt.
-        metric = self.metric if self.metric.endswith(BANDWIDTH) else ""
-        return Finding(NAME, Severity.INVALID, message, self.hint, trials, metric)
+    def finding(self, settings: Settings, trials: tuple[str, ...], suffix: str = "") -> Iterator[Finding]:
+        """The finding on a speed that is too high to be true."""
+        if self.found > self.limit * settings.threshold(NAME, "speed"):
+            found, limit = units.bandwidth(self.found), units.bandwidth(self.limit)
+            message = f"{self.verb} at {found}, but the {self.what} {limit}{suffix}"
+            # Bytes that the device or the link cannot have moved put every figure of the trial in doubt.
+            metric = self.metric if self.metric.endswith(BANDWIDTH) else ""
+            yield Finding(NAME, Severity.INVALID, message, self.hint, trials, metric)
 
 
 def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
     """Speeds beyond the facts' limits, and figures that contradict each other."""
     here = (trial.trial,)
     for speed in speeds(trial):
-        if speed.beyond(settings):
-            yield speed.finding(here)
+        yield from speed.finding(settings, here)
     if parts := trial.facts.get(PERCENTILES_OF):
         message = f"the percentiles were computed from the percentiles of {parts}, and are not those of the operations"
         yield Finding(NAME, Severity.WITHHELD, message, MERGE, here, about="latencies")
@@ -71,18 +66,15 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
 
 def mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
     """The same for a variant's mean, the figure that people put into a table."""
-    if len(trials) < 2:
-        return
     found: dict[str, list[Speed]] = {}
     for trial in trials:
         for speed in speeds(trial):
             found.setdefault(speed.metric, []).append(speed)
-    for every in found.values():
+    ids = tuple(trial.trial for trial in trials)
+    for every in (every for every in found.values() if len(every) > 1):
         limit = max(speed.limit for speed in every)
         average = replace(every[0], found=fmean(speed.found for speed in every), limit=limit)
-        if len(every) > 1 and average.beyond(settings):
-            ids = tuple(trial.trial for trial in trials)
-            yield average.finding(ids, f" (mean of {units.many(len(every), 'repeat')})")
+        yield from average.finding(settings, ids, f" (mean of {units.many(len(every), 'repeat')})")
 
 
 def twice(trials: Sequence[TrialResult]) -> Iterator[Finding]:
@@ -122,8 +114,7 @@ def digits(figure: float) -> str:
 def speeds(trial: TrialResult) -> Iterator[Speed]:
     """Every speed whose limit is known."""
     for metric, value in trial.values.items():
-        if metric.endswith(BANDWIDTH):
-            yield from bandwidth(trial, metric, value)
+        yield from bandwidth(trial, metric, value)
     length = seconds(trial)
     if not length:
         return
