@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -18,8 +19,9 @@ from typing import Any
 from loadstone import workloads
 from loadstone.commands import run
 from loadstone.commands.parser import UsageError, guarded
+from loadstone.engine import program
 from loadstone.engine.describe import description
-from loadstone.engine.trial import EngineError, Spec
+from loadstone.engine.trial import Spec, failure
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.file import ExperimentError, Loaded
 from loadstone.experiment.mistake import Location, Mistake
@@ -30,7 +32,6 @@ from loadstone.experiment.reading.short_forms import expand
 from loadstone.experiment.reading.tree import Table, read_value
 from loadstone.experiment.validation.examination import examine
 from loadstone.results.folder import ROOT
-from loadstone.workloads.front_end import spec_of
 from loadstone.workloads.properties import read
 
 SECONDS, WARMUP_SECONDS = "5", 1.0
@@ -147,10 +148,13 @@ def spec(line: Line) -> Spec:
     if not line.files:
         raise UsageError("a search needs a workload file", "name one: -P workloads/workloada")
     # The engine requires an end; the search sets its own.
-    try:
-        return spec_of("ycsb", [*line.arguments, "-p", "maxexecutiontime=1"])[0]
-    except EngineError as error:
-        raise UsageError(str(error.args[0]), error.hint) if error.status == UsageError.exit_status else error from None
+    command = [program.find(), "ycsb", *line.arguments, "--print-spec", "-p", "maxexecutiontime=1"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        error = failure(done.returncode, done.stderr.splitlines())
+        raise UsageError(str(error.args[0]), error.hint) if done.returncode == UsageError.exit_status else error
+    translated: Spec = json.loads(done.stdout)
+    return translated
 
 
 def experiment(line: Line, spec: Spec) -> Loaded:
