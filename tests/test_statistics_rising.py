@@ -9,7 +9,7 @@ import pytest
 
 from loadstone.judge.checks.rate_not_held import rises
 from loadstone.judge.settings import Settings
-from loadstone.statistics.rising import POINTS_MIN, rise
+from loadstone.statistics.steady import RISE_POINTS_MIN, rise
 from statistics_support import Floats, Generator, autoregressive
 
 SETTINGS = Settings()
@@ -76,5 +76,5 @@ def test_what_falls_or_stays_does_not_rise() -> None:
 
 
 def test_too_few_points_say_nothing() -> None:
-    assert rise([float(at) for at in range(POINTS_MIN - 1)]) is None
-    assert rise([float(at) for at in range(POINTS_MIN)]) is not None
+    assert rise([float(at) for at in range(RISE_POINTS_MIN - 1)]) is None
+    assert rise([float(at) for at in range(RISE_POINTS_MIN)]) is not None

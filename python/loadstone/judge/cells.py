@@ -60,9 +60,6 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
     def __len__(self) -> int:
         return len(self._trials)
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._trials
-
 
 def resolution(value: Value) -> float:
     """The step in which a figure was read, as a share of it.
@@ -82,8 +79,5 @@ def derived(metric: str, trials: Sequence[TrialResult]) -> str:
 def withheld(metric: str, fewest: int, settings: Settings) -> str:
     """Why a figure that rests on too few operations is not shown; empty where it is."""
     beyond = settings.threshold(NAME, "beyond")
-    return (
-        f"fewer than {beyond:g} of {fewest:,} operations lie beyond {family(metric)[1]}"
-        if few(fewest, metric, beyond)
-        else ""
-    )
+    why = f"fewer than {beyond:g} of {fewest:,} operations lie beyond {family(metric)[1]}"
+    return why if few(fewest, metric, beyond) else ""

@@ -37,13 +37,11 @@ def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     last = units.load_over(knee.loads[-1], over)
     most = units.figure(knee.plateau, "op/s", units.precision(knee.plateau, knee.plateau))
     if knee.upper is None:
-        match knee.unclaimed:
-            case "rising":
-                return f"throughput{of} still rises up to {last} ({most})"
-            case "scatter":
-                why = f"the repeats differ too much to tell whether throughput still rises at {last}"
-            case _:
-                why = f"that takes {REPEATS_MIN} repeats of each load"
+        if knee.unclaimed == "rising":
+            return f"throughput{of} still rises up to {last} ({most})"
+        why = f"that takes {REPEATS_MIN} repeats of each load"
+        if knee.unclaimed == "scatter":
+            why = f"the repeats differ too much to tell whether throughput still rises at {last}"
         estimate = "" if knee.reached is None else f"; {share} of it {between(knee, knee.reached, over)}"
         named = f"no knee{of} is named"
         if knee.lower is not None:
@@ -106,8 +104,7 @@ def limit(outcome: Outcome) -> str:
 def where(outcome: Outcome) -> str:
     """The answer with the loads between which it certainly lies."""
     assert outcome.load is not None, "something was found"
-    low = "?" if outcome.low is None else units.load(outcome.low)
-    high = "?" if outcome.high is None else units.load(outcome.high)
+    low, high = ("?" if load is None else units.load(load) for load in (outcome.low, outcome.high))
     return f"{outcome.rule.amount(outcome.load)} [{low}, {high}]"
 
 
@@ -184,12 +181,8 @@ def bracket(outcome: Outcome) -> str:
         if rule.objective is None
         else ("the objective surely held", "it surely did not")
     )
-    parts = []
-    if outcome.low is not None:
-        parts.append(f"at {units.load(outcome.low)} {low}")
-    if outcome.high is not None:
-        parts.append(f"at {units.load(outcome.high)} {high}")
-    return f"The bracket: {', '.join(parts)}"
+    ends = ((outcome.low, low), (outcome.high, high))
+    return f"The bracket: {', '.join(f'at {units.load(load)} {what}' for load, what in ends if load is not None)}"
 
 
 def asked(rule: Rule) -> str:

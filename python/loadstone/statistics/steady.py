@@ -1,4 +1,4 @@
-"""Steady state: where a warm-up ends, and whether what follows has a trend or changes its level.
+"""Steady state: where a warm-up ends, and whether what follows has a trend, rises or changes its level.
 
 A finding needs evidence and weight: a test that rejects, corrected for autocorrelation, and an effect that matters.
 """
@@ -27,6 +27,14 @@ BATCH = 5
 BATCHES_MIN = 10
 # The fewest points in a level.
 SIDE_MIN = 3
+
+# `rise` uses at most this many batches of neighbours, each of at least this many points. Neighbours resemble each
+# other; batches of them hardly do. A correction for autocorrelation as in `trend` would not do here: the response
+# times of a growing queue are a random walk around their slope, and its correction would take nearly all power.
+RISE_BATCHES_MAX = 10
+RISE_BATCH_MIN = 3
+# Six batches are in perfect order once in 720 times by chance; with five it is too likely.
+RISE_POINTS_MIN = 6 * RISE_BATCH_MIN
 
 Code = Literal["trend", "change"]
 
@@ -150,3 +158,35 @@ def means(x: Floats, batch: int) -> Floats:
     """Means of `batch` neighbours each; the rest at the end is dropped."""
     whole = len(x) // batch * batch
     return np.asarray(x[:whole].reshape(-1, batch).mean(axis=1)) if batch > 1 else x
+
+
+@dataclass(frozen=True, slots=True)
+class Rise:
+    """How a series rises, in its own unit."""
+
+    # The chance of an order of batches that rises as much in a series without a trend, one-sided.
+    p: float
+    # From the window's first point to its last, along the fitted line; below 0 where the series falls.
+    rise: float
+    # The level that it starts from: the median of the first third.
+    first: float
+
+
+def rise(series: Sequence[float]) -> Rise | None:
+    """How a series of equally long intervals rises; None where there are too few to decide.
+
+    Each batch is the median of its points, so that one slow interval is not a trend. The test is Mann's and Kendall's
+    (Mann 1945), exact for so few; the line is Theil's and Sen's (Sen 1968).
+    """
+    x = finite(series)
+    if len(x) < RISE_POINTS_MIN:
+        return None
+    batches = min(RISE_BATCHES_MAX, len(x) // RISE_BATCH_MIN)
+    levels = [float(np.median(part)) for part in np.array_split(x, batches)]
+    first = float(np.median(x[: len(x) // 3]))
+    if not np.ptp(levels):
+        return Rise(1.0, 0.0, first)
+    time = np.arange(batches, dtype=float)
+    p = float(stats.kendalltau(time, levels, alternative="greater").pvalue)
+    slope = float(stats.theilslopes(levels, time).slope)
+    return Rise(p if math.isfinite(p) else 1.0, slope * batches, first)

@@ -35,24 +35,20 @@ def check(pair: Pair, _: Settings) -> Looks:
             message = f"{silent} does not state its {name}; the other side keeps {listed(baseline or contender)}"
             if reasons := pair.facts(f"{fact}_unknown")[1 if baseline else 0]:
                 message += f": {listed(reasons)}"
-            hint = f"state it: --fact {fact}=…"
             severity = Severity.SUSPECT if fact == DURABILITY else Severity.NOTE
-            yield Finding(NAME, severity, message, hint, pair.trials)
+            yield Finding(NAME, severity, message, f"state it: --fact {fact}=…", pair.trials)
             continue
         message = f"{pair.baseline} keeps {name} {listed(baseline)}, {pair.contender} {listed(contender)}"
+        severity, hint = Severity.INVALID, f"give both the same {name}, or compare by it"
         if fact == DURABILITY and {*baseline, *contender} == RENAMED and (how := alike(pair)):
             message += f", both by {how}"
-            yield Finding(NAME, Severity.NOTE, message, "older versions call `interval` `none`", pair.trials)
+            severity, hint = Severity.NOTE, "older versions call `interval` `none`"
         elif pair.asked(fact) or any(asked_and_differs(pair, source) for source in FOLLOWS.get(fact, ())):
-            hint = "that is what is compared: the difference is what it costs"
-            severity = Severity.NOTE
+            severity, hint = Severity.NOTE, "that is what is compared: the difference is what it costs"
             if any(len(set(map(str, side))) > 1 for side in (baseline, contender)):
-                hint = f"repeats of one side differ in it, so the difference is not its cost: compare by {name} as well"
                 severity = Severity.SUSPECT
-            yield Finding(NAME, severity, message, hint, pair.trials)
-        else:
-            hint = f"give both the same {name}, or compare by it"
-            yield Finding(NAME, Severity.INVALID, message, hint, pair.trials)
+                hint = f"repeats of one side differ in it, so the difference is not its cost: compare by {name} as well"
+        yield Finding(NAME, severity, message, hint, pair.trials)
 
 
 def silent_on_both(pair: Pair) -> Looks:

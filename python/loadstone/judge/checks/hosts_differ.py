@@ -107,19 +107,19 @@ def listed(fact: str, values: list[Scalar]) -> str:
 
 def written(fact: str, value: Scalar) -> str:
     """A fact's value; sizes are scaled, also where the engine recorded them as text."""
+    return units.size(*found) if fact.endswith("_bytes") and (found := numbers([value])) else str(value)
+
+
+def numbers(values: Sequence[Scalar]) -> list[float]:
+    """Values as numbers; none where one is not a number."""
     try:
-        return units.size(float(value)) if fact.endswith("_bytes") else str(value)
+        return [float(value) for value in values]
     except (ValueError, OverflowError):
-        return str(value)
+        return []
 
 
 def differ(fact: str, baseline: list[Scalar], contender: list[Scalar], settings: Settings) -> bool:
     """Whether the sides differ; small differences in memory do not count, as the kernel's share varies."""
-    unlike = set(map(str, baseline)) != set(map(str, contender))
-    if unlike and fact == "memory_bytes":
-        try:
-            sizes = [float(value) for value in (*baseline, *contender)]
-        except (ValueError, OverflowError):
-            return True
-        return max(sizes) - min(sizes) > settings.threshold(NAME, "memory") * max(sizes)
-    return unlike
+    sizes = numbers([*baseline, *contender]) if fact == "memory_bytes" else []
+    alike = bool(sizes) and max(sizes) - min(sizes) <= settings.threshold(NAME, "memory") * max(sizes)
+    return not alike and set(map(str, baseline)) != set(map(str, contender))

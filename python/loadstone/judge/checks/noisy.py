@@ -20,12 +20,7 @@ def check(
     width, last = estimate.relative_width, settings.at_most or settings.at_least
     if width is None or len(trials) < last or width <= until:
         return
-    yield Finding(
-        NAME,
-        Severity.SUSPECT,
-        f"the interval of {metric} is {units.percent(width)} wide after {units.many(estimate.n, 'repeat')}, "
-        f"{units.percent(until)} was asked for",
-        "allow more repeats, measure longer, or find what disturbs the trials: see their own findings",
-        tuple(trial.trial for trial in trials),
-        metric,
-    )
+    wide = f"is {units.percent(width)} wide after {units.many(estimate.n, 'repeat')}"
+    message = f"the interval of {metric} {wide}, {units.percent(until)} was asked for"
+    hint = "allow more repeats, measure longer, or find what disturbs the trials: see their own findings"
+    yield Finding(NAME, Severity.SUSPECT, message, hint, tuple(trial.trial for trial in trials), metric)

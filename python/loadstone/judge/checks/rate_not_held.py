@@ -10,7 +10,7 @@ from loadstone.judge.figures import attempted, censored, due
 from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import Series, TrialResult
-from loadstone.statistics.rising import rise
+from loadstone.statistics.steady import rise
 
 NAME = "rate-not-held"
 HINT = "lower the rate, or search for the highest one that is held: `find: {over: rate}`; throughput stands"
