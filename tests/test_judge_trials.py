@@ -11,8 +11,8 @@ from loadstone.errors import LoadstoneError
 from loadstone.judge.checks import littles_law
 from loadstone.judge.figures import attempted
 from loadstone.judge.finding import Severity
-from loadstone.judge.findings import look
-from loadstone.judge.judge import judge, judge_trial
+from loadstone.judge.findings import judge_trial, look
+from loadstone.judge.judge import judge
 from loadstone.judge.settings import DEFAULTS, Settings, unknown
 from loadstone.results.result_set import Question
 from loadstone.results.trial_result import TrialResult

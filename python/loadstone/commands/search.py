@@ -11,7 +11,7 @@ import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -64,10 +64,10 @@ class Line:
     """A parsed command line; `arguments` are YCSB's arguments."""
 
     arguments: list[str]
-    options: dict[str, str] = field(default_factory=dict)
-    files: list[str] = field(default_factory=list)
+    options: dict[str, str]
+    files: list[str]
     # Those of -p and of AS_PROPERTY.
-    properties: dict[str, str] = field(default_factory=dict)
+    properties: dict[str, str]
 
 
 @guarded
@@ -100,42 +100,29 @@ def make_table(spec: Spec) -> None:
 
 def parsed(arguments: Sequence[str]) -> Line:
     """Parses a command line. Raises UsageError."""
-    line = Line([])
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
+    line, rest = Line([], {}, [], {}), iter(arguments)
+    for word in rest:
         option, equals, value = word.partition("=")
         if option in FLAGS and not equals:
             line.options[option] = "yes"
-        elif option in VALUES:
-            line.options[option] = value if equals else following(word, rest)
-        else:
-            line.arguments.append(word)
-            if word in WITH_VALUE:
-                take(line, word, following(word, rest))
-            elif word.startswith("-") and word not in ("-h", "--help", "-strict", "-s"):
-                hint = "leave it out, or write an experiment file with `find`"
-                raise UsageError(f"{word} cannot be combined with --search", hint)
+            continue
+        if not equals and option in {*VALUES, *WITH_VALUE}:
+            if (following := next(rest, None)) is None:
+                raise UsageError(f"{word} needs a value", HINT)
+            value = following
+        if option in VALUES:
+            line.options[option] = value
+            continue
+        line.arguments += [word, value] if word in WITH_VALUE else [word]
+        if word == "-P":
+            line.files.append(value)
+        elif word == "-p" or word in AS_PROPERTY:
+            key, _, text = value.partition("=") if word == "-p" else (AS_PROPERTY[word], "", value)
+            line.properties[key] = text
+        elif word.startswith("-") and word not in {"-h", "--help", "-strict", "-s", *WITH_VALUE}:
+            hint = "leave it out, or write an experiment file with `find`"
+            raise UsageError(f"{word} cannot be combined with --search", hint)
     return line
-
-
-def take(line: Line, word: str, value: str) -> None:
-    """Parses an option of YCSB."""
-    line.arguments.append(value)
-    if word == "-P":
-        line.files.append(value)
-    elif word == "-p":
-        key, _, text = value.partition("=")
-        line.properties[key] = text
-    elif word in AS_PROPERTY:
-        line.properties[AS_PROPERTY[word]] = value
-
-
-def following(word: str, rest: list[str]) -> str:
-    """The value of an option. Raises UsageError if there is none."""
-    if not rest:
-        raise UsageError(f"{word} needs a value", HINT)
-    return rest.pop(0)
 
 
 def spec(line: Line) -> Spec:

@@ -129,11 +129,10 @@ def biased(
     sides: Sides, way: Direction | None, factors: tuple[float, float], lower: tuple[Cell | None, Cell | None]
 ) -> Iterator[Sides]:
     """The sides with one at the best that is possible and the other as measured."""
-    for at, factor in enumerate(factors):
+    for at, (factor, cell) in enumerate(zip(factors, lower, strict=True)):
         if way is not None and 1 < factor < math.inf:
             scale = factor if way == "higher" else 1 / factor
             yield put(sides, at, {repeat: value * scale for repeat, value in sides[at].items()})
-    for at, cell in enumerate(lower):
         if cell is not None:
             yield put(sides, at, dict(cell.samples))
 

@@ -66,28 +66,23 @@ def decide(tested: Tested, matters: float, tests: int, interleaved: bool) -> Com
 
 def turned(comparison: Comparison, tested: Tested, measured: Estimate, excused: Sequence[Finding]) -> Comparison:
     """A comparison that would claim something if its figures, or that the `excused` are chance, were beyond doubt."""
-    ratio = comparison.ratio
+    ratio, pair, metric = comparison.ratio, tested.pair, comparison.metric
     low, high = (wording.short_change(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
-    up_to = "upward" if ratio.high == math.inf else f"to {high}"
-    possible = (
-        "the repeats that are left do not show it" if ratio.low is None else f"anything from {low} {up_to} is possible"
-    )
-    than = "than " if measured.value < 1 else ""
-    message = (
-        f"{comparison.metric} of {tested.pair.contender} is {wording.short_change(measured.value)} {than}that of"
-        f" {tested.pair.baseline} as measured, but {possible}"
-    )
+    possible = f"anything from {low} {'upward' if ratio.high == math.inf else f'to {high}'} is possible"
+    if ratio.low is None:
+        possible = "the repeats that are left do not show it"
+    change = f"{wording.short_change(measured.value)}{' than' if measured.value < 1 else ''}"
+    message = f"{metric} of {pair.contender} is {change} that of {pair.baseline} as measured, but {possible}"
     if excused:
         check = excused[0].check
         why = f"not shown without the repeats that have a note of {check}"
         hint = "repeat more often, or remove the cause of the notes"
-        finding = Finding(check, Severity.SUSPECT, f"{message}; {why}", hint, tested.pair.trials, comparison.metric)
+        finding = Finding(check, Severity.SUSPECT, f"{message}; {why}", hint, pair.trials, metric)
         return replace(comparison, claim="none", why=why, findings=(*comparison.findings, finding))
-    causes = (each for each in comparison.findings if each.understates > 1 or each.check in SINGLE)
-    cause = next(causes, None)
+    cause = next((each for each in comparison.findings if each.understates > 1 or each.check in SINGLE), None)
     # Lateness that no finding is about still bounds latencies.
     check, hint = (cause.check, cause.hint) if cause else (generator_limited.NAME, generator_limited.BOUNDS_HINT)
-    finding = Finding(check, Severity.INVALID, message, hint, tested.pair.trials, comparison.metric)
+    finding = Finding(check, Severity.INVALID, message, hint, pair.trials, metric)
     return replace(comparison, claim="refused", findings=(*comparison.findings, finding))
 
 

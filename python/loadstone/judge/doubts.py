@@ -29,12 +29,8 @@ def concerns(finding: Finding, metric: str) -> bool:
 
 def single(finding: Finding) -> bool:
     """Whether a finding makes one trial invalid, and not the variant's other trials."""
-    return (
-        finding.severity == Severity.INVALID
-        and finding.check in SINGLE
-        and len(finding.trials) == 1
-        and finding.understates == 1
-    )
+    alone = finding.check in SINGLE and len(finding.trials) == 1
+    return alone and finding.severity == Severity.INVALID and finding.understates == 1
 
 
 def overloaded(findings: Sequence[Finding]) -> bool:

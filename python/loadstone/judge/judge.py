@@ -12,7 +12,7 @@ from loadstone.judge.checks import hosts_differ, incomplete, not_steady
 from loadstone.judge.compare import Comparer, turning
 from loadstone.judge.curves import CURVES_MAX, curves
 from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, verdict
-from loadstone.judge.findings import judge_trial, judge_variant, look, missing_trials
+from loadstone.judge.findings import judge_variant, look, missing_trials
 from loadstone.judge.judgement import Judgement, VariantKey
 from loadstone.judge.pairing import Match, Variants, baseline, matches, paired, unpaired
 from loadstone.judge.searches import rule, searches
@@ -21,8 +21,6 @@ from loadstone.results.result_set import ResultSet, deciding, first_metric, vari
 from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.autocorrelation import run_mean
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
-
-__all__ = ["judge", "judge_trial"]
 
 # At most this share of a variant's repeats may have a finding that may be chance.
 CHANCE_SHARE = 1 / 3
