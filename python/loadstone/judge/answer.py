@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
@@ -109,21 +110,17 @@ UNDECIDED = ("none", "same", "slight")
 
 def undecided(claim: Claim, matters: float) -> str:
     """The words for two sides of which neither is better."""
-    within = units.percent(matters)
-    return {
-        "same": f"no difference of {within} or more",
-        "slight": f"a difference of less than {within}",
-    }.get(claim, "no evidence of a difference")
+    if claim == "same":
+        return f"no difference of {units.percent(matters)} or more"
+    return f"a difference of less than {units.percent(matters)}" if claim == "slight" else "no evidence of a difference"
 
 
 def together(comparisons: Sequence[Comparison], varying: set[str], matters: float) -> str:
     """Several comparisons with one baseline: `letter=a: rocksdb holds 1.75× (1.6–1.9) the throughput of lmdb; …`."""
-    contexts: dict[VariantKey, list[Comparison]] = {}
-    for each in comparisons:
-        contexts.setdefault(each.context, []).append(each)
     # What holds in several contexts is written once.
     same: dict[str, list[str]] = {}
-    for every in contexts.values():
+    for _, of_context in groupby(comparisons, key=lambda each: each.context):
+        every = list(of_context)
         same.setdefault(side_by_side(every, matters), []).append(where(every[0], varying).removesuffix(": "))
     parts = [f"{joined(names)}: {text}" if any(names) else text for text, names in same.items()]
     least, most = min(each.ratio.n for each in comparisons), max(each.ratio.n for each in comparisons)

@@ -13,7 +13,7 @@ from loadstone.judge.doubts import SINGLE, discarded
 from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.judgement import Claim, Comparison, VariantKey
 from loadstone.results.value import Direction
-from loadstone.statistics.comparison import ALPHA, least_p, repeats_for
+from loadstone.statistics.comparison import ALPHA, rank_sum_p, repeats_for
 from loadstone.statistics.estimate import Estimate
 
 Findings = Mapping[VariantKey, Sequence[Finding]]
@@ -55,10 +55,10 @@ def decide(tested: Tested, matters: float, tests: int, interleaved: bool) -> Com
     )
     if measured and not possible:
         return turned(comparison, tested, weighed.measured.ratio, ())
-    least = None if interleaved else least_p(len(comparison.baseline.samples), len(comparison.contender.samples))
-    n = ratio.n
-    if least is not None and least * tests >= ALPHA:
-        enough = next(size for size in range(n, 1000) if least_p(size, size) * tests < ALPHA)
+    n, sizes = ratio.n, (len(comparison.baseline.samples), len(comparison.contender.samples))
+    # The smallest p that a rank test can have, whatever the repeats are.
+    if not interleaved and rank_sum_p(0, *sizes) * tests >= ALPHA:
+        enough = next(size for size in range(n, 1000) if rank_sum_p(0, size, size) * tests < ALPHA)
         why = f"n = {n} cannot decide {units.many(tests, 'test')}, n ≥ {enough} can"
         return replace(comparison, claim="impossible", why=why)
     return replace(comparison, why=needed(ratio, matters))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal
 
 from loadstone.judge.figures import is_latency, lower_name
@@ -142,30 +143,19 @@ class Judgement:
     @property
     def all_findings(self) -> list[Finding]:
         """Every finding once, the worst first."""
-        found = dict.fromkeys(
-            [
-                *self.findings,
-                *(each for findings in self.variants.values() for each in findings),
-                *(each for findings in self.trials.values() for each in findings),
-                *(each for comparison in self.comparisons for each in comparison.findings),
-            ]
-        )
-        return sorted(found, key=lambda finding: -finding.severity)
+        of_comparisons = (comparison.findings for comparison in self.comparisons)
+        every = (self.findings, *self.variants.values(), *self.trials.values(), *of_comparisons)
+        return sorted(dict.fromkeys(chain.from_iterable(every)), key=lambda finding: -finding.severity)
 
     @property
     def verdict(self) -> Verdict:
         """The verdict on all claims: on comparisons, on variants without a counterpart, and on the whole."""
         compared = {cell.variant for each in self.comparisons for cell in (each.baseline, each.contender)}
-        others = [
-            finding
-            for key, trials in self.results.variants.items()
-            if key not in compared
-            for finding in (
-                *self.variants.get(key, ()),
-                *(each for trial in trials for each in self.trials.get(trial.trial, ())),
-            )
-        ]
-        return verdict([*self.findings, *others, *(each for every in self.comparisons for each in every.findings)])
+        found = [self.findings, *(each.findings for each in self.comparisons)]
+        for key, trials in self.results.variants.items():
+            if key not in compared:
+                found += [self.variants.get(key, ()), *(self.trials.get(trial.trial, ()) for trial in trials)]
+        return verdict(chain.from_iterable(found))
 
     @property
     def trust(self) -> str:

@@ -51,9 +51,8 @@ class Movements:
             each for each in comparison.findings if each.severity == Severity.SUSPECT and 1 < each.moves < math.inf
         ]
         own = statistic(comparison.metric)
-        if not moved or own not in courses_of(comparison.metric):
-            return comparison
-        if not all((own, HALVES) in self.courses.get(trial, {}) for each in moved for trial in each.trials):
+        known = all((own, HALVES) in self.courses.get(trial, {}) for each in moved for trial in each.trials)
+        if not moved or not known or own not in courses_of(comparison.metric):
             return comparison
         sides = [{trial.trial for trial in trials} for trials in (self.pair.baselines, self.pair.contenders)]
         factor = math.prod(

@@ -94,7 +94,8 @@ def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, setting
     # A bound can be below the limit while the true figure is above it: that does not hold.
     held = None if asked.objective is None or lacking else asked.objective.holds(figures) and not bounds
     missed = next((finding.message for finding in findings if finding.check == rate_not_held.NAME), "")
-    reason = invalid(against(trial, findings, asked.objective, settings))
+    bad = [each for each in against(trial, findings, asked.objective, settings) if each.severity == Severity.INVALID]
+    reason = f"{bad[0].check}: {bad[0].message}" if bad else ""
     if asked.over == "clients" and trial.loop == "open":
         reason = reason or "the loop is open: the workload file sets a rate"
     if not reason and not throughput:
@@ -125,9 +126,3 @@ def against(
         return findings
     others = [finding for finding in findings if finding.check != errors.NAME]
     return [*others, *errors.phase(trial, errors.LOAD, settings), *errors.sessions(trial)]
-
-
-def invalid(findings: Sequence[Finding]) -> str:
-    """The first thing that makes a trial invalid: `generator-limited: …`."""
-    found = (f"{finding.check}: {finding.message}" for finding in findings if finding.severity == Severity.INVALID)
-    return next(found, "")

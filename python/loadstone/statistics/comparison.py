@@ -95,7 +95,7 @@ def unpaired(baseline: Sequence[float], contender: Sequence[float], level: float
         return untested(b, c, logs, centre, "too few repeats")
     method = f"Welch's t on {'logs' if logs else 'differences'}"
     if max(np.ptp(b), np.ptp(c)) <= ROUNDING * max(np.abs(b).max(), np.abs(c).max()):
-        p = 1.0 if abs(centre) <= ROUNDING else least_p(len(b), len(c))
+        p = 1.0 if abs(centre) <= ROUNDING else rank_sum_p(0, len(b), len(c))
         return evidence(b, c, logs, Interval(centre, centre, centre), p, level, method)
     test = stats.ttest_ind(c, b, equal_var=False)
     ends = test.confidence_interval(level)
@@ -191,11 +191,6 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
         worst = max(worst, min(p * (len(tested) - rank), 1.0))
         adjusted[index] = worst
     return adjusted
-
-
-def least_p(m: int, n: int) -> float:
-    """The smallest p that a rank test of `m` against `n` repeats can have, whatever the repeats are."""
-    return rank_sum_p(0, m, n)
 
 
 def repeats_for(ratio: Estimate, matters: float) -> int | None:

@@ -78,7 +78,8 @@ def knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, re
     they have them, loads with a single one are left out. Without `resamples` there is only the estimate: no bracket, no
     collapse, and no reason.
     """
-    kept = {load: cells for load in points if (cells := usable(load, points[load]))}
+    figures = {load: {block: x for block, x in cells.items() if 0 < x < math.inf} for load, cells in points.items()}
+    kept = {load: cells for load, cells in figures.items() if cells and 0 < load < math.inf}
     few = sum(len(cells) >= REPEATS_MIN for cells in kept.values()) < LOADS_MIN
     # A single figure is not reliable: it could form a false plateau.
     kept = {load: kept[load] for load in sorted(kept) if few or len(kept[load]) > 1}
@@ -109,13 +110,6 @@ def knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, re
     again = curve + deviations(logs, medians, resamples, blocks=blocks)
     _, firsts, lasts = plateau(again, unimodal(again), error)
     return bracketed(found, ends(firsts, first[0]), ends(lasts, last[0]))
-
-
-def usable(load: float, cells: Mapping[int, float]) -> dict[int, float]:
-    """The valid throughputs of a load: above 0 and finite; none where the load is not a positive number."""
-    if not 0 < load < math.inf:
-        return {}
-    return {block: float(value) for block, value in cells.items() if 0 < value < math.inf}
 
 
 def table(points: Mapping[float, Mapping[int, float]]) -> Floats:

@@ -33,13 +33,10 @@ def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Findi
     count, every = failed(trial, prefix), operations(trial, prefix)
     if count <= 0:
         return
-    share = count / every if every else None
-    severe = share is not None and share > settings.threshold(NAME, "share")
-    what = PHASES[prefix]
-    message = f"{count:,.0f} of {every:,.0f} {what} failed" if every else f"{count:,.0f} {what} failed"
-    if share is not None:
-        message += f" ({units.percent(share)})"
-    severity = Severity.INVALID if severe else Severity.NOTE
+    message, severity = f"{count:,.0f} {PHASES[prefix]} failed", Severity.NOTE
+    if every:
+        message = f"{count:,.0f} of {every:,.0f} {PHASES[prefix]} failed ({units.percent(count / every)})"
+        severity = Severity.INVALID if count / every > settings.threshold(NAME, "share") else Severity.NOTE
     hint = "see the counts by operation and status; a failed operation can be faster than one that works"
     cause = first(trial) if prefix == MEASURED else ""
     yield Finding(NAME, severity, f"{message}{cause}", hint, (trial.trial,))

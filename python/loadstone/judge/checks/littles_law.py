@@ -28,12 +28,11 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
     low, high = settings.threshold(NAME, "low"), settings.threshold(NAME, "high")
     least, most = (rate * mean / 1e9 / users for mean in means)
     if most < low and trial.value(ENDING) is None:
-        busy, mean = most, means[1]
-        hint = (
-            "clients pause while a server is gone: see the failed operations"
-            if failed(trial)
-            else "clients did not only wait for answers: look for a target rate, pauses, or a client host at its limit"
-        )
+        busy, mean, hint = most, means[1], "clients pause while a server is gone: see the failed operations"
+        if not failed(trial):
+            hint = (
+                "clients did not only wait for answers: look for a target rate, pauses, or a client host at its limit"
+            )
     elif least > high:
         busy, mean = least, means[0]
         hint = "throughput and latency cannot come from one run with this many clients: take all three from one log"
