@@ -52,8 +52,8 @@ def sessions(trial: TrialResult) -> Iterator[Finding]:
 
 def unclosed(clients: int, phase: str = "") -> str:
     """The message about clients of a phase (`of the load `) that did not close."""
-    who = f"{clients:,} client" if clients == 1 else f"{clients:,} clients"
-    return f"{who} {phase}did not close: writes that {'it' if clients == 1 else 'they'} buffered may be lost"
+    they = "it" if clients == 1 else "they"
+    return f"{units.many(clients, 'client')} {phase}did not close: writes that {they} buffered may be lost"
 
 
 def first(trial: TrialResult) -> str:
