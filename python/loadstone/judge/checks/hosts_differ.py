@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loadstone.format import units
+from loadstone.format import units, wording
 from loadstone.judge.checks.guarantees_differ import FACTS as GUARANTEES
 from loadstone.judge.checks.guarantees_differ import UNKNOWN
 from loadstone.judge.finding import Finding, Looks, NotLooked, Pair, Severity, known
@@ -101,25 +101,18 @@ def varies(fact: str, values: list[Scalar], settings: Settings) -> bool:
 
 
 def listed(fact: str, values: list[Scalar]) -> str:
-    """A side's values, in words."""
-    return " and ".join(written(fact, value) for value in values)
-
-
-def written(fact: str, value: Scalar) -> str:
-    """A fact's value; sizes are scaled, also where the engine recorded them as text."""
-    return units.size(*found) if fact.endswith("_bytes") and (found := numbers([value])) else str(value)
-
-
-def numbers(values: Sequence[Scalar]) -> list[float]:
-    """Values as numbers; none where one is not a number."""
-    try:
-        return [float(value) for value in values]
-    except (ValueError, OverflowError):
-        return []
+    """A side's values, in words; sizes are scaled, also where the engine recorded them as text."""
+    sizes = fact.endswith("_bytes")
+    return " and ".join(wording.fact_value(fact, value) if sizes else str(value) for value in values)
 
 
 def differ(fact: str, baseline: list[Scalar], contender: list[Scalar], settings: Settings) -> bool:
     """Whether the sides differ; small differences in memory do not count, as the kernel's share varies."""
-    sizes = numbers([*baseline, *contender]) if fact == "memory_bytes" else []
-    alike = bool(sizes) and max(sizes) - min(sizes) <= settings.threshold(NAME, "memory") * max(sizes)
-    return not alike and set(map(str, baseline)) != set(map(str, contender))
+    unlike = set(map(str, baseline)) != set(map(str, contender))
+    if unlike and fact == "memory_bytes":
+        try:
+            sizes = [float(value) for value in (*baseline, *contender)]
+        except (ValueError, OverflowError):
+            return True
+        return max(sizes) - min(sizes) > settings.threshold(NAME, "memory") * max(sizes)
+    return unlike
