@@ -248,8 +248,7 @@ def name(line: Line) -> str:
 
 def usage() -> str:
     """The help."""
-    rows = [(f"{option} {value}", what) for option, (value, what) in VALUES.items()]
-    rows += list(FLAGS.items())
+    rows = [*((f"{option} {value}", what) for option, (value, what) in VALUES.items()), *FLAGS.items()]
     listed = "\n".join(f"  {option:<26}{what}" for option, what in rows)
     return f"""\
 usage: loadstone ycsb run STORE -P FILE [YCSB's options] --search clients|rate [options]

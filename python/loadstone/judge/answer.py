@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from loadstone.format import units, wording
@@ -202,10 +203,8 @@ def interval(estimate: Estimate, ends: str = "") -> str:
 
 def inverse(ratio: Estimate) -> Estimate:
     """The ratio seen from the other side."""
-    low = None if not ratio.high else 1 / ratio.high
-    high = None if ratio.low is None else 1 / ratio.low if ratio.low else math.inf
-    value = 1 / ratio.value if ratio.value else math.nan
-    return Estimate(value, ratio.n, low, high, ratio.level, ratio.method)
+    low, high = (None if end is None else 1 / end if end else math.inf for end in (ratio.high, ratio.low))
+    return replace(ratio, value=1 / ratio.value if ratio.value else math.nan, low=low, high=high)
 
 
 def counted(comparisons: Sequence[Comparison]) -> Iterator[str]:

@@ -94,6 +94,6 @@ def lower(match: Match, metric: str, cells: Mapping[tuple[VariantKey, str], Cell
     """The lower bounds of a latency at a rate, on either side."""
     if not is_latency(metric):
         return None, None
-    found = [cells.get((key, lower_name(metric))) for key in (match.baseline, match.contender)]
-    known = [cell if cell is not None and not cell.bound else None for cell in found]
-    return known[0], known[1]
+    found = (cells.get((key, lower_name(metric))) for key in (match.baseline, match.contender))
+    baseline, contender = (cell if cell is not None and not cell.bound else None for cell in found)
+    return baseline, contender

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count, takewhile
 from typing import Literal
 
 from loadstone.format import units
@@ -51,12 +52,8 @@ class Rule:
 
     def ladder(self) -> list[float]:
         """The loads of the way up: doublings, and the upper bound unless it is too close to the last of them."""
-        loads = [float(self.least)]
-        while loads[-1] * 2 <= self.most:
-            loads.append(loads[-1] * 2)
-        if loads[-1] < self.most:
-            loads.append(float(self.most))
-        return loads
+        loads = list(takewhile(lambda load: load <= self.most, (self.least * 2.0**n for n in count())))
+        return loads if loads[-1] == self.most else [*loads, float(self.most)]
 
     def middle(self, low: float, high: float) -> float | None:
         """The load between two on a logarithmic scale; None where they are close enough."""
