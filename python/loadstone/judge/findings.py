@@ -131,7 +131,7 @@ def look(
     """Every finding on one trial, and the checks that could not look at it."""
     every = [each for check in TRIAL for each in check(trial, settings)]
     if series is None:
-        every += [NotLooked(name, NO_SERIES, ours=True) for name in COURSE[trial.loop != "open" :]]
+        every = [*(NotLooked(name, NO_SERIES, ours=True) for name in COURSE[trial.loop != "open" :]), *every]
     else:
         every += [each for course in SERIES for each in course(trial, series, settings)]
     found = [each for each in every if isinstance(each, Finding)]
