@@ -81,40 +81,31 @@ def between(knee: Knee, reached: float, over: Over) -> str:
 
 def limit(outcome: Outcome) -> str:
     """How far the objective holds."""
-    rule = outcome.rule
+    rule, load = outcome.rule, outcome.load
     assert rule.objective is not None, "there is an objective"
     text = rule.objective.text
-    match outcome.kind:
-        case "found":
-            first = next((each.load for each in outcome.decisions if each.load > (outcome.load or 0)), None)
-            beyond = "" if first is None else f", {figures(outcome, first)} at {units.load(first)}"
-            return f"{text} holds up to {where(outcome)}: {figures(outcome, outcome.load)} there{beyond}{at(outcome)}"
-        case "below":
-            first = rule.least
-            return f"{text} does not hold even at {rule.amount(first)}: {figures(outcome, first)}"
-        case "beyond":
-            there = f"{figures(outcome, outcome.load)} there{at(outcome)}"
-            return f"{text} holds up to {rule.amount(rule.most)}, where the search ended: {there}"
-        case "wall":
-            assert outcome.load is not None, "some load was decided before the wall"
-            return f"{text} holds at {rule.amount(outcome.load)}: {figures(outcome, outcome.load)}{at(outcome)}"
-    return f"how far {text} holds was not found"
+    if outcome.kind == "below":
+        return f"{text} does not hold even at {rule.amount(rule.least)}: {figures(outcome, rule.least)}"
+    if load is None:
+        return f"how far {text} holds was not found"
+    there, done = figures(outcome, load), outcome.probe(load).throughput
+    at = "" if done is None else f", {units.figure(done, 'op/s')}"
+    if outcome.kind == "beyond":
+        return f"{text} holds up to {rule.amount(rule.most)}, where the search ended: {there} there{at}"
+    if outcome.kind == "wall":
+        return f"{text} holds at {rule.amount(load)}: {there}{at}"
+    # The loads between which the answer certainly lies.
+    low, high = ("?" if each is None else units.load(each) for each in (outcome.low, outcome.high))
+    first = next((each.load for each in outcome.decisions if each.load > load), None)
+    beyond = "" if first is None else f", {figures(outcome, first)} at {units.load(first)}"
+    return f"{text} holds up to {rule.amount(load)} [{low}, {high}]: {there} there{beyond}{at}"
 
 
-def where(outcome: Outcome) -> str:
-    """The answer with the loads between which it certainly lies."""
-    assert outcome.load is not None, "something was found"
-    low, high = ("?" if load is None else units.load(load) for load in (outcome.low, outcome.high))
-    return f"{outcome.rule.amount(outcome.load)} [{low}, {high}]"
-
-
-def figures(outcome: Outcome, load: float | None) -> str:
+def figures(outcome: Outcome, load: float) -> str:
     """The objective's figures at a load, and the share done of a rate that was not held."""
-    objective = outcome.rule.objective
-    if load is None or objective is None:
-        return ""
-    probe = outcome.probe(load)
-    parts = [f"{term.metric.removeprefix('all.')} {of_probe(term, probe)}" for term in objective.terms]
+    probe, objective = outcome.probe(load), outcome.rule.objective
+    terms = () if objective is None else objective.terms
+    parts = [f"{term.metric.removeprefix('all.')} {of_probe(term, probe)}" for term in terms]
     if why := short_of_rate(outcome.rule, probe):
         parts.append(why)
     return ", ".join(parts)
@@ -142,12 +133,6 @@ def shown(term: Term, figure: float | None) -> str:
     if term.share:
         return units.short_percent(figure, term.bound)
     return units.figure(figure, "operations" if term.metric == ERRORS else "ns")
-
-
-def at(outcome: Outcome) -> str:
-    """The throughput of the answer."""
-    done = None if outcome.load is None else outcome.probe(outcome.load).throughput
-    return "" if done is None else f", {units.figure(done, 'op/s')}"
 
 
 def explained(outcome: Outcome) -> Iterator[str]:
