@@ -83,7 +83,10 @@ def clause(comparison: Comparison, matters: float) -> str:
         why = f"; {comparison.why}" if comparison.why else ""
         return f"{what} in {metric} between {left} and {right} ({trust}){capacities([comparison])}{why}"
     if math.isfinite(ratio.value):
-        relation = related(left, right, metric, ratio, comparison.bound)
+        change = wording.change(ratio, bound=comparison.bound)
+        relation = f"{left} {'holds' if metric == THROUGHPUT else 'has'} {change} the {metric} of {right}"
+        if 0 < ratio.value < 1:
+            relation = f"{metric} of {left} is {change} than that of {right}"
     else:
         figures = " against ".join(wording.figure(cell.estimate, cell.unit) for cell in (first, second))
         relation = f"{metric} of {left} and {right} is {figures}"
@@ -96,14 +99,6 @@ def capacities(comparisons: Sequence[Comparison]) -> str:
     """A clause where a side's throughput is its capacity, not the rate that was set."""
     names = dict.fromkeys(name for each in comparisons if each.claim != "refused" for name in each.capacity)
     return f"; the rate is above the capacity of {joined([*names])}" if names else ""
-
-
-def related(left: str, right: str, metric: str, ratio: Estimate, bound: bool) -> str:
-    """`a holds 1.46× the throughput of b`, or `read.p99 of a is 61 % lower than that of b`."""
-    change = wording.change(ratio, bound=bound)
-    if 0 < ratio.value < 1:
-        return f"{metric} of {left} is {change} than that of {right}"
-    return f"{left} {'holds' if metric == THROUGHPUT else 'has'} {change} the {metric} of {right}"
 
 
 UNDECIDED = ("none", "same", "slight")

@@ -10,7 +10,6 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from loadstone.judge.judgement import Cell
 from loadstone.results.value import Direction
 from loadstone.statistics.centre import LEVEL
 from loadstone.statistics.comparison import ALPHA, Evidence, between, blocked, unpaired
@@ -18,6 +17,8 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 Samples = Mapping[int, float]
 Sides = tuple[Samples, Samples]
+Factors = tuple[float, float]
+Lows = tuple[Samples | None, Samples | None]
 # Repeats of either side.
 Repeats = tuple[Collection[int], Collection[int]]
 # Ratios closer than this count as equal: histograms have three significant digits.
@@ -46,31 +47,28 @@ class Weighed:
 
 
 def weigh(
-    baseline: Cell,
-    contender: Cell,
+    sides: Sides,
     way: Direction | None,
-    factors: tuple[float, float],
-    lower: tuple[Cell | None, Cell | None],
-    *,
+    factors: Factors,
+    lower: Lows,
     tainted: Repeats,
     excused: Repeats,
-    interleaved: bool,
+    blocks: bool,
 ) -> Weighed:
     """What is known of contender ÷ baseline, and what of that holds whatever may be wrong with the figures.
 
     `factors`: how many times faster than measured either may be, infinite where it is not known; `lower`: each side's
     lower bounds of a latency, where it has them; `tainted`: repeats whose own trials are invalid; `excused`: repeats
-    with what was taken for chance.
+    with what was taken for chance; `blocks`: whether variants were interleaved.
     """
-    sides = (dict(baseline.samples), dict(contender.samples))
     every = [sides, *biased(sides, way, factors, lower)]
     bad = list(without(sides, tainted))
     free = [left for each in (sides, *bad) for left in without(each, excused)]
 
     def at(level: float) -> tuple[list[Evidence], list[Evidence]]:
         """What all repeats say, and what they say without some."""
-        parts = [evidence_of(each, interleaved, level, part=True) for each in (*bad, *free)]
-        return [evidence_of(each, interleaved, level) for each in every], parts
+        parts = [evidence_of(each, blocks, level, part=True) for each in (*bad, *free)]
+        return [evidence_of(each, blocks, level) for each in every], parts
 
     def bounds(found: Sequence[Evidence]) -> tuple[Evidence, bool]:
         """What all say, and whether the ratio is a bound."""
@@ -101,14 +99,14 @@ def inside(interval: Estimate, matters: float) -> bool:
     return low is not None and high is not None and 1 / (1 + matters) < low and high < 1 + matters
 
 
-def evidence_of(sides: Sides, interleaved: bool, level: float, *, part: bool = False) -> Evidence:
+def evidence_of(sides: Sides, blocks: bool, level: float, *, part: bool = False) -> Evidence:
     """Within blocks where variants were interleaved, else between runs.
 
     A part of the repeats is a condition of a claim that all repeats make: for that fewer blocks are enough than for a
     claim by them alone. Those of the two sides that are left out can be in different blocks, and leave few to both.
     """
     baseline, contender = (list(side.values()) for side in sides)
-    if not interleaved:
+    if not blocks:
         return between(baseline, contender, level)
     if part and len(sides[0].keys() & sides[1].keys()) < FREE_MIN:
         return unpaired(baseline, contender, level)
@@ -125,16 +123,14 @@ def without(sides: Sides, tainted: Repeats) -> Iterator[Sides]:
         yield kept[0], kept[1]
 
 
-def biased(
-    sides: Sides, way: Direction | None, factors: tuple[float, float], lower: tuple[Cell | None, Cell | None]
-) -> Iterator[Sides]:
+def biased(sides: Sides, way: Direction | None, factors: Factors, lower: Lows) -> Iterator[Sides]:
     """The sides with one at the best that is possible and the other as measured."""
-    for at, (factor, cell) in enumerate(zip(factors, lower, strict=True)):
+    for at, (factor, samples) in enumerate(zip(factors, lower, strict=True)):
         if way is not None and 1 < factor < math.inf:
             scale = factor if way == "higher" else 1 / factor
             yield put(sides, at, {repeat: value * scale for repeat, value in sides[at].items()})
-        if cell is not None:
-            yield put(sides, at, dict(cell.samples))
+        if samples is not None:
+            yield put(sides, at, samples)
 
 
 def put(sides: Sides, at: int, samples: Samples) -> Sides:
@@ -170,7 +166,7 @@ def nearest(found: Sequence[Evidence]) -> float:
     return min(ratios, key=lambda ratio: abs(math.log(ratio)) if ratio > 0 else math.inf)
 
 
-def opened(ratio: Estimate, way: Direction | None, factors: tuple[float, float]) -> Estimate:
+def opened(ratio: Estimate, way: Direction | None, factors: Factors) -> Estimate:
     """A ratio whose interval is open towards a side that may be faster by an unknown factor."""
     baseline, contender = map(math.isinf, reversed(factors) if way == "lower" else factors)
     if way is None or ratio.low is None or ratio.high is None:

@@ -97,14 +97,13 @@ class Comparer:
         if made.why:
             return Tested(made, match.pair)
         weighed = weigh(
-            baseline,
-            contender,
+            (dict(baseline.samples), dict(contender.samples)),
             way,
             factors(match.pair, metric, doubtful),
             lower(match, metric, self.cells),
-            tainted=repeats_of(match.pair, filter(single, doubtful)),
-            excused=repeats_of(match.pair, excused),
-            interleaved=self.interleaved,
+            repeats_of(match.pair, filter(single, doubtful)),
+            repeats_of(match.pair, excused),
+            self.interleaved,
         )
         evidence = weighed.robust
         claim: Claim = "impossible" if weighed.measured.p is None else "none" if way else "descriptive"

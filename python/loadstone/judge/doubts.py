@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from loadstone.judge.bounds import Factors, Lows
 from loadstone.judge.checks import errors, generator_limited, rate_not_held
 from loadstone.judge.figures import family, is_latency, lower_name
 from loadstone.judge.finding import Finding, Pair, Severity
@@ -77,7 +78,7 @@ def repeats_of(pair: Pair, findings: Iterable[Finding]) -> tuple[set[int], set[i
     return baseline, contender
 
 
-def factors(pair: Pair, metric: str, findings: Sequence[Finding]) -> tuple[float, float]:
+def factors(pair: Pair, metric: str, findings: Sequence[Finding]) -> Factors:
     """How many times faster than measured either side may be; both count once either has a finding."""
     accused = [finding for finding in findings if finding.understates > 1]
     found = []
@@ -90,10 +91,10 @@ def factors(pair: Pair, metric: str, findings: Sequence[Finding]) -> tuple[float
     return found[0], found[1]
 
 
-def lower(match: Match, metric: str, cells: Mapping[tuple[VariantKey, str], Cell]) -> tuple[Cell | None, Cell | None]:
+def lower(match: Match, metric: str, cells: Mapping[tuple[VariantKey, str], Cell]) -> Lows:
     """The lower bounds of a latency at a rate, on either side."""
     if not is_latency(metric):
         return None, None
     found = (cells.get((key, lower_name(metric))) for key in (match.baseline, match.contender))
-    baseline, contender = (cell if cell is not None and not cell.bound else None for cell in found)
+    baseline, contender = (dict(cell.samples) if cell is not None and not cell.bound else None for cell in found)
     return baseline, contender

@@ -49,29 +49,21 @@ def searches(
         load = trial.config.get(asked.over)
         if isinstance(load, int | float):
             found.setdefault(context_of(trial.config, asked.over), {}).setdefault(float(load), []).append(trial)
-    return [search(context, asked, probes, findings, settings) for context, probes in found.items()]
+    made = []
+    for context, probes in found.items():
+        samples: dict[float, list[Sample]] = {}
+        for load, tried in probes.items():
+            ordered = sorted(tried, key=lambda trial: trial.order or 0)
+            # What only several repeats together show.
+            together = list(generator_limited.driver(ordered, settings)) if len(ordered) >= INVALID_MIN else []
+            samples[load] = [sample(trial, [*findings[trial.trial], *together], asked, settings) for trial in ordered]
+        made.append(Search(context, asked, samples, look(asked, samples)))
+    return made
 
 
 def context_of(config: Mapping[str, Scalar], over: str) -> VariantKey:
     """A config without the dimension searched over."""
     return tuple(sorted((name, value) for name, value in config.items() if name != over))
-
-
-def search(
-    context: VariantKey,
-    asked: Rule,
-    probes: Mapping[float, Sequence[TrialResult]],
-    findings: Mapping[str, Sequence[Finding]],
-    settings: Settings,
-) -> Search:
-    """One search as far as it has gone."""
-    samples: dict[float, list[Sample]] = {}
-    for load, trials in probes.items():
-        ordered = sorted(trials, key=lambda trial: trial.order or 0)
-        # What only several repeats together show.
-        together = list(generator_limited.driver(ordered, settings)) if len(ordered) >= INVALID_MIN else []
-        samples[load] = [sample(trial, [*findings[trial.trial], *together], asked, settings) for trial in ordered]
-    return Search(context, asked, samples, look(asked, samples))
 
 
 def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, settings: Settings) -> Sample:

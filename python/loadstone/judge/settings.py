@@ -106,7 +106,5 @@ def unknown(checks: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, li
     for check, thresholds in checks.items():
         if check not in DEFAULTS:
             yield check, list(DEFAULTS)
-            continue
-        for name in thresholds:
-            if name not in DEFAULTS[check]:
-                yield f"{check}.{name}", list(DEFAULTS[check])
+        known = DEFAULTS.get(check, thresholds)
+        yield from ((f"{check}.{name}", list(known)) for name in thresholds if name not in known)

@@ -63,10 +63,8 @@ def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
         return text
     high, low = knee.collapse
     end = units.figure(knee.fit[-1], "op/s", units.precision(knee.fit[-1], knee.fit[-1]))
-    return (
-        f"{text}; throughput falls below that again between {units.load(high)} and {units.load_over(low, over)},"
-        f" to {end} at {units.load(knee.loads[-1])}"
-    )
+    where = f"between {units.load(high)} and {units.load_over(low, over)}, to {end} at {units.load(knee.loads[-1])}"
+    return f"{text}; throughput falls below that again {where}"
 
 
 def between(knee: Knee, reached: float, over: Over) -> str:
@@ -140,11 +138,8 @@ def explained(outcome: Outcome) -> Iterator[str]:
     rule = outcome.rule
     noun = "clients" if rule.over == "clients" else "the rate"
     halved = "; then the bracket was halved on a logarithmic scale" if outcome.kind == "found" else ""
-    if rule.objective is None:
-        until = (
-            f"the load was {BEYOND} times that which reaches {units.percent(1 - TOLERANCE)} of the highest throughput"
-        )
-    else:
+    until = f"the load was {BEYOND} times that which reaches {units.percent(1 - TOLERANCE)} of the highest throughput"
+    if rule.objective is not None:
         until = f"{rule.objective.text} did not hold{', twice in a row' if outcome.twice else ''}"
     climbed = "" if outcome.kind in ("nothing", "wall", "beyond") else f" until {until}"
     yield f"From {rule.amount(rule.least)} on {noun} doubled{climbed}{halved}"
@@ -160,12 +155,10 @@ def explained(outcome: Outcome) -> Iterator[str]:
 
 def bracket(outcome: Outcome) -> str:
     """The bracket in words."""
-    rule = outcome.rule
-    low, high = (
-        (f"throughput is surely below {units.percent(1 - TOLERANCE)} of the highest", "it surely reaches that")
-        if rule.objective is None
-        else ("the objective surely held", "it surely did not")
-    )
+    low, high = "the objective surely held", "it surely did not"
+    if outcome.rule.objective is None:
+        low = f"throughput is surely below {units.percent(1 - TOLERANCE)} of the highest"
+        high = "it surely reaches that"
     ends = ((outcome.low, low), (outcome.high, high))
     return f"The bracket: {', '.join(f'at {units.load(load)} {what}' for load, what in ends if load is not None)}"
 

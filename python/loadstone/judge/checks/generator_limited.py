@@ -67,10 +67,9 @@ def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Findin
 
     The throughput is then too low by a known share: a bound that comparisons use. Latencies do not contain that time.
     """
-    found = overhead(trials)
-    if found is None or found[0] / found[1] <= settings.threshold(NAME, "driver"):
+    cost, each = overhead(trials)
+    if cost / each <= settings.threshold(NAME, "driver"):
         return
-    cost, each = found
     message = f"{units.percent(cost / each)} of each operation's time is the engine's ({cost:.0f} ns of {each:.0f} ns)"
     hint = "compare service times, not throughput, or use larger values"
     severity = Severity.NOTE if cost / each <= HALF else Severity.INVALID
@@ -78,8 +77,8 @@ def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Findin
     yield Finding(NAME, severity, message, hint, ids, about="throughput", understates=understated(trials))
 
 
-def overhead(trials: Sequence[TrialResult]) -> tuple[float, float] | None:
-    """The engine's own time for an operation of an embedded store in a closed loop, and the whole, ns; None if unknown.
+def overhead(trials: Sequence[TrialResult]) -> tuple[float, float]:
+    """The engine's own time for an operation of an embedded store in a closed loop, 0 if unknown, and the whole, ns.
 
     The driver is probed on the null store before each trial, and disturbances can only make a probe longer: so the
     least of the variant's probes is compared with the median of its times per operation.
@@ -87,16 +86,13 @@ def overhead(trials: Sequence[TrialResult]) -> tuple[float, float] | None:
     known = [(trial, cost, each) for trial in trials for cost, each in [(trial.value("driver"), each_ns(trial))]]
     costs = [(cost, each) for trial, cost, each in known if cost and each and trial.loop == "closed"]
     if not costs or any(networked(trial) for trial in trials):
-        return None
+        return 0.0, 1.0
     return min(cost for cost, _ in costs), median(each for _, each in costs)
 
 
 def understated(trials: Sequence[TrialResult]) -> float:
     """How many times faster than measured a system could be if the engine's own time were zero."""
-    found = overhead(trials)
-    if found is None:
-        return 1.0
-    cost, each = found
+    cost, each = overhead(trials)
     return each / (each - cost) if cost < each else math.inf
 
 

@@ -61,9 +61,8 @@ def nothing(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 def counterparts(unpaired: Sequence[str], variants: int) -> Iterator[Finding]:
     """Variants without a counterpart, by name, although others have one: a gap, planned or not."""
     if unpaired:
-        message = (
-            f"{len(unpaired)} of {variants} variants have no counterpart to compare with: {units.listed(unpaired)}"
-        )
+        missing = f"{len(unpaired)} of {variants} variants have no counterpart"
+        message = f"{missing} to compare with: {units.listed(unpaired)}"
         yield Finding(NAME, Severity.NOTE, message, "measure the other side of these points, too")
 
 

@@ -51,16 +51,14 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Looks:
     if len(rates) < POINTS_MIN:
         yield NotLooked(NAME, f"the window has fewer than {POINTS_MIN} intervals")
     parts, factor = moving(THROUGHPUT, rates, series, settings)
-    chance = bool(parts)
     share = settings.threshold(NAME, "dip")
     if drops := dips(rates, share, settings.matters):
-        chance = False
         parts.append(f"is below {units.percent(share)} of its upper quartile {drops} times")
     if parts:
         hint = warm_up_hint(series) or HINT
         message = f"throughput {' and '.join(parts)}"
-        factor = factor if chance else 1.0
-        yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), chance=chance, moves=factor)
+        factor = 1.0 if drops else factor
+        yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), chance=not drops, moves=factor)
     for name, known in latencies(series, settings):
         if len(known) < len(rates):
             yield NotLooked(NAME, f"some intervals have no {name}", about="latencies")
@@ -198,9 +196,8 @@ def periods(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
     """A note for each activity that servers start less than once a window: whether it fell into one is chance."""
     length = seconds(trial)
     for name, value in trial.values.items():
-        if not (name.startswith(SERVER) and name.endswith(PERIOD)) or name.startswith(BEFORE):
-            continue
-        if not length or value.value <= length:
+        periodic = name.startswith(SERVER) and name.endswith(PERIOD) and not name.startswith(BEFORE)
+        if not periodic or not length or value.value <= length:
             continue
         activity = name.removeprefix(SERVER).removesuffix(PERIOD)
         system, _, work = activity.replace("_", " ").rpartition(".")

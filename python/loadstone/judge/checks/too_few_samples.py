@@ -24,10 +24,8 @@ def check(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding
         if few(n, metric, beyond) and asked(metric, settings):
             groups.setdefault(family(metric)[0], []).append(metric)
     for name, metrics in groups.items():
-        message = (
-            f"{name}: {', '.join(family(metric)[1] for metric in metrics)} withheld, "
-            f"as fewer than {beyond:g} of {fewest[metrics[0]]:,} operations lie beyond"
-        )
+        named, n = ", ".join(family(metric)[1] for metric in metrics), fewest[metrics[0]]
+        message = f"{name}: {named} withheld, as fewer than {beyond:g} of {n:,} operations lie beyond"
         yield Finding(NAME, Severity.WITHHELD, message, "measure longer", ids, metrics[0])
     # The figures stand; only the interval and the claim are missing, which makes nothing suspect.
     if len(trials) < REPEATS_MIN:
