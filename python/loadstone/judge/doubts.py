@@ -60,12 +60,8 @@ def lacking(alone: Sequence[Finding], pair: Pair) -> int:
 
 def discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], metric: str) -> set[int]:
     """The repeats whose figures cannot be trusted, without failed trials. Failed operations are in the figures."""
-    bad = {
-        trial
-        for finding in findings
-        if single(finding) and finding.check != errors.NAME and concerns(finding, metric)
-        for trial in finding.trials
-    }
+    alone = [each for each in findings if single(each) and each.check != errors.NAME and concerns(each, metric)]
+    bad = {trial for finding in alone for trial in finding.trials}
     return {trial.repeat for trial in trials if trial.trial in bad and not trial.failed}
 
 

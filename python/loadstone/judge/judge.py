@@ -117,10 +117,8 @@ def by_chance(
     for abouts in (("all",), ("all", "latencies")):
         had = {trial: [one for one in found[trial] if one.chance and one.about in abouts] for trial in ended}
         checks = {one.check for every in had.values() for one in every}
-        count = sum(
-            bool(had[trial]) or any(one.check in checks and one.about in abouts for one in unseen[trial])
-            for trial in ended
-        )
+        blind = {trial for trial in ended if any(one.check in checks and one.about in abouts for one in unseen[trial])}
+        count = sum(bool(had[trial]) or trial in blind for trial in ended)
         if len(ended) >= REPEATS_MIN and CHANCE_SHARE * len(ended) >= count:
             few.add(abouts[-1])
     return {

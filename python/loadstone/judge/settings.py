@@ -87,17 +87,13 @@ class Own:
 
     def __init__(self, results: ResultSet) -> None:
         """Raises LoadstoneError for unknown thresholds."""
-        self._questions = results.own
         self.common = Settings.of(results.question)
-        self._made = {id(question): self._of(question) for question in results.own.values()}
+        of_sets = {id(question): Settings.of(question) for question in results.own.values()}
+        self._own = {trial: of_sets[id(question)] for trial, question in results.own.items()}
 
     def of(self, trial: str) -> Settings:
         """Of the trial with this id."""
-        question = self._questions.get(trial)
-        return self.common if question is None else self._made[id(question)]
-
-    def _of(self, question: Question) -> Settings:
-        own = Settings.of(question)
+        own = self._own.get(trial, self.common)
         return replace(self.common, checks=own.checks, claims=own.claims, verify=own.verify)
 
 

@@ -11,11 +11,10 @@ from loadstone.format import quantity
 from loadstone.results.value import THROUGHPUT
 
 TERM = re.compile(r"\s*([a-z][a-z0-9_.-]*?)\s*(<=|>=|==|<|>|=)\s*(\S.*?)\s*")
-PERCENTILE = re.compile(r"p[0-9]+(\.[0-9]+)?")
-LATENCY = re.compile(r".*\.(p[0-9]+(\.[0-9]+)?|mean|min|max)")
-COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {"<": operator.lt, "<=": operator.le, "==": operator.eq}
 # Latencies of all operations, for short.
-SHORT = ("mean", "min", "max")
+SHORT = re.compile(r"(p[0-9]+(\.[0-9]+)?|mean|min|max)")
+LATENCY = re.compile(rf".*\.{SHORT.pattern}")
+COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {"<": operator.lt, "<=": operator.le, "==": operator.eq}
 ERRORS = "errors"
 LATENCY_HINT = "a latency has a unit: write p99 < 10ms"
 ERRORS_HINT = "write errors == 0 or errors < 0.1%"
@@ -79,7 +78,7 @@ def term(text: str) -> Term:
     if found is None:
         raise ValueError(f'"{text}" is not an objective', HINT)
     metric, sign, value = found[1], "==" if found[2] == "=" else found[2], found[3]
-    if PERCENTILE.fullmatch(metric) or metric in SHORT:
+    if SHORT.fullmatch(metric):
         metric = f"all.{metric}"
     if metric == THROUGHPUT:
         raise ValueError("throughput is not an objective: a search finds its maximum anyway", "leave the condition out")

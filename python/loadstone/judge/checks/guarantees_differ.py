@@ -24,6 +24,7 @@ FOLLOWS = {"replication_acknowledged": ("replication", "consistency")}
 
 def check(pair: Pair, _: Settings) -> Looks:
     """Each guarantee that differs, as kept; a note where it is what is compared, or where one side is unknown."""
+    how = pair.facts("how")
     for fact, name in FACTS.items():
         baseline, contender = ([each for each in side if each != UNKNOWN] for side in pair.facts(fact))
         if not baseline and not contender and fact == DURABILITY:
@@ -40,8 +41,8 @@ def check(pair: Pair, _: Settings) -> Looks:
             continue
         message = f"{pair.baseline} keeps {name} {listed(baseline)}, {pair.contender} {listed(contender)}"
         severity, hint = Severity.INVALID, f"give both the same {name}, or compare by it"
-        if fact == DURABILITY and {*baseline, *contender} == RENAMED and (how := alike(pair)):
-            message += f", both by {how}"
+        if fact == DURABILITY and {*baseline, *contender} == RENAMED and how[0] == how[1] and len(how[0]) == 1:
+            message += f", both by {how[0][0]}"
             severity, hint = Severity.NOTE, "older versions call `interval` `none`"
         elif pair.asked(fact) or any(asked_and_differs(pair, source) for source in FOLLOWS.get(fact, ())):
             severity, hint = Severity.NOTE, "that is what is compared: the difference is what it costs"
@@ -58,12 +59,6 @@ def silent_on_both(pair: Pair) -> Looks:
         yield Finding(NAME, Severity.SUSPECT, message, f"state it: --fact {DURABILITY}=…", pair.trials)
     else:
         yield NotLooked(NAME, "neither side states its durability")
-
-
-def alike(pair: Pair) -> str:
-    """How both sides keep their guarantee, where that is the same and the only value; else empty."""
-    baseline, contender = pair.facts("how")
-    return str(contender[0]) if baseline == contender and len(contender) == 1 else ""
 
 
 def asked_and_differs(pair: Pair, fact: str) -> bool:

@@ -7,7 +7,6 @@ from loadstone.judge.figures import ALL, BESIDE, COMPOSED, attempted, clients, f
 from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
-from loadstone.results.value import Value
 
 NAME = "littles-law"
 # Of work that ends by itself: a client for which no file is left is idle, and nobody's fault.
@@ -60,14 +59,10 @@ def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
     if any(value.n <= 1 for value in single):
         means = [value.value for value in every.values()]
         return min(means), max(means)
-    total = operations(trial) or performed(every)
+    # Composed operations are also counted as their parts.
+    total = operations(trial) or sum(-value.n if name in COMPOSED else value.n for name, value in every.items())
     # A composed operation has several parts.
     if sum(value.n for value in single) < COVERED * total:
         return None
     mean = sum(value.n * value.value for value in single) / total
     return mean, mean
-
-
-def performed(every: dict[str, Value]) -> int:
-    """Operations by the counts of their kinds: composed ones are also counted as their parts."""
-    return sum(-value.n if name in COMPOSED else value.n for name, value in every.items())
