@@ -11,7 +11,7 @@ import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -64,10 +64,10 @@ class Line:
     """A parsed command line; `arguments` are YCSB's arguments."""
 
     arguments: list[str]
-    options: dict[str, str]
-    files: list[str]
+    options: dict[str, str] = field(default_factory=dict)
+    files: list[str] = field(default_factory=list)
     # Those of -p and of AS_PROPERTY.
-    properties: dict[str, str]
+    properties: dict[str, str] = field(default_factory=dict)
 
 
 @guarded
@@ -100,7 +100,7 @@ def make_table(spec: Spec) -> None:
 
 def parsed(arguments: Sequence[str]) -> Line:
     """Parses a command line. Raises UsageError."""
-    line, rest = Line([], {}, [], {}), iter(arguments)
+    line, rest = Line([]), iter(arguments)
     for word in rest:
         option, equals, value = word.partition("=")
         if option in FLAGS and not equals:
