@@ -76,7 +76,7 @@ def test_a_password_reaches_the_engine_but_not_by_an_argument(
         return real(command, **more)
 
     monkeypatch.setattr(subprocess, "run", watched)
-    assert ycsb.front_end(variant, "run")["store"]["properties"]["redis.password"] == password
+    assert ycsb.translated(variant, "run")["store"]["properties"]["redis.password"] == password
     assert not [each for command in arguments for each in command if password in each and len(password) > 4]
 
 

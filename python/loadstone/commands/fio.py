@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -14,13 +14,8 @@ from rich.table import Table
 from loadstone import workloads
 from loadstone.commands import run
 from loadstone.commands.parser import Parser, UsageError, guarded
-from loadstone.experiment.file import ExperimentError, Loaded
-from loadstone.experiment.mistake import Location
+from loadstone.experiment.file import Loaded, of_command
 from loadstone.experiment.model.template import escape
-from loadstone.experiment.reading import resolved
-from loadstone.experiment.reading.tree import Table as Tree
-from loadstone.experiment.reading.tree import read_value
-from loadstone.experiment.validation.examination import examine
 from loadstone.format import units
 from loadstone.judge.finding import verdict
 from loadstone.judge.judgement import Judgement
@@ -63,14 +58,9 @@ def experiment(job: str, options: Sequence[str]) -> Loaded:
         "workload": {"fio": {"job": escape(job), "options": [escape(each) for each in options]}},
         "directory": escape(str(Path.cwd())),
     }
-    tree, mistakes = read_value(json.dumps(document), Location(0, "fio"))
-    assert isinstance(tree, Tree), "a document is a mapping"
-    examined = examine(tree, (Path(),))
-    if all_mistakes := [*mistakes, *examined.mistakes]:
-        raise ExperimentError(all_mistakes)
-    once = examined.experiment.repeats.model_copy(update={"at_least": 1, "at_most": 1})
-    single = examined.experiment.model_copy(update={"repeats": once})
-    return Loaded(single, tuple(examined.warnings), resolved.text(single))
+    loaded = of_command(document, "fio")
+    once = loaded.experiment.repeats.model_copy(update={"at_least": 1, "at_most": 1})
+    return replace(loaded, experiment=loaded.experiment.model_copy(update={"repeats": once}))
 
 
 def show(console: Console, judgement: Judgement) -> None:

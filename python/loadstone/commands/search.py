@@ -5,13 +5,11 @@ The arguments are translated to an experiment with `find`, which is run, judged 
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -19,21 +17,18 @@ from typing import Any
 from loadstone import workloads
 from loadstone.commands import run
 from loadstone.commands.parser import UsageError, guarded
-from loadstone.engine import program
 from loadstone.engine.describe import description
-from loadstone.engine.trial import Spec, failure
+from loadstone.engine.trial import EngineError, Spec
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.file import ExperimentError, Loaded
+from loadstone.experiment.file import Loaded, of_command
 from loadstone.experiment.mistake import Location, Mistake
 from loadstone.experiment.model.template import escape
 from loadstone.experiment.model.ycsb_properties import KEYS, OF_A_COMMAND
-from loadstone.experiment.reading import resolved
-from loadstone.experiment.reading.short_forms import expand
-from loadstone.experiment.reading.tree import Table, read_value
-from loadstone.experiment.validation.examination import examine
 from loadstone.results.folder import ROOT
+from loadstone.workloads.front_end import spec_of
 from loadstone.workloads.properties import read
 
+COMMAND = "ycsb --search"
 SECONDS, WARMUP_SECONDS = "5", 1.0
 # The search's own options, with the placeholders of their values.
 VALUES = {
@@ -134,35 +129,28 @@ def spec(line: Line) -> Spec:
         raise UsageError("a search needs `ycsb run`", "write `ycsb run`: the search loads the records itself")
     if not line.files:
         raise UsageError("a search needs a workload file", "name one: -P workloads/workloada")
-    # The engine requires an end; the search sets its own.
-    command = [program.find(), "ycsb", *line.arguments, "--print-spec", "-p", "maxexecutiontime=1"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if done.returncode:
-        error = failure(done.returncode, done.stderr.splitlines())
-        raise UsageError(str(error.args[0]), error.hint) if done.returncode == UsageError.exit_status else error
-    translated: Spec = json.loads(done.stdout)
+    try:
+        # The engine requires an end; the search sets its own.
+        (translated,) = spec_of("ycsb", [*line.arguments, "-p", "maxexecutiontime=1"])
+    except EngineError as error:
+        if error.status != UsageError.exit_status:
+            raise
+        raise UsageError(str(error.args[0]), error.hint) from error
     return translated
 
 
 def experiment(line: Line, spec: Spec) -> Loaded:
-    """The experiment of a command line. Raises ExperimentError with its mistakes."""
-    location = Location(0, "ycsb --search")
-    tree, mistakes = read_value(json.dumps(document(line, spec)), location)
-    assert isinstance(tree, Table), "a document is a mapping"
-    examined = examine(expand(tree), (Path(),))
-    if all_mistakes := [*mistakes, *examined.mistakes]:
-        raise ExperimentError(all_mistakes)
-    warnings = (*examined.warnings, *data_warning(spec["store"]["name"], location))
-    return Loaded(examined.experiment, warnings, resolved.text(examined.experiment))
+    """The experiment of a command line. Raises ExperimentError."""
+    loaded = of_command(document(line, spec), COMMAND)
+    return replace(loaded, warnings=(*loaded.warnings, *data_warning(spec["store"]["name"])))
 
 
-def data_warning(store: str, location: Location) -> Iterator[Mistake]:
+def data_warning(store: str) -> Iterator[Mistake]:
     """A warning that a search changes the data on servers, which are not copied."""
     if description().networked(store):
         message = f"the search loads its records into an existing table of {store}, and every trial changes it"
-        yield Mistake(
-            location, message, "use servers and a table whose data you do not need, and empty the table first"
-        )
+        hint = "use servers and a table whose data you do not need, and empty the table first"
+        yield Mistake(Location(0, COMMAND), message, hint)
 
 
 def document(line: Line, spec: Spec) -> dict[str, Any]:

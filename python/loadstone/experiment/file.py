@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from loadstone.experiment.reading.shape import shape
 from loadstone.experiment.reading.short_forms import expand
 from loadstone.experiment.reading.tree import Scalar, Table, locations, read, read_value
 from loadstone.experiment.validation import compare
+from loadstone.experiment.validation.context import Context
 from loadstone.experiment.validation.examination import examine
 from loadstone.format.suggestion import suggestion
 from loadstone.results.result_set import Question
@@ -34,10 +36,13 @@ class Loaded:
     experiment: Experiment
     # What the user may not have meant.
     warnings: tuple[Mistake, ...]
-    # The document as YAML with every default written out and passwords hidden; `load` reads it as an equal experiment.
-    resolved: str
     # The guarantees that each dimension sets.
-    guarantees: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    guarantees: Mapping[str, tuple[str, ...]]
+
+    @property
+    def resolved(self) -> str:
+        """YAML with every default written out and passwords hidden; `load` reads it as an equal experiment."""
+        return resolved.text(self.experiment)
 
     def question(self) -> Question:
         """What the judge and the report need of it."""
@@ -71,11 +76,23 @@ def load(path: Path | str, scale: str | None = None, settings: Sequence[str] = (
             of_scale = set(locations(each))
             checked = examine(with_scale(tree, each), bases)
             mistakes += [mistake for mistake in checked.mistakes if mistake.location in of_scale]
+    return valid(examined, mistakes)
+
+
+def of_command(document: Mapping[str, Any], command: str) -> Loaded:
+    """The experiment that a front end's command line stands for. Raises ExperimentError with all mistakes."""
+    tree, mistakes = read_value(json.dumps(document), Location(0, command))
+    assert isinstance(tree, Table), "a mapping is a table"
+    examined = examine(expand(tree), (Path(),))
+    return valid(examined, [*mistakes, *examined.mistakes])
+
+
+def valid(examined: Context, mistakes: Sequence[Mistake]) -> Loaded:
+    """The experiment, if it has no mistakes."""
     if mistakes:
         raise ExperimentError(mistakes)
     warnings = tuple(sorted(examined.warnings, key=lambda warning: warning.location))
-    written = resolved.text(examined.experiment)
-    return Loaded(examined.experiment, warnings, written, compare.guarantees(examined))
+    return Loaded(examined.experiment, warnings, compare.guarantees(examined))
 
 
 def change_question(question: Question, settings: Sequence[str]) -> Question:

@@ -121,30 +121,6 @@ class Data:
         return self.records * self.record_bytes
 
 
-def no_check(context: Context, path: Keys, keys: Any) -> None:
-    """Checks nothing beyond the types of its keys."""
-
-
-def no_change(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
-    """The work changes no data that later trials use."""
-    yield from ()
-
-
-def as_given(keys: Any, experiment: Experiment) -> Any:
-    """The keys as they are: nothing else of the experiment is needed."""
-    return keys
-
-
-def none(_: Any) -> Sequence[Any]:
-    """An empty sequence."""
-    return ()
-
-
-def no_figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
-    """No figures of its own."""
-    yield from ()
-
-
 @dataclass(frozen=True)
 class Kind:
     """A workload kind. `work`: its keys at one point of the experiment, with every template rendered."""
@@ -164,19 +140,19 @@ class Kind:
     # The phases of a trial, in order.
     phases: Callable[[Variant, Experiment], Sequence[Phase]]
     # Validates its keys, which are at this path, and fills in their defaults.
-    check: Callable[[Context, Keys, Any], None] = no_check
+    check: Callable[[Context, Keys, Any], None] = lambda *_: None
     # The keys that make it, at a point, change data that later trials use.
-    changing: Callable[[Context, Keys, Any, Point], Iterator[str]] = no_change
+    changing: Callable[[Context, Keys, Any, Point], Iterator[str]] = lambda *_: iter(())
     # Its keys combined with the rest of the experiment.
-    work: Callable[[Any, Experiment], Any] = as_given
+    work: Callable[[Any, Experiment], Any] = lambda keys, _: keys
     # The files that define what it does.
-    files: Callable[[Any], Sequence[Path]] = none
+    files: Callable[[Any], Sequence[Path]] = lambda _: ()
     # The figures that are compared by default, by its keys; if empty: throughput and latencies.
-    metrics: Callable[[Any], Sequence[str]] = none
+    metrics: Callable[[Any], Sequence[str]] = lambda _: ()
     # Facts about a phase, as results record them.
     facts: Callable[[Sequence[Launched]], Mapping[str, Scalar]] = lambda _: {}
     # Figures of an engine phase that only this kind has; they replace common ones of the same name.
-    figures: Callable[[EngineLaunch, Sequence[Launched]], Iterator[Value]] = no_figures
+    figures: Callable[[EngineLaunch, Sequence[Launched]], Iterator[Value]] = lambda *_: iter(())
     # Why a phase failed although its engines succeeded.
     failure: Callable[[Sequence[Launched]], Note | None] = lambda _: None
     # Whether clients of the engine do its work, so that each engine of a fleet needs one.

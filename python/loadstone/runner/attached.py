@@ -68,4 +68,4 @@ class Hosts:
 
     def _run(self, command: str, what: str, host: str) -> None:
         names = {"host": host, "port": "" if self.how.port is None else self.how.port, "table": self._table}
-        hooks.run([template.render_command(command, names)], what, names, self._log, COMMAND_SECONDS)
+        hooks.run([template.render(command, names, for_shell=True)], what, names, self._log, COMMAND_SECONDS)

@@ -5,7 +5,7 @@ The engine's front end translates a command line to a spec, to which the lab add
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import sqrt
 from pathlib import Path
@@ -16,7 +16,7 @@ from pydantic import Field
 from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched
 from loadstone.experiment.model.values import Part, Size, Varied, VariedBoolean, VariedCount
 from loadstone.results.value import Value
-from loadstone.workloads.front_end import ROOT, location, settings, spec_of
+from loadstone.workloads.front_end import ROOT, client_options, location, spec_of, stores
 
 if TYPE_CHECKING:
     from loadstone.engine.trial import Spec
@@ -84,11 +84,6 @@ class Dfsio(Part):
     """Evict the files from the page cache before they are read, also those of data nodes that the lab started."""
 
 
-def stores() -> Collection[str]:
-    """The stores of files."""
-    return ("file", "hdfs")
-
-
 def check(context: Context, path: Keys, keys: Any) -> None:
     """Checks combinations of keys."""
     if keys.skip is not None and keys.operation != "skip" and "{" not in str(keys.operation):
@@ -151,10 +146,7 @@ def spec(variant: Variant, operation: str, verify: bool, directory: Path, seed: 
     arguments += ["-bufferSize", str(work.buffer), "--clients", str(variant.clients)]
     if operation == "skip" and work.skip is not None:
         arguments += ["-skipSize", str(work.skip)]
-    if variant.store == "hdfs":
-        own = {"dfs.replication": work.replication, "dfs.blocksize": work.block_size}
-        given = {**settings(variant), **{name: value for name, value in own.items() if value is not None}}
-        arguments += [word for name, value in given.items() for word in ("-D", f"{name}={value}")]
+    arguments += client_options(variant, {"dfs.replication": work.replication, "dfs.blocksize": work.block_size})
     arguments += ["--direct"] if work.direct else []
     arguments += ["--io", work.io] if work.io != "threads" else []
     arguments += ["--depth", str(work.depth)] if work.depth is not None else []
@@ -167,7 +159,7 @@ def spec(variant: Variant, operation: str, verify: bool, directory: Path, seed: 
     if variant.store == "file":
         properties = {**spec["store"]["properties"], **variant.store_properties}
         spec = {**spec, "store": {**spec["store"], "properties": properties}}
-    return {**spec, "seed": seed, "lease_ms": None}
+    return {**spec, "seed": seed}
 
 
 FLAGS = {

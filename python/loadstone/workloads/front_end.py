@@ -1,10 +1,10 @@
-"""Gets specs from the engine's front ends for files, and defines where the files are."""
+"""Gets specs from the engine's front ends, and defines where files are."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 # The directory of trials' files on HDFS.
 ROOT = "loadstone"
+# The properties with the address of the name node.
+ADDRESS = ("fs.defaultFS", "hadoop.conf")
 
 
-def spec_of(command: str, arguments: Sequence[str]) -> list[Spec]:
-    """The specs that a front end translates its arguments to. Raises LoadstoneError with the engine's message."""
+def spec_of(command: str, arguments: Sequence[str], stdin: str = "") -> list[Spec]:
+    """The specs that a front end translates its arguments to. Raises EngineError with the engine's message."""
     done = subprocess.run(
-        [program.find(), command, *arguments, "--print-spec"], stdin=subprocess.DEVNULL, capture_output=True, text=True
+        [program.find(), command, *arguments, "--print-spec"], input=stdin, capture_output=True, text=True
     )
     if done.returncode:
         raise failure(done.returncode, done.stderr.splitlines())
@@ -42,8 +44,15 @@ def location(variant: Variant, directory: Path, name: str) -> str:
     return f"{base}/{ROOT}/{name}"
 
 
-def settings(variant: Variant) -> dict[str, str]:
-    """A variant's settings for the HDFS client, except for the address of the name node."""
-    return {
-        name: text for name, text in variant.store_properties.items() if name not in ("fs.defaultFS", "hadoop.conf")
-    }
+def client_options(variant: Variant, own: Mapping[str, int | None]) -> list[str]:
+    """Options of the HDFS client: a variant's own and the store's, except for the address of the name node."""
+    if variant.store != "hdfs":
+        return []
+    given = {name: text for name, text in variant.store_properties.items() if name not in ADDRESS}
+    given |= {name: str(value) for name, value in own.items() if value is not None}
+    return [word for name, text in given.items() for word in ("-D", f"{name}={text}")]
+
+
+def stores() -> Collection[str]:
+    """The stores of files."""
+    return ("file", "hdfs")

@@ -5,7 +5,7 @@ The engine's front ends define the stages; each is a launch, and the next begins
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from loadstone.engine.events import Note
 from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Stages
 from loadstone.experiment.model.values import Part, Size, VariedBoolean, VariedCount
 from loadstone.results.value import Value
-from loadstone.workloads.front_end import ROOT, location, settings, spec_of
+from loadstone.workloads.front_end import ROOT, client_options, location, spec_of, stores
 
 if TYPE_CHECKING:
     from loadstone.experiment.model.experiment import Experiment
@@ -27,6 +27,8 @@ ROW_BYTES = 100
 # A sort reads and writes its rows once, or twice if they do not fit into memory.
 PASSES = 4
 INPUT, OUTPUT, REPORT = "tera-in", "tera-out", "tera-report"
+# HDFS's property, and that of Hadoop's TeraSort.
+REPLICATION = ("dfs.replication", "mapreduce.terasort.output.replication")
 # The stages that only one engine does.
 ALONE = frozenset({"prepare", "commit", "abandon"})
 
@@ -49,11 +51,6 @@ class Sort(Part):
 
     direct: VariedBoolean = Field(default=False, examples=[True])
     """Bypass the page cache for local files (O_DIRECT)."""
-
-
-def stores() -> Collection[str]:
-    """The stores of files."""
-    return ("file", "hdfs")
 
 
 def title(work: Sort) -> str:
@@ -101,23 +98,20 @@ def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int
     arguments = [] if work.memory is None else ["--memory", str(work.memory)]
     arguments += ["--direct"] if work.direct else []
     arguments += [] if work.parts is None or name == "validate" else ["--parts", str(work.parts)]
-    if variant.store == "hdfs":
-        names = () if work.replication is None else ("dfs.replication", "mapreduce.terasort.output.replication")
-        given = {**settings(variant), **dict.fromkeys(names, str(work.replication))}
-        arguments += [word for key, value in given.items() for word in ("-D", f"{key}={value}")]
+    arguments += client_options(variant, dict.fromkeys(REPLICATION, work.replication))
     printed = spec_of(command, [*arguments, *operands])
     if work.memory is None and engines > 1:
         # What is in memory depends on it.
         share = str(printed[0]["work"]["job"]["memory_bytes"] // engines)
         printed = spec_of(command, [*arguments, "--memory", share, *operands])
-    specs = [{**spec, "lease_ms": None, "seed": seed} for spec in printed]
-    by_stage = [(spec["work"]["stage"], spec) for spec in specs]
+    specs = {spec["work"]["stage"]: {**spec, "seed": seed} for spec in printed}
+    names = {stage: f"{name}.{stage}" if len(specs) > 1 else name for stage in specs}
     # On servers, what a stage has left would stay until the next trial.
-    abandon = {**specs[-1], "work": {**specs[-1]["work"], "stage": "abandon"}}
-    cleanup = [(f"{name}.abandon", abandon)] if "prepare" in dict(by_stage) else []
-    launches = [(f"{name}.{stage}" if len(by_stage) > 1 else name, spec) for stage, spec in by_stage]
-    alone = {key for (key, _), (stage, _) in zip(launches, by_stage, strict=True) if stage in ALONE}
-    return Stages(launches, alone, cleanup)
+    *_, last = specs.values()
+    abandon = {**last, "work": {**last["work"], "stage": "abandon"}}
+    cleanup = [(f"{name}.abandon", abandon)] if "prepare" in specs else []
+    launches = [(names[stage], spec) for stage, spec in specs.items()]
+    return Stages(launches, {names[stage] for stage in ALONE & specs.keys()}, cleanup)
 
 
 def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:

@@ -5,9 +5,7 @@ The engine's YCSB front end translates properties to a spec, to which the lab ad
 
 from __future__ import annotations
 
-import json
 import operator
-import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial, reduce
@@ -16,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from loadstone.engine import program, secrets
+from loadstone.engine import secrets
 from loadstone.engine.describe import description
 from loadstone.engine.events import WELL
-from loadstone.engine.trial import Spec, failure
-from loadstone.errors import LoadstoneError
+from loadstone.engine.trial import Spec
 from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Phase
 from loadstone.experiment.model.values import Part, Property, Text
 from loadstone.experiment.model.ycsb_properties import OF_A_RUN
@@ -28,7 +25,7 @@ from loadstone.experiment.plan.servers import TABLE
 from loadstone.format import units
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
-from loadstone.workloads import ledger
+from loadstone.workloads import front_end, ledger
 from loadstone.workloads.properties import read
 from loadstone.workloads.ycsb_check import changing, check
 
@@ -36,8 +33,6 @@ if TYPE_CHECKING:
     from loadstone.experiment.model.experiment import Experiment, Measure
     from loadstone.experiment.plan.plan import Variant
 
-# Stores of files, which have no records.
-OF_FILES = ("file", "hdfs")
 INTERVAL_MS = 1000
 # Short windows have shorter intervals, since a time series needs at least this many.
 INTERVALS_MIN = 20
@@ -61,7 +56,7 @@ class Ycsb(Part):
 
 def stores() -> Collection[str]:
     """The stores of records."""
-    return [name for name in description().stores if name not in OF_FILES]
+    return [name for name in description().stores if name not in front_end.stores()]
 
 
 def work(keys: Any, experiment: Experiment) -> Ycsb:
@@ -95,8 +90,8 @@ def data(work: Ycsb) -> Data:
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
     """The front end's checks of both phases."""
-    yield partial(front_end, variant, "load")
-    yield partial(front_end, variant, "run")
+    yield partial(translated, variant, "load")
+    yield partial(translated, variant, "run")
     if variant.work.properties.get("versions") and not description().keeps_data(variant.store):
         yield partial(ledger.refuse, variant.store)
 
@@ -123,7 +118,7 @@ def directory_properties(store: str, directory: Path) -> dict[str, Any]:
     return {known.directories[0]: str(directory / store)} if known is not None and known.directories else {}
 
 
-def front_end(variant: Variant, phase: Literal["load", "run"]) -> Spec:
+def translated(variant: Variant, phase: Literal["load", "run"]) -> Spec:
     """The spec of a variant from the YCSB front end. Raises LoadstoneError with the engine's message."""
     if phase == "load":
         variant = variant.loading
@@ -133,33 +128,25 @@ def front_end(variant: Variant, phase: Literal["load", "run"]) -> Spec:
         **variant.store_properties,
         **variant.work.properties,
     }
-    command = [program.find(), "ycsb", phase, variant.store, "-P", str(variant.work.file), "--print-spec"]
+    arguments = [phase, variant.store, "-P", str(variant.work.file)]
     known = description()
     texts = {name: str(value) for name, value in properties.items()}
     hidden = {name: text for name, text in texts.items() if known.is_secret(name) or secrets.holds(text)}
     if hidden:
         # Any user of the host can read command-line arguments.
-        command += ["-P", "/dev/stdin"]
+        arguments += ["-P", "/dev/stdin"]
     for name, value in properties.items():
         if name not in hidden:
-            command += ["-p", f"{name}={value}"]
+            arguments += ["-p", f"{name}={value}"]
     if phase == "run":
         # The front end requires an end; `measure` sets the real one.
-        command += ["-p", f"maxexecutiontime={WINDOW_SECONDS}"]
+        arguments += ["-p", f"maxexecutiontime={WINDOW_SECONDS}"]
     if properties.get("versions"):
         # The front end requires a seed; each trial has its own.
-        command += ["-p", "seed=0"]
-    command += ["-threads", str(variant.clients)]
+        arguments += ["-p", "seed=0"]
+    arguments += ["-threads", str(variant.clients)]
     lines = "".join(f"{name}={escaped(value)}\n" for name, value in hidden.items())
-    done = subprocess.run(command, input=lines, capture_output=True, text=True)
-    if done.returncode:
-        raise failure(done.returncode, done.stderr.splitlines())
-    try:
-        spec: Spec = json.loads(done.stdout)
-    except ValueError as error:
-        raise LoadstoneError(
-            "the engine printed no spec", "use the loadstone and loadstone-engine of one installation"
-        ) from error
+    (spec,) = front_end.spec_of("ycsb", arguments, lines)
     return spec
 
 
@@ -171,7 +158,7 @@ def escaped(value: str) -> str:
 
 def load_spec(variant: Variant, settle: bool, directory: Path, seed: int) -> Spec:
     """The spec that loads a variant's data, in a closed loop."""
-    spec = common(front_end(variant, "load"), variant.loading, directory, seed)
+    spec = common(translated(variant, "load"), variant.loading, directory, seed)
     return {
         **spec,
         "pace": {"mode": "closed"},
@@ -184,7 +171,7 @@ def load_spec(variant: Variant, settle: bool, directory: Path, seed: int) -> Spe
 
 def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> Spec:
     """The spec that measures a variant."""
-    spec = common(front_end(variant, "run"), variant, directory, seed)
+    spec = common(translated(variant, "run"), variant, directory, seed)
     seconds = measure.duration
     if seconds is not None:
         per_interval = max(INTERVAL_MS_MIN, min(INTERVAL_MS, round(1000 * seconds / INTERVALS_MIN, -2)))
@@ -207,7 +194,6 @@ def common(spec: Spec, variant: Variant, directory: Path, seed: int) -> Spec:
         "seed": seed,
         "sinks": [{"sink": "hdr_ns"}],
         "interval_ms": INTERVAL_MS,
-        "lease_ms": None,
     }
 
 

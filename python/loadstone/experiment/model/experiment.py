@@ -287,6 +287,11 @@ class Experiment(Part):
         }
         return several or {("workload",): self.workload}
 
+    @property
+    def kinds(self) -> list[str]:
+        """The distinct workload kinds, in the order of the file."""
+        return list(dict.fromkeys(kind for each in self.each_workload.values() for kind in each.kinds))
+
     def workload_at(self, point: Mapping[str, Scalar]) -> tuple[str | int, ...]:
         """The path of the workload of a point."""
         return ("workloads", str(point["workload"])) if self.workloads else ("workload",)
@@ -300,15 +305,8 @@ class Experiment(Part):
         """What the judge and the report need of the experiment."""
         return Question(
             text=self.question,
-            by=self.compare.by,
-            baseline=self.compare.baseline,
-            metrics=self.compare.metrics,
-            promises=self.compare.promises,
-            matters=self.compare.matters,
-            repeats=self.compare.repeats,
-            at_least=self.repeats.at_least,
-            at_most=self.repeats.at_most,
-            until=self.repeats.until,
+            **self.compare.model_dump(),
+            **self.repeats.model_dump(),
             claims=self.claims,
             verify=self.measure.verify,
             checks=self.checks,

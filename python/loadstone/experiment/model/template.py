@@ -13,6 +13,7 @@ from typing import Any
 from loadstone.engine import secrets
 from loadstone.results.trial_result import Scalar
 
+Path = tuple[str | int, ...]
 TOKEN = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}|\{\{|\}\}|\{([^{}]*)\}|[{}]")
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -37,19 +38,18 @@ def variables(text: str) -> list[str]:
     return VARIABLE.findall(text)
 
 
-def render(text: str, values: Mapping[str, Scalar]) -> str:
-    """Replaces all names and variables. Raises KeyError for a name without a value.
+def render(text: str, values: Mapping[str, Scalar], *, for_shell: bool = False) -> str:
+    """Replaces all names and variables; in a command, variables are left to its shell.
 
-    A variable that is not set stays as it is.
+    Raises KeyError for a name without a value. A variable that is not set stays as it is.
     """
-    return TOKEN.sub(lambda token: _variable(token) or _brace(token) or as_text(values[token[1]]), text)
 
+    def replaced(token: re.Match[str]) -> str:
+        if token.group()[0] == "$":
+            return token.group() if for_shell else _variable(token.group())
+        return token.group()[0] if token[1] is None else as_text(values[token[1]])
 
-def render_command(text: str, values: Mapping[str, Scalar]) -> str:
-    """The same for a command; variables are left to its shell."""
-    return TOKEN.sub(
-        lambda token: token.group() if token.group()[0] == "$" else _brace(token) or as_text(values[token[1]]), text
-    )
+    return TOKEN.sub(replaced, text)
 
 
 def render_partly(text: str, values: Mapping[str, Scalar]) -> str:
@@ -71,13 +71,13 @@ def rendered(value: Any, render: Callable[[str], str]) -> Any:
     return [rendered(each, render) for each in value] if isinstance(value, list | tuple) else value
 
 
-def texts(value: Any) -> Iterator[str]:
-    """Every string in plain values."""
+def strings(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Every string in plain values, with its path."""
     if isinstance(value, str):
-        yield value
+        yield path, value
     elif isinstance(value, dict | list | tuple):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from texts(each)
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from strings(each, (*path, key))
 
 
 def escape(text: str) -> str:
@@ -90,16 +90,10 @@ def as_text(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _variable(token: re.Match[str]) -> str | None:
-    if token.group()[0] != "$":
-        return None
-    variable = token.group()[2:-1]
+def _variable(token: str) -> str:
+    variable = token[2:-1]
     value = os.environ.get(variable)
     if value is None:
-        return token.group()
+        return token
     secrets.keep(variable, value)
     return value
-
-
-def _brace(token: re.Match[str]) -> str | None:
-    return token.group()[0] if token[1] is None else None

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +58,11 @@ class Variant:
 
     def before(self, names: Mapping[str, Scalar]) -> list[str]:
         """The commands before a trial: the experiment's, then the system's."""
-        return [template.render_command(command, names) for command in self.hooks_before]
+        return [template.render(command, names, for_shell=True) for command in self.hooks_before]
 
     def after(self, names: Mapping[str, Scalar]) -> list[str]:
         """The commands after a trial: the system's, then the experiment's."""
-        return [template.render_command(command, names) for command in self.hooks_after]
+        return [template.render(command, names, for_shell=True) for command in self.hooks_after]
 
     @property
     def loading(self) -> Variant:
@@ -163,10 +163,7 @@ class Builder:
         names = values(experiment, point)
         name = str(point["system"])
         system = experiment.systems[name]
-
-        def render(text: str) -> str:
-            return template.render(text, names) if "{" in text or "}" in text else text
-
+        render = partial(template.render, values=names)
         # Nested: the inner hooks run last before a trial and first after it.
         outer, inner = experiment.hooks, system.hooks
         before, after = (
@@ -224,10 +221,10 @@ class Builder:
         (name,) = workload.kinds
         given = workload.keys(name).model_dump(exclude_unset=True)
         if path not in self._names:
-            self._names[path] = [name for text in template.texts(given) for name in template.names(text)]
+            self._names[path] = [name for _, text in template.strings(given) for name in template.names(text)]
         key = (path, *(names[each] for each in self._names[path]))
         if key not in self._works:
-            keys = template.rendered(given, lambda text: template.render(text, names))
+            keys = template.rendered(given, partial(template.render, values=names))
             kind = KINDS[name]
             work = kind.work(kind.keys.model_validate(keys), self._experiment)
             self._works[key] = name, work, kind.data(work)

@@ -5,33 +5,36 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loadstone.experiment.model.experiment import LONG
+from loadstone.experiment.reading.path import Path
 from loadstone.experiment.reading.tree import Items, Node, Scalar, Table
 
 
 def expand(tree: Table) -> Table:
     """The document with its short forms expanded."""
-    return replace(tree, entries={key: expand_key(key, value) for key, value in tree.entries.items()})
+    return expanded_entries(tree, ())
 
 
-def expand_key(key: str, value: Node) -> Node:
-    """The long form of one key's value."""
-    if key == "systems":
-        return listed_systems(value) if isinstance(value, Items) else started_by_name(value)
-    if key == "vary" and isinstance(value, Table):
-        if not any(name in LONG for name in value.entries):
-            value = Table.of("matrix", value)
-        both = {name: dimensions(each) for name, each in value.entries.items() if name in ("matrix", "zip")}
-        return replace(value, entries={**value.entries, **both})
-    if key == "workload":
-        return by_file(value)
-    if key == "workloads" and isinstance(value, Table):
-        return replace(value, entries={name: by_file(each) for name, each in value.entries.items()})
-    return value
+def expanded_entries(table: Table, path: Path) -> Table:
+    """A mapping with the long form of each of its values."""
+    return replace(table, entries={key: expanded(value, (*path, key)) for key, value in table.entries.items()})
 
 
-def by_file(value: Node) -> Node:
-    """A workload that is given as a file name."""
-    return Table.of("file", value) if isinstance(value, Scalar) and isinstance(value.value, str) else value
+def expanded(node: Node, path: Path) -> Node:
+    """The long form of the value at a path."""
+    match path, node:
+        case ("systems",), Items():
+            return listed_systems(node)
+        case ((("workload",) | ("workloads", _)), Scalar(value=str())):
+            return Table.of("file", node)
+        case ("systems", _, "start"), Scalar(value=str()):
+            return Table.of("system", node)
+        case ("vary", "matrix" | "zip", _), Scalar() if node.value is not None:
+            return Items([node], node.location)
+        case ("vary",), Table() if not any(name in LONG for name in node.entries):
+            return expanded_entries(Table.of("matrix", node), path)
+        case _, Table():
+            return expanded_entries(node, path)
+    return node
 
 
 def listed_systems(value: Items) -> Node:
@@ -43,26 +46,3 @@ def listed_systems(value: Items) -> Node:
         systems.entries[each.value] = Table({}, {}, each.location)
         systems.keys[each.value] = each.location
     return systems
-
-
-def started_by_name(value: Node) -> Node:
-    """Systems whose servers are given as a name: `start: redis`."""
-    if not isinstance(value, Table):
-        return value
-    systems = dict(value.entries)
-    for name, each in systems.items():
-        start = each.entries.get("start") if isinstance(each, Table) else None
-        if isinstance(each, Table) and isinstance(start, Scalar) and isinstance(start.value, str):
-            systems[name] = replace(each, entries={**each.entries, "start": Table.of("system", start)})
-    return replace(value, entries=systems)
-
-
-def dimensions(value: Node) -> Node:
-    """Dimensions, with each single value wrapped in a list."""
-    if not isinstance(value, Table):
-        return value
-    lists: dict[str, Node] = {
-        name: Items([each], each.location) if isinstance(each, Scalar) and each.value is not None else each
-        for name, each in value.entries.items()
-    }
-    return replace(value, entries=lists)

@@ -34,7 +34,7 @@ def check(context: Context) -> None:
     varied = [key for key, values in dimensions.items() if len(values) > 1]
     if not context.knows("vary") or not context.knows("systems"):
         return
-    kinds = {kind for each in context.experiment.each_workload.values() for kind in each.kinds}
+    kinds = context.experiment.kinds
     mixed = context.experiment.workloads and len(kinds) > 1
     if by is None:
         # Different workload kinds have no figures in common.

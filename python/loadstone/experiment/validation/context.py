@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from loadstone.experiment.kind import KINDS, PLAIN, Kind
 from loadstone.experiment.mistake import Mistake
 from loadstone.experiment.model import points, template
 from loadstone.experiment.model.experiment import Experiment, Workload
-from loadstone.experiment.model.system import ATTACH_COMMANDS, Hooks, System
+from loadstone.experiment.model.system import ATTACH_COMMANDS
 from loadstone.experiment.model.values import Scalar
 from loadstone.experiment.model.ycsb_properties import CHANGING_RATES
 from loadstone.experiment.reading.path import Path as Keys
@@ -25,18 +24,28 @@ GIVEN = (*ACTING, "store")
 AT_RUN_TIME = ("directory", "trial", "repeat", "results")
 # What the commands of `attach` may name.
 OF_SERVERS = ("host", "port", "table")
+# The keys of the file whose strings are templates.
+WITH_TEMPLATES = ("workload", "workloads", "load", "systems", "hooks", "directory")
 
 
 @dataclass(frozen=True)
 class Template:
-    """A string that may contain names, with its path; and its `system`, if it belongs to one."""
+    """A string that may contain names, with its path."""
 
     path: Keys
     text: str
-    system: str | None = None
-    command: bool = False
-    # Further names, whose values are known at run time.
-    later: tuple[str, ...] = ()
+
+    @property
+    def system(self) -> str | None:
+        """The system that it belongs to."""
+        return str(self.path[1]) if self.path[0] == "systems" else None
+
+    @property
+    def later(self) -> tuple[str, ...]:
+        """Further names, whose values are known at run time: those of commands."""
+        if "hooks" in (self.path[0], *self.path[2:3]):
+            return AT_RUN_TIME
+        return OF_SERVERS if self.path[2:3] == ("attach",) and self.path[-1] in ATTACH_COMMANDS else ()
 
 
 @dataclass
@@ -76,11 +85,6 @@ class Context(Shaped):
             node = below
         return True
 
-    def kinds(self) -> list[Kind]:
-        """The distinct workload kinds; YCSB if none is given."""
-        names = [name for each in self.experiment.each_workload.values() for name in each.kinds]
-        return [KINDS[name] for name in dict.fromkeys(names or [PLAIN])]
-
     def changing_rates(self) -> Iterator[Keys]:
         """The paths of changing rates in workloads."""
         for each in self.templates():
@@ -100,59 +104,10 @@ class Context(Shaped):
 
 def all_templates(experiment: Experiment) -> Iterator[Template]:
     """Every string that may contain names."""
-    for path, workload in experiment.each_workload.items():
-        yield from within(path, workload.model_dump(exclude_none=True))
-    yield from below(("load", "properties"), experiment.load.properties)
-    for name, system in experiment.systems.items():
-        yield from below(("systems", name, "properties"), system.properties, name)
-        yield from server_templates(("systems", name), system, name)
-        yield from hook_templates(("systems", name), system.hooks, name)
-    yield from hook_templates((), experiment.hooks)
-    if experiment.directory is not None:
-        yield Template(("directory",), experiment.directory)
-
-
-def within(path: Keys, value: object, system: str | None = None) -> Iterator[Template]:
-    """Every string in plain values."""
-    if isinstance(value, str):
-        yield Template(path, value, system)
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            yield from within((*path, key), each, system)
-    elif isinstance(value, list | tuple):
-        for i, each in enumerate(value):
-            yield from within((*path, i), each, system)
-
-
-def below(path: Keys, texts: Mapping[str, str], system: str | None = None) -> Iterator[Template]:
-    """The strings of a mapping."""
-    for key, text in texts.items():
-        yield Template((*path, key), text, system)
-
-
-def hook_templates(path: Keys, hooks: Hooks, system: str | None = None) -> Iterator[Template]:
-    """The commands of hooks."""
-    for when in ("before", "after"):
-        for i, text in enumerate(getattr(hooks, when)):
-            yield Template((*path, "hooks", when, i), text, system, command=True)
-
-
-def server_templates(path: Keys, system: System, name: str) -> Iterator[Template]:
-    """The templates of a system's servers."""
-    for at, each in ((("start",), system.start), (("start", "over"), system.start and system.start.over)):
-        if each is not None:
-            nodes = {} if each.nodes is None else {"nodes": each.nodes}
-            yield from below((*path, *at), nodes, name)
-            yield from below((*path, *at, "settings"), each.settings, name)
-    if system.start is not None:
-        for when in ("before", "after"):
-            yield from within((*path, "start", when), getattr(system.start, when), name)
-    if system.attach is not None:
-        for i, text in enumerate(system.attach.hosts):
-            yield Template((*path, "attach", "hosts", i), text, name)
-        for key in ATTACH_COMMANDS:
-            yield Template((*path, "attach", key), getattr(system.attach, key), name, later=OF_SERVERS)
-    yield from below((*path, "table"), system.table, name)
+    plain = experiment.model_dump(include=set(WITH_TEMPLATES), exclude_none=True)
+    for path, text in template.strings({key: plain.get(key) for key in WITH_TEMPLATES}):
+        if path[0] != "systems" or path[2:] not in (("store",), ("start", "system")):
+            yield Template(path, text)
 
 
 def rendered(context: Context, each: Template) -> set[str]:

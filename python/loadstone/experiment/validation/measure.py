@@ -41,8 +41,7 @@ def check_ledger(context: Context) -> None:
     if not experiment.measure.ledger:
         return
     path = ("measure", "ledger")
-    kinds = {kind for each in experiment.each_workload.values() for kind in each.kinds}
-    if other := sorted(kinds - {PLAIN}):
+    if other := sorted({*experiment.kinds} - {PLAIN}):
         context.wrong(path, f"`measure.ledger` records writes of YCSB workloads, not of {other[0]}", "leave it out")
     if experiment.measure.verify:
         hint = "leave `verify` out: with a ledger every value read is checked as well"

@@ -6,7 +6,7 @@ import re
 from fnmatch import fnmatchcase
 
 from loadstone.engine.describe import description
-from loadstone.experiment.kind import KINDS
+from loadstone.experiment.kind import KINDS, PLAIN
 from loadstone.experiment.model.ycsb_properties import KEYS, OF_A_COMMAND
 from loadstone.experiment.reading.path import Path as Keys
 from loadstone.experiment.validation.context import Context
@@ -18,7 +18,7 @@ SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 def check_systems(context: Context) -> None:
     """Every system's store and its properties; the store defaults to the system's name, else to what it starts."""
     systems = dict(context.experiment.systems)
-    usable = {name: None for kind in context.kinds() for name in kind.stores()}
+    usable = {name: None for kind in context.experiment.kinds or [PLAIN] for name in KINDS[kind].stores()}
     every = {name: None for kind in KINDS.values() for name in kind.stores()}
     for system, each in systems.items():
         path = ("systems", system)

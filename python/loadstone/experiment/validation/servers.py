@@ -114,7 +114,7 @@ def check_nodes(context: Context, path: Keys, kind: Kind, nodes: str | None) -> 
     if nodes is None or not context.knows(*where) or (has_names(nodes) and not context.points):
         return
     allowed = [str(count) for count in sorted(kind.nodes)]
-    for text in sorted(rendered(context, Template(where, nodes, str(path[1])))):
+    for text in sorted(rendered(context, Template(where, nodes))):
         if text not in allowed:
             listed = " or ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
             context.wrong(where, f'{kind.name} cannot have "{text}" nodes', f"use {listed}")

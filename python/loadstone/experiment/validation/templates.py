@@ -15,7 +15,7 @@ def check(context: Context) -> set[str]:
     """Every name in a template is defined. Returns the names that are used."""
     used: set[str] = set()
     for each in context.templates():
-        for variable in () if each.command else template.variables(each.text):
+        for variable in () if each.later == AT_RUN_TIME else template.variables(each.text):
             if variable not in os.environ:
                 hint = f"set it before the run: export {variable}=…"
                 context.wrong(each.path, f"{name(each.path)} uses ${{{variable}}}, which is not set", hint)
@@ -36,7 +36,7 @@ def check_named(context: Context, each: Template, word: str) -> None:
     """One name in a template."""
     given = {"rate": context.experiment.rate, "operations": context.experiment.measure.operations}
     own = [key for key in GIVEN if key not in context.dimensions and given.get(key, key) is not None]
-    known = [*context.dimensions, *own, *(AT_RUN_TIME if each.command else ()), *each.later]
+    known = [*context.dimensions, *own, *each.later]
     if word in known:
         return
     context.lost.add(each.path)
