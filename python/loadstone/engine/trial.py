@@ -95,20 +95,15 @@ class Trial:
             with contextlib.suppress(OSError):
                 stream.close()
         try:
-            self.status = self._process.wait(GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._kill()
-        except BaseException:
-            self._kill()
-            raise
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(GRACE_SECONDS)
+        finally:
+            self.kill()
+            self.status = self._process.wait()
 
     def kill(self) -> None:
         """Ends the engine immediately; its events then end without a result. Any thread may call this."""
         self._process.kill()
-
-    def _kill(self) -> None:
-        self._process.kill()
-        self.status = self._process.wait()
 
     def _stream(self, name: str) -> IO[bytes]:
         stream: IO[bytes] | None = getattr(self._process, name)

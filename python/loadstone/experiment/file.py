@@ -58,7 +58,7 @@ def load(path: Path | str, scale: str | None = None, settings: Sequence[str] = (
     tree, mistakes = read(path)
     tree, scales = split_scales(tree, mistakes)
     bases = (path.parent, Path())
-    merged = with_scale(tree, scales.get(scale)) if scale is not None else tree
+    merged = merge(tree, scales[scale]) if scale in scales else tree
     if scale is not None and scale not in scales:
         location = Location(SET_RANK - 1, f"--scale {scale}")
         hint = (
@@ -74,7 +74,7 @@ def load(path: Path | str, scale: str | None = None, settings: Sequence[str] = (
         if name != scale:
             # Only mistakes in the scale itself: the rest of the file has been checked above.
             of_scale = set(locations(each))
-            checked = examine(with_scale(tree, each), bases)
+            checked = examine(merge(tree, each), bases)
             mistakes += [mistake for mistake in checked.mistakes if mistake.location in of_scale]
     return valid(examined, mistakes)
 
@@ -124,8 +124,7 @@ def change_question(question: Question, settings: Sequence[str]) -> Question:
 def split_scales(tree: Table, mistakes: list[Mistake]) -> tuple[Table, dict[str, Table]]:
     """The document without its scales, and the scales, all with short forms expanded."""
     scales = tree.entries.get("scales")
-    rest = {key: value for key, value in tree.entries.items() if key != "scales"}
-    keys = {key: tree.keys[key] for key in rest}
+    rest = replace(tree, entries={key: value for key, value in tree.entries.items() if key != "scales"})
     by_name: dict[str, Table] = {}
     if isinstance(scales, Table):
         for name, each in scales.entries.items():
@@ -140,11 +139,4 @@ def split_scales(tree: Table, mistakes: list[Mistake]) -> tuple[Table, dict[str,
     elif scales is not None and not (isinstance(scales, Scalar) and scales.value is None):
         hint = "write `scales: {small: {measure: {duration: 2s}}}`"
         mistakes.append(Mistake(tree.keys["scales"], "scales must be a mapping of names", hint))
-    return expand(Table(rest, keys, tree.location)), by_name
-
-
-def with_scale(tree: Table, scale: Table | None) -> Table:
-    """The document with a scale merged into it."""
-    merged = tree if scale is None else merge(tree, scale)
-    assert isinstance(merged, Table), "two mappings merge into a mapping"
-    return merged
+    return expand(rest), by_name

@@ -32,7 +32,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
     """Finds the files, makes their path absolute, and checks their content."""
     check_names(context, path, keys)
     for each in context.templates():
-        if each.path[:-1] == (*path, "properties") and can_render(context, each):
+        if each.path[:-1] == (*path, "properties") and context.can_render(each):
             check_property(context, each)
     if keys.file is None:
         context.wrong(
@@ -42,7 +42,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
         )
         return
     file = Template((*path, "file"), keys.file)
-    if not context.knows(*file.path) or not can_render(context, file):
+    if not context.can_render(file):
         return
     names = sorted(rendered(context, file))
     base = next((base for base in context.bases if all((base / name).is_file() for name in names)), None)
@@ -50,7 +50,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
         for name in names:
             check_file(context, file.path, name)
         return
-    path_template = os.path.normpath(base / file.text) if Path(file.text).is_absolute() else absolute(base, file.text)
+    path_template = os.path.normpath(os.path.join(template.escape(os.path.abspath(base)), file.text))
     context.complete_workload(path, keys.model_copy(update={"file": path_template}))
     for name in names:
         check_content(context, file.path, base / name, keys.properties)
@@ -73,16 +73,6 @@ def check_names(context: Context, above: Keys, keys: Any) -> None:
         elif key not in description().properties:
             hint = f"{did_you_mean(key, description().properties)}correct the name, or ignore this if a binding uses it"
             context.warn(path, f"YCSB has no property {key}", hint)
-
-
-def absolute(base: Path, text: str) -> str:
-    """A template below a directory, whose braces are escaped."""
-    return os.path.normpath(os.path.join(template.escape(os.path.abspath(base)), text))
-
-
-def can_render(context: Context, each: Template) -> bool:
-    """Whether a template and the values that it names are valid."""
-    return context.knows(*each.path) and bool(context.points or not template.names(each.text))
 
 
 def check_file(context: Context, at: Keys, name: str) -> None:

@@ -198,25 +198,19 @@ class Search(Part):
         return first, last
 
 
+# The bounds of a search, with their meanings and examples; `from` is a keyword of Python.
+BOUNDS: dict[str, tuple[str, int]] = {
+    "from": ("The first load. Default: 1 client, or 1000 a second.", 4),
+    "to": ("The last. Default: 1024 clients, or 1000000 a second.", 64),
+}
 if TYPE_CHECKING:
     Find = Search
 else:
-    # `from` is a keyword of Python.
-    Find = create_model(
-        "Find",
-        __base__=Search,
-        __doc__=Search.__doc__,
-        **{
-            "from": (
-                Bound | None,
-                Field(default=None, description="The first load. Default: 1 client, or 1000 a second.", examples=[4]),
-            ),
-            "to": (
-                Bound | None,
-                Field(default=None, description="The last. Default: 1024 clients, or 1000000 a second.", examples=[64]),
-            ),
-        },
-    )
+    bounds = {
+        key: (Bound | None, Field(default=None, description=meaning, examples=[example]))
+        for key, (meaning, example) in BOUNDS.items()
+    }
+    Find = create_model("Find", __base__=Search, __doc__=Search.__doc__, **bounds)
 
 
 class Experiment(Part):

@@ -49,12 +49,6 @@ def matches(point: Mapping[str, Scalar], partial: Mapping[str, Scalar]) -> bool:
     return all(name in point and point[name] == value for name, value in partial.items())
 
 
-def matching(vary: Vary, partial: Mapping[str, Scalar]) -> bool:
-    """Whether a partial point matches any of the combinations."""
-    everything = vary.model_copy(update={"exclude": (), "include": ()})
-    return any(matches(point, partial) for point in points(everything))
-
-
 def duplicates(values: Sequence[Scalar]) -> list[int]:
     """The indexes of values that repeat an earlier one: equal, or the same as text."""
     seen: set[Scalar] = set()

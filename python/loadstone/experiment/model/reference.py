@@ -2,41 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
-from loadstone.experiment.kind import KINDS, PLAIN
-from loadstone.experiment.model.experiment import (
-    Compare,
-    Experiment,
-    Find,
-    Fleet,
-    Load,
-    Measure,
-    Repeats,
-    Vary,
-    Workload,
-)
-from loadstone.experiment.model.system import Attach, Hooks, Over, Start, System
+from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.values import VARIED_PATTERN, flow
 from loadstone.experiment.model.ycsb_properties import KEYS
-
-PARTS: tuple[tuple[str, type[BaseModel]], ...] = (
-    ("systems.NAME", System),
-    ("systems.NAME.start", Start),
-    ("systems.NAME.start.over", Over),
-    ("systems.NAME.attach", Attach),
-    ("workload", Workload),
-    ("vary", Vary),
-    ("find", Find),
-    ("measure", Measure),
-    ("load", Load),
-    ("fleet", Fleet),
-    ("repeats", Repeats),
-    ("hooks", Hooks),
-    ("compare", Compare),
-)
 
 SCALES = (
     "| `scales` | mapping |  | Parts of a file that `--scale NAME` merges into it. "
@@ -63,17 +36,25 @@ def keys() -> str:
     """Every key of the file: a table for each part."""
     root = Experiment.model_json_schema()
     lines = [*table(Experiment, root, root), SCALES]
-    for title, model in parts():
-        lines += [f"\n### {title}\n", *table(model, root["$defs"][model.__name__], root)]
+    for path, model in parts():
+        lines += [f"\n### {path}\n", *table(model, root["$defs"][model.__name__], root)]
     return "\n".join(lines)
 
 
 def parts() -> list[tuple[str, type[BaseModel]]]:
-    """The parts of the file by their paths, those of workload kinds after `workload`."""
-    every = list(PARTS)
-    after = every.index(("workload", Workload)) + 1
-    every[after:after] = [(f"workload.{name}", kind.keys) for name, kind in KINDS.items() if name != PLAIN]
-    return every
+    """The parts of the file by their paths; one that is used in several places by the shortest."""
+    every = list(below(Experiment))
+    return [(path, model) for path, model in every if path == min((p for p, each in every if each is model), key=len)]
+
+
+def below(model: type[BaseModel], above: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
+    """The parts below a model's keys, by their paths."""
+    for key, field in model.model_fields.items():
+        for each in (field.annotation, *get_args(field.annotation)):
+            if isinstance(each, type) and issubclass(each, BaseModel):
+                path = f"{above}{key}" + (".NAME" if get_origin(field.annotation) is dict else "")
+                yield path, each
+                yield from below(each, f"{path}.")
 
 
 def table(model: type[BaseModel], part: dict[str, Any], root: dict[str, Any]) -> list[str]:

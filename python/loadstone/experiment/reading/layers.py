@@ -10,36 +10,28 @@ from loadstone.experiment.reading.short_forms import expand
 from loadstone.experiment.reading.tree import Node, Scalar, Table, read_value
 
 Path = tuple[str, ...]
-# Keys of which only one may be set: one in a later layer removes the others.
-ALTERNATIVES: dict[Path, tuple[str, ...]] = {("measure",): ("duration", "operations")}
+# Keys of `measure` of which only one may be set: one in a later layer removes the other.
+WINDOW = {"duration", "operations"}
 # Mappings whose keys the user chooses or that contain dots: `--set` takes the rest of the name as one key.
 OPEN = ("properties", "settings", "table", "matrix", "zip")
 SET_RANK = 1_000_000_000
 
 
-def merge(base: Node | None, over: Node, path: Path = ()) -> Node:
+def merge(base: Table, over: Table, path: Path = ()) -> Table:
     """Both trees in one: mappings are merged, everything else is replaced, null removes (as in RFC 7396)."""
-    if isinstance(base, Scalar) and base.value is not None and path == ("repeats",) and isinstance(over, Table):
-        base = Table.of("at_least", base)
-    if not isinstance(over, Table):
-        return over
-    merged = Table({}, {}, over.location)
-    if isinstance(base, Table):
-        removed = superseded(path, over)
-        merged.entries = {key: value for key, value in base.entries.items() if key not in removed}
-        merged.keys = {key: base.keys[key] for key in merged.entries}
-        merged.location = base.location
+    merged = Table({**base.entries}, {**base.keys, **over.keys}, base.location)
+    if path == ("measure",):
+        given = {key for key in WINDOW & over.entries.keys() if getattr(over.entries[key], "value", key) is not None}
+        for key in WINDOW - given if given else ():
+            merged.entries.pop(key, None)
     for key, value in over.entries.items():
-        merged.entries[key] = merge(merged.entries.get(key), value, (*path, key))
-        merged.keys[key] = over.keys[key]
+        below = merged.entries.get(key)
+        if isinstance(below, Scalar) and below.value is not None and (*path, key) == ("repeats",):
+            below = Table.of("at_least", below)
+        if isinstance(below, Table) and isinstance(value, Table):
+            value = merge(below, value, (*path, key))
+        merged.entries[key] = value
     return merged
-
-
-def superseded(path: Path, over: Table) -> set[str]:
-    """The keys of `base` that a layer removes by setting an alternative to them."""
-    pair = set(ALTERNATIVES.get(path, ()))
-    given = {key for key in pair & over.entries.keys() if getattr(over.entries[key], "value", key) is not None}
-    return pair - given if given else set()
 
 
 def apply_settings(tree: Table, settings: Sequence[str]) -> tuple[Table, list[Mistake]]:
@@ -63,11 +55,9 @@ def apply_settings(tree: Table, settings: Sequence[str]) -> tuple[Table, list[Mi
             continue
         layer = value
         for key in reversed(path):
-            layer = Table({key: layer}, {key: location}, location)
+            layer = Table.of(key, layer)
         assert isinstance(layer, Table), "a path has at least one key"
-        merged = merge(tree, expand(layer))
-        assert isinstance(merged, Table), "two mappings merge into a mapping"
-        tree = merged
+        tree = merge(tree, expand(layer))
     return tree, mistakes
 
 

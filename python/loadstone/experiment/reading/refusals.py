@@ -20,6 +20,9 @@ from loadstone.experiment.reading.path import Path, locate, name
 from loadstone.experiment.reading.tree import Table
 from loadstone.format.suggestion import guessed, near, suggestion
 
+# Pydantic's errors about containers, and what each expects.
+CONTAINERS = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list"}
+
 
 def translate(tree: Table, error: ErrorDetails, path: Path) -> Mistake:
     """The mistake for a pydantic error at a path."""
@@ -32,11 +35,9 @@ def translate(tree: Table, error: ErrorDetails, path: Path) -> Mistake:
         return unknown_key(location, path)
     if kind == "missing":
         return Mistake(location, f"`{name(path)}` is missing", example(path))
-    if kind in ("model_type", "dict_type"):
-        return Mistake(location, f"{name(path)} must be a mapping, got {shown(value)}", example(path))
-    if kind in ("tuple_type", "list_type"):
+    if kind in CONTAINERS:
         hint = guessed(str(path[-1]), LONG) if path[:2] == ("vary", "matrix") else ""
-        return Mistake(location, f"{name(path)} must be a list, got {shown(value)}", hint or example(path))
+        return Mistake(location, f"{name(path)} must be {CONTAINERS[kind]}, got {shown(value)}", hint or example(path))
     if kind == "literal_error":
         # "'none', 'os' or 'device'"
         listed = context["expected"].replace("'", "").lower()
@@ -110,13 +111,9 @@ def example(path: Path) -> str:
         return "write `systems: {rocksdb: {}, lmdb: {}}`"
     if path[:2] in (("vary", "matrix"), ("vary", "zip")) and len(path) == 3:
         return f"write `{path[2]}: [a, b]`"
-    while len(path) > 1:
-        model = model_at(path[:-1])
-        if model is not None and path[-1] in model.model_fields:
-            break
-        path = path[:-1]
     model = model_at(path[:-1])
-    assert model is not None, "the first key is one of the experiment"
-    examples = model.model_fields[str(path[-1])].examples
-    assert examples, "every key that can have a wrong type has an example"
-    return f"write `{path[-1]}: {flow(examples[0])}`"
+    field = model.model_fields.get(str(path[-1])) if model else None
+    if field is None:
+        return example(path[:-1])
+    assert field.examples, "every key that can have a wrong type has an example"
+    return f"write `{path[-1]}: {flow(field.examples[0])}`"

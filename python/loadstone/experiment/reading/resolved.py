@@ -40,16 +40,12 @@ def document(experiment: Experiment) -> dict[str, Any]:
         for key in OF_SERVERS:
             if not system[key]:
                 del system[key]
-        hide_secrets(system)
-        for servers in (system.get("start"), (system.get("start") or {}).get("over")):
-            hide_secrets(servers or {})
     for path, workload in experiment.each_workload.items():
         # Without the keys of other kinds.
         given = {key: each for key, each in value_at(plain, path).items() if KIND_OF_KEY[key] in workload.kinds}
-        hide_secrets(given)
         value_at(plain, path[:-1])[path[-1]] = given
     del plain["workload" if experiment.workloads else "workloads"]
-    hide_secrets(plain["load"])
+    hide_secrets(plain)
     # The key that is searched over has no fixed value.
     del plain["find" if experiment.find is None else experiment.find.over]
     return plain
@@ -62,8 +58,10 @@ def value_at(document: Any, path: tuple[str | int, ...]) -> Any:
 
 def hide_secrets(part: dict[str, Any]) -> None:
     """Masks passwords, which must not be kept with results."""
-    for key in {"properties", "settings"} & part.keys():
-        part[key] = description().without_secrets(part[key])
+    for key, value in part.items():
+        if isinstance(value, dict):
+            hide_secrets(value)
+            part[key] = description().without_secrets(value) if key in ("properties", "settings") else value
 
 
 def text(experiment: Experiment) -> str:

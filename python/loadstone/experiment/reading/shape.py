@@ -49,9 +49,9 @@ def shape(tree: Table) -> Shaped:
     if isinstance(repeats, Scalar) and repeats.value is not None:
         # `at_most` then defaults to the same number.
         tree = replace(tree, entries={**tree.entries, "repeats": Table.of("at_least", repeats)})
-    plainer = Plainer()
-    document = plainer.plain(tree)
-    mistakes, lost = plainer.mistakes, plainer.lost
+    mistakes: list[Mistake] = []
+    lost: set[Path] = set()
+    document = plain(tree, (), mistakes, lost)
     if document.get("workloads"):
         document.setdefault("workload", {})
     for _ in range(ROUNDS):
@@ -73,42 +73,26 @@ def shape(tree: Table) -> Shaped:
     raise AssertionError(f"no model of {document}")
 
 
-@dataclass
-class Plainer:
-    """Converts a tree to plain Python values. Null counts as not set; ambiguous words are recorded as lost."""
-
-    mistakes: list[Mistake] = field(default_factory=list)
-    lost: set[Path] = field(default_factory=set)
-
-    def plain(self, node: Node, path: Path = ()) -> Any:
-        """The tree as dicts, lists and values."""
-        match node:
-            case Scalar():
-                return self.scalar(node, path)
-            case Items():
-                return [self.plain(each, (*path, i)) for i, each in enumerate(node.items)]
-            case Table():
-                plain = {}
-                for key, value in node.entries.items():
-                    each = self.plain(value, (*path, key))
-                    if each is not None:
-                        plain[key] = each
-                    elif path == ("systems",):
-                        plain[key] = {}
-                return plain
-
-    def scalar(self, node: Scalar, path: Path) -> Any:
-        """A single value; of a property, the string as written."""
-        if isinstance(node.value, Unclear):
-            self.lost.add(path)
-            return REPLACEMENT if isinstance(path[-1], int) else None
-        if len(path) >= 2 and path[-2] in TEXTS and isinstance(node.value, int | float | str):
-            return node.value if isinstance(node.value, bool) else node.text
-        if path[:1] in (("vary",), ("compare",)) and isinstance(node.value, float) and ENDS_IN_0.fullmatch(node.text):
-            message = f"`{node.text}` is read as the number {node.value}"
-            self.mistakes.append(Mistake(node.location, message, f'quote it to keep the last 0: "{node.text}"'))
-            self.lost.add(path)
-        return node.value
+def plain(node: Node, path: Path, mistakes: list[Mistake], lost: set[Path]) -> Any:
+    """The tree as dicts, lists and values. Null counts as not set; ambiguous words are recorded as lost."""
+    if isinstance(node, Items):
+        return [plain(each, (*path, i), mistakes, lost) for i, each in enumerate(node.items)]
+    if isinstance(node, Table):
+        every = {key: plain(each, (*path, key), mistakes, lost) for key, each in node.entries.items()}
+        if path == ("systems",):
+            # A system needs no keys.
+            return {key: {} if each is None else each for key, each in every.items()}
+        return {key: each for key, each in every.items() if each is not None}
+    if isinstance(node.value, Unclear):
+        lost.add(path)
+        return REPLACEMENT if isinstance(path[-1], int) else None
+    if len(path) >= 2 and path[-2] in TEXTS and isinstance(node.value, int | float | str):
+        return node.value if isinstance(node.value, bool) else node.text
+    if path[:1] in (("vary",), ("compare",)) and isinstance(node.value, float) and ENDS_IN_0.fullmatch(node.text):
+        message = f"`{node.text}` is read as the number {node.value}"
+        mistakes.append(Mistake(node.location, message, f'quote it to keep the last 0: "{node.text}"'))
+        lost.add(path)
+    return node.value
 
 
 def shortened(document: Any, loc: tuple[str | int, ...]) -> Path:

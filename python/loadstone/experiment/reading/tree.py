@@ -72,7 +72,6 @@ class Reader:
     # The location of everything in a text without lines of its own.
     fixed: Location | None = None
     mistakes: list[Mistake] = field(default_factory=list)
-    _open: list[yaml.Node] = field(default_factory=list)
     _count: int = 0
 
     def location(self, line: int) -> Location:
@@ -98,28 +97,25 @@ class Reader:
             line = text.count("\n", 0, error.position)
             refuse(self.location(line), "there is a character that YAML does not allow", "remove the control character")
 
-    def tree(self, node: yaml.Node) -> Node:
-        """Converts a PyYAML node. Raises ExperimentError if it is too large or recursive."""
+    def tree(self, node: yaml.Node, above: tuple[yaml.Node, ...] = ()) -> Node:
+        """Converts a PyYAML node, below others. Raises ExperimentError if it is too large or recursive."""
         location = self.location(node.start_mark.line)
         self._count += 1
         if self._count > NODES_MAX:
             message = f"the file has more than {units.count(NODES_MAX)} values"
             refuse(location, message, "remove aliases that contain aliases: they multiply")
-        if any(node is each for each in self._open):
+        if any(node is each for each in above):
             refuse(location, "an alias contains itself", "do not use an anchor inside the value that it names")
         if not node.tag.startswith("tag:yaml.org,2002:"):
             self.wrong(location, f"the tag {node.tag} is not supported", "remove it")
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node, location)
-        self._open.append(node)
-        try:
-            if isinstance(node, yaml.SequenceNode):
-                return Items([self.tree(each) for each in node.value], location)
-            return self.table(node, location)
-        finally:
-            self._open.pop()
+        above = (*above, node)
+        if isinstance(node, yaml.SequenceNode):
+            return Items([self.tree(each, above) for each in node.value], location)
+        return self.table(node, location, above)
 
-    def table(self, node: yaml.Node, location: Location) -> Table:
+    def table(self, node: yaml.Node, location: Location, above: tuple[yaml.Node, ...]) -> Table:
         """A mapping; its own keys override those of its merge key `<<`."""
         table = Table({}, {}, location)
         merged: list[tuple[Location, Node]] = []
@@ -128,7 +124,7 @@ class Reader:
             if not isinstance(key, yaml.ScalarNode):
                 self.wrong(at, "a key must be a string", 'quote it if it has braces or brackets: "{letter}"')
             elif key.value == "<<" and key.style is None:
-                tree = self.tree(value)
+                tree = self.tree(value, above)
                 merged += [(at, each) for each in (tree.items if isinstance(tree, Items) else [tree])]
             elif key.value in table.entries:
                 first = table.keys[key.value]
@@ -136,7 +132,7 @@ class Reader:
                 self.wrong(at, f'the key "{key.value}" is already set{where}', "keep one of them")
             else:
                 table.keys[key.value] = at
-                table.entries[key.value] = self.tree(value)
+                table.entries[key.value] = self.tree(value, above)
         for at, each in merged:
             if not isinstance(each, Table):
                 self.wrong(at, "the merge key << needs a mapping", "write <<: *name, where &name names a mapping")
@@ -230,12 +226,8 @@ def read(path: Path) -> tuple[Table, list[Mistake]]:
         return tree, reader.mistakes
     if tree is None:
         refuse(start, "the file is empty", "write at least `systems` and `workload`")
-    raise ExperimentError(
-        [
-            *reader.mistakes,
-            Mistake(tree.location, "an experiment must be a mapping", "start it with `systems:` and `workload:`"),
-        ]
-    )
+    reader.wrong(tree.location, "an experiment must be a mapping", "start it with `systems:` and `workload:`")
+    raise ExperimentError(reader.mistakes)
 
 
 def read_value(text: str, location: Location) -> tuple[Node, list[Mistake]]:

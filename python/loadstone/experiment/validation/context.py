@@ -97,6 +97,10 @@ class Context(Shaped):
             if self.knows(*each.path):
                 yield each
 
+    def can_render(self, each: Template) -> bool:
+        """Whether a template and the values that it names are valid."""
+        return self.knows(*each.path) and bool(self.points or not template.names(each.text))
+
     def values(self, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """The values of names in a variant."""
         return points.values(self.experiment, point)
@@ -105,6 +109,7 @@ class Context(Shaped):
 def all_templates(experiment: Experiment) -> Iterator[Template]:
     """Every string that may contain names."""
     plain = experiment.model_dump(include=set(WITH_TEMPLATES), exclude_none=True)
+    plain.pop("workload" if experiment.workloads else "workloads", None)
     for path, text in template.strings({key: plain.get(key) for key in WITH_TEMPLATES}):
         if path[0] != "systems" or path[2:] not in (("store",), ("start", "system")):
             yield Template(path, text)

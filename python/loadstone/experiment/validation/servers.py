@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 from loadstone.engine.describe import description
 from loadstone.experiment.kind import KINDS
-from loadstone.experiment.model import template
-from loadstone.experiment.model.system import OVER, Over, System
+from loadstone.experiment.model.system import OVER, Attach, Over, Start, System
 from loadstone.experiment.model.values import Scalar
 from loadstone.experiment.validation.context import Context, Template, rendered
 from loadstone.format.suggestion import suggestion
@@ -33,26 +32,26 @@ def completed(context: Context, name: str, system: System) -> System:
     """A system with the defaults of its servers."""
     path: Keys = ("systems", name)
     given = [key for key in ("start", "attach") if getattr(system, key) is not None]
-    if not given:
-        for key in ("fresh", "table"):
-            if context.given("systems", name, key):
-                hint = f"write `start: {SERVED_BY.get(system.store) or 'redis'}`, or `attach: {{hosts: [10.0.0.1]}}`"
-                context.wrong((*path, key), f"`{key}` needs servers, but {name} has none", hint)
-        return system
     if len(given) == 2:
         context.wrong((*path, "attach"), f"{name} has both `start` and `attach`", "keep one of them")
         return system
-    if description().keeps_files(system.store):
+    if given and description().keeps_files(system.store):
         hint = "name the store of these servers, as in `store: redis`, or leave the servers out"
         context.wrong((*path, given[0]), f"{system.store} runs inside the engine and has no servers", hint)
         return system
-    return started(context, path, system) if system.start is not None else attached(context, path, system)
+    if system.start is not None:
+        return started(context, path, system, system.start)
+    if system.attach is not None:
+        return attached(context, path, system, system.attach)
+    for key in ("fresh", "table"):
+        if context.given("systems", name, key):
+            hint = f"write `start: {SERVED_BY.get(system.store) or 'redis'}`, or `attach: {{hosts: [10.0.0.1]}}`"
+            context.wrong((*path, key), f"`{key}` needs servers, but {name} has none", hint)
+    return system
 
 
-def started(context: Context, path: Keys, system: System) -> System:
+def started(context: Context, path: Keys, system: System, start: Start) -> System:
     """A system that the lab starts."""
-    start = system.start
-    assert start is not None, "checked by the caller"
     name = start.system or SERVED_BY.get(system.store, "")
     known = list(registry.SYSTEMS)
     if name not in known:
@@ -111,7 +110,7 @@ def recreates_tables(kind: Kind) -> bool:
 def check_nodes(context: Context, path: Keys, kind: Kind, nodes: str | None) -> None:
     """Every number of nodes, over all variants, is supported."""
     where = (*path, "nodes")
-    if nodes is None or not context.knows(*where) or (has_names(nodes) and not context.points):
+    if nodes is None or not context.can_render(Template(where, nodes)):
         return
     allowed = [str(count) for count in sorted(kind.nodes)]
     for text in sorted(rendered(context, Template(where, nodes))):
@@ -120,18 +119,8 @@ def check_nodes(context: Context, path: Keys, kind: Kind, nodes: str | None) -> 
             context.wrong(where, f'{kind.name} cannot have "{text}" nodes', f"use {listed}")
 
 
-def has_names(text: str) -> bool:
-    """Whether a string contains names."""
-    try:
-        return bool(template.names(text))
-    except ValueError:
-        return True
-
-
-def attached(context: Context, path: Keys, system: System) -> System:
+def attached(context: Context, path: Keys, system: System, attach: Attach) -> System:
     """A system that is already running."""
-    attach = system.attach
-    assert attach is not None, "checked by the caller"
     if not attach.hosts and context.knows(*path, "attach", "hosts"):
         context.wrong((*path, "attach"), f"{path[1]} has no hosts", "write `attach: {hosts: [10.0.0.1]}`")
     if system.fresh == "system":

@@ -148,12 +148,12 @@ def check_include(context: Context, vary: Vary) -> bool:
 
 def check_exclude(context: Context, vary: Vary) -> None:
     """Each exclusion matches a variant."""
-    dimensions = points.dimensions(vary.model_copy(update={"include": ()}))
+    crossed = vary.model_copy(update={"include": (), "exclude": ()})
+    dimensions, combinations = points.dimensions(crossed), points.points(crossed) if vary.exclude else []
     for i, point in enumerate(vary.exclude):
         path: Path = ("vary", "exclude", i)
-        if not check_names(context, path, point, dimensions):
-            continue
-        if not points.matching(vary, point):
+        known = check_names(context, path, point, dimensions)
+        if known and not any(points.matches(each, point) for each in combinations):
             wrong = [key for key, value in point.items() if value not in dimensions[key]]
             hint = "name a combination of `matrix` and `zip`, or remove it"
             if wrong:
