@@ -50,9 +50,13 @@ def replace_process(arguments: list[str]) -> NoReturn:
     try:
         os.execv(path, [path, *arguments])
     except OSError as error:
-        raise LoadstoneError(
-            f"cannot run {path}: {error.strerror}", "the file may be damaged or built for another machine; run `make`"
-        ) from error
+        raise cannot_run(path, error) from error
+
+
+def cannot_run(path: str, error: OSError) -> LoadstoneError:
+    """The error of an engine that the kernel refuses to run."""
+    hint = "the file may be damaged or built for another machine; run `make`"
+    return LoadstoneError(f"cannot run {path}: {error.strerror}", hint)
 
 
 def beside() -> str | None:

@@ -67,10 +67,7 @@ class Trial:
                 [path, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
             )
         except OSError as error:
-            raise LoadstoneError(
-                f"cannot run {path}: {error.strerror}",
-                "the file may be damaged or built for another machine; run `make`",
-            ) from error
+            raise program.cannot_run(path, error) from error
         self._tell(line)
 
     def __enter__(self) -> Self:

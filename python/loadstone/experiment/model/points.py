@@ -63,15 +63,14 @@ def duplicates(values: Sequence[Scalar]) -> list[int]:
 
 def values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
     """The values of template names in a variant, without those known at run time; `rate` and `operations` if set."""
-    system = str(point.get("system", ""))
-    by_name: dict[str, Scalar] = {
+    system = experiment.systems.get(str(point.get("system", "")))
+    by_name = {
         "clients": experiment.clients,
         "durability": experiment.durability,
         "arrival": experiment.arrival,
-        **({} if experiment.rate is None else {"rate": experiment.rate}),
-        **({} if experiment.measure.operations is None else {"operations": experiment.measure.operations}),
+        "rate": experiment.rate,
+        "operations": experiment.measure.operations,
         **point,
+        "store": system.store if system else None,
     }
-    if system in experiment.systems:
-        by_name["store"] = experiment.systems[system].store
-    return by_name
+    return {name: value for name, value in by_name.items() if value is not None}

@@ -22,14 +22,12 @@ def names(text: str) -> list[str]:
     """The distinct names in a template, in order. Raises ValueError with a hint at an unmatched brace."""
     distinct: dict[str, None] = {}
     for token in TOKEN.finditer(text):
-        if token.group() in ("{{", "}}") or token.group().startswith("$"):
-            continue
-        name = token[1]
-        if name is None:
+        if token.group() in ("{", "}"):
             raise ValueError(
                 f'an unmatched "{token.group()}"', f"write a name as {{name}}, and a brace as {token.group() * 2}"
             )
-        distinct[name] = None
+        if token[1] is not None:
+            distinct[token[1]] = None
     return list(distinct)
 
 

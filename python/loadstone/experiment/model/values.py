@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, NoReturn
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 import yaml
 from pydantic import (
@@ -22,6 +23,8 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from loadstone.format import quantity
 
 Scalar = bool | int | float | str
+Read = TypeVar("Read")
+NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class Part(BaseModel):
@@ -66,12 +69,8 @@ def text(value: Any) -> str:
 
 def storable(value: str) -> None:
     """Refuses what cannot be in a command, path or result file: NUL, and lone surrogates."""
-    try:
-        if "\0" not in value.encode().decode():
-            return
-    except UnicodeEncodeError:
-        pass
-    refuse(f"must not contain NUL or a lone surrogate, got {ascii(value)[:60]}", "remove the character")
+    if NOT_STORABLE.search(value):
+        refuse(f"must not contain NUL or a lone surrogate, got {ascii(value)[:60]}", "remove the character")
 
 
 def property_value(value: Any) -> str:
@@ -133,14 +132,19 @@ def bound(value: Any) -> int | float:
     return int(value) if value == int(value) else value
 
 
+def parsed(read: Callable[[Any], Read], value: Any, what: str, hint: str) -> Read:
+    """A quantity, read by one of `loadstone.format.quantity`."""
+    try:
+        return read(value)
+    except ValueError:
+        refuse(f"must be {what}, got {shown(value)}", hint)
+
+
 def length(above: bool) -> PlainValidator:
     """A duration in seconds; greater than 0 if `above`, else 0 or more."""
 
     def check(value: Any) -> float:
-        try:
-            seconds = quantity.seconds(value)
-        except ValueError:
-            refuse(f"must be a duration, got {shown(value)}", "write 500ms, 5s, 2m, 1h or a number of seconds")
+        seconds = parsed(quantity.seconds, value, "a duration", "write 500ms, 5s, 2m, 1h or a number of seconds")
         if seconds < 0 or (above and seconds == 0):
             refuse(
                 f"must be {'longer than 0' if above else '0 or longer'}, got {shown(value)}", "write 500ms, 5s, 2m, 1h"
@@ -152,10 +156,7 @@ def length(above: bool) -> PlainValidator:
 
 def share(value: Any) -> float:
     """A fraction greater than 0 and less than 1."""
-    try:
-        fraction = quantity.share(value)
-    except ValueError:
-        refuse(f"must be a fraction, got {shown(value)}", "write 5% or 0.05")
+    fraction = parsed(quantity.share, value, "a fraction", "write 5% or 0.05")
     if not 0 < fraction < 1:
         likely = f"; for {value} percent write {value}%" if not isinstance(value, str) and 1 <= fraction < 100 else ""
         refuse(f"must be above 0 and below 100%, got {shown(value)}", f"write 5% or 0.05{likely}")
@@ -173,10 +174,7 @@ def shares(value: Any) -> float | dict[str, float]:
 
 def size(value: Any) -> int:
     """A number of bytes."""
-    try:
-        return quantity.size(value)
-    except ValueError:
-        refuse(f"must be a size, got {shown(value)}", "write 64KB, 128MB, 1GB or a number of bytes")
+    return parsed(quantity.size, value, "a size", "write 64KB, 128MB, 1GB or a number of bytes")
 
 
 class Varied:

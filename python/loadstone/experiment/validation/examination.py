@@ -18,11 +18,10 @@ from loadstone.experiment.validation import (
     measure,
     properties,
     servers,
-    templates,
     vary,
     workload,
 )
-from loadstone.experiment.validation.context import Context
+from loadstone.experiment.validation.context import Context, check_templates
 
 
 def examine(tree: Table, bases: tuple[Path, ...]) -> Context:
@@ -30,7 +29,7 @@ def examine(tree: Table, bases: tuple[Path, ...]) -> Context:
     context = Context(**vars(shape(tree)), bases=bases)
     properties.check_systems(context)
     vary.check(context)
-    used = templates.check(context)
+    used = check_templates(context)
     if context.knows("vary"):
         vary.check_use(context, used)
     workload.check(context)
