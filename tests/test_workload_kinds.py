@@ -16,6 +16,16 @@ vary: {what: [write, read], count: [2, 4], past: [true, false]}
 """
 
 
+def test_a_part_without_a_required_key_keeps_its_other_mistakes(tmp_path: Path) -> None:
+    text = "systems: {rocksdb: {}}\nworkloads: {slow: {fio: {5s: a}}, fast: {sort: {row: 1}}}\n"
+    assert mistakes(tmp_path, text) == [
+        "`workloads.slow.fio.job` is missing",
+        'there is no key "5s" in workloads.slow.fio',
+        "`workloads.fast.sort.rows` is missing",
+        'there is no key "row" in workloads.fast.sort',
+    ]
+
+
 def test_values_of_any_kind_may_be_templates(tmp_path: Path) -> None:
     jobs = {variant.work.job for variant in plan(loaded(tmp_path, FIO).experiment).variants}
     assert jobs == {"[write]\nrw=write\nbs=4k\n", "[write]\nrw=write\nbs=64k\n"}

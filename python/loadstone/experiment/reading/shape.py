@@ -58,13 +58,15 @@ def shape(tree: Table) -> Shaped:
         try:
             return Shaped(tree, Experiment.model_validate(document), mistakes, lost)
         except ValidationError as error:
-            for each in error.errors(include_url=False):
-                path = shortened(document, each["loc"])
+            errors = [(shortened(document, each["loc"]), each) for each in error.errors(include_url=False)]
+            for path, each in errors:
                 if path not in lost:
                     mistakes.append(translate(tree, each, path))
                 lost.add(path)
-                # A part without a required key is invalid as a whole.
-                remove(document, path[:-1] if each["type"] == "missing" and len(path) > 1 else path)
+            # A part without a required key is invalid as a whole; what is inside it is removed before.
+            wrong = {path[:-1] if each["type"] == "missing" and len(path) > 1 else path for path, each in errors}
+            for path in sorted(wrong, key=len, reverse=True):
+                remove(document, path)
             # The next round needs the required keys.
             for key, minimal in REQUIRED.items():
                 if not document.get(key):
