@@ -84,7 +84,7 @@ def each(plan: Plan) -> str:
         steps.append("warm up as long as a pilot block finds")
     elif measure.warmup:
         steps.append(f"warm up {quantity.written(measure.warmup)}")
-    steps.append(f"measure {amount(plan)}" if measure.duration or any_operations(plan) else "measure all of it")
+    steps.append(f"measure {amount(plan)}")
     if measure.verify:
         steps[-1] += ", verifying every read"
     if measure.ledger:
@@ -93,18 +93,13 @@ def each(plan: Plan) -> str:
     return ", ".join(steps)
 
 
-def any_operations(plan: Plan) -> bool:
-    """Whether any window is limited by operations."""
-    return any(variant.operations is not None for variant in plan.variants)
-
-
 def amount(plan: Plan) -> str:
     """The length of a window."""
     duration = plan.experiment.measure.duration
     if duration is not None:
         return quantity.written(duration)
     counts = sorted({variant.operations for variant in plan.variants if variant.operations is not None})
-    return " or ".join(map(units.count, counts)) + " operations"
+    return " or ".join(map(units.count, counts)) + " operations" if counts else "all of it"
 
 
 def servers(plan: Plan) -> list[str]:

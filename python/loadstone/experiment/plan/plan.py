@@ -152,10 +152,8 @@ class Builder:
     def __init__(self, experiment: Experiment, varied: list[str]) -> None:
         self._experiment = experiment
         self._varied = varied
-        # The names in each workload, by its path; the rendered workloads, by path and values.
-        self._names: dict[tuple[str | int, ...], list[str]] = {}
+        # The rendered workloads, by path and values.
         self._works: dict[tuple[object, ...], tuple[str, Any, Data]] = {}
-        self._seen: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 
     def variant(self, point: Mapping[str, Scalar]) -> Variant:
         """The variant of a point."""
@@ -185,7 +183,7 @@ class Builder:
             config=dict(point),
             system=name,
             store=system.store,
-            store_properties=self._shared(own),
+            store_properties=own,
             kind=kind,
             work=work,
             clients=clients,
@@ -210,7 +208,7 @@ class Builder:
             data=data,
             slug=order.slug(point, self._varied),
             load_clients=experiment.load.clients or clients,
-            load_properties=self._shared(loading),
+            load_properties=loading,
             servers=needed,
         )
 
@@ -220,19 +218,13 @@ class Builder:
         workload = self._experiment.each_workload[path]
         (name,) = workload.kinds
         given = workload.keys(name).model_dump(exclude_unset=True)
-        if path not in self._names:
-            self._names[path] = [name for _, text in template.strings(given) for name in template.names(text)]
-        key = (path, *(names[each] for each in self._names[path]))
+        key = (path, *(names[each] for _, text in template.strings(given) for each in template.names(text)))
         if key not in self._works:
             keys = template.rendered(given, partial(template.render, values=names))
             kind = KINDS[name]
             work = kind.work(kind.keys.model_validate(keys), self._experiment)
             self._works[key] = name, work, kind.data(work)
         return self._works[key]
-
-    def _shared(self, given: dict[str, str]) -> Mapping[str, str]:
-        """An equal mapping of another variant if there is one, to save memory."""
-        return self._seen.setdefault(tuple(given.items()), given)
 
 
 def digest(*parts: object) -> str:

@@ -42,18 +42,13 @@ def document(experiment: Experiment) -> dict[str, Any]:
                 del system[key]
     for path, workload in experiment.each_workload.items():
         # Without the keys of other kinds.
-        given = {key: each for key, each in value_at(plain, path).items() if KIND_OF_KEY[key] in workload.kinds}
-        value_at(plain, path[:-1])[path[-1]] = given
+        above: Any = plain if path == ("workload",) else plain["workloads"]
+        above[path[-1]] = {key: each for key, each in above[path[-1]].items() if KIND_OF_KEY[key] in workload.kinds}
     del plain["workload" if experiment.workloads else "workloads"]
     hide_secrets(plain)
     # The key that is searched over has no fixed value.
     del plain["find" if experiment.find is None else experiment.find.over]
     return plain
-
-
-def value_at(document: Any, path: tuple[str | int, ...]) -> Any:
-    """The value at a path."""
-    return value_at(document[path[0]], path[1:]) if path else document
 
 
 def hide_secrets(part: dict[str, Any]) -> None:

@@ -89,6 +89,12 @@ class Context(Shaped):
             node = below
         return True
 
+    def work_at(self, point: Mapping[str, Scalar]) -> tuple[Keys, Workload, str] | None:
+        """The workload of a point: its path, its keys and its kind, if it has one."""
+        path = self.experiment.workload_at(point)
+        workload = self.experiment.each_workload.get(path)
+        return (path, workload, workload.kinds[0]) if workload and len(workload.kinds) == 1 else None
+
     def changing_rates(self) -> Iterator[Keys]:
         """The paths of changing rates in workloads."""
         for each in self.templates():
@@ -121,15 +127,10 @@ def all_templates(experiment: Experiment) -> Iterator[Template]:
 
 def rendered(context: Context, each: Template) -> set[str]:
     """All values of a template, over the points that it applies to."""
-    names = set(template.names(each.text))
-    if not names:
+    if not template.names(each.text):
         return {template.render(each.text, {})}
-    seen = {}
-    for point in context.points:
-        if each.system is None or point.get("system") == each.system:
-            known = context.values(point)
-            seen[tuple(known[name] for name in names)] = known
-    return {template.render(each.text, known) for known in seen.values()}
+    applies = [point for point in context.points if each.system in (None, point.get("system"))]
+    return {template.render(each.text, context.values(point)) for point in applies}
 
 
 def check_templates(context: Context) -> set[str]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from loadstone.engine.describe import description
 from loadstone.experiment.kind import KINDS
 from loadstone.experiment.model.directory import default_directory
-from loadstone.experiment.model.points import Point
 from loadstone.experiment.model.template import escape
 from loadstone.experiment.reading.shape import shape
 from loadstone.experiment.reading.tree import Table
@@ -52,7 +51,10 @@ def check_fleet(context: Context) -> None:
     engines = experiment.fleet.engines
     if engines == 1 or not context.knows("fleet"):
         return
-    clients = [point.get("clients", experiment.clients) for point in context.points if has_clients(context, point)]
+    works = [(point, context.work_at(point)) for point in context.points]
+    clients = [
+        point.get("clients", experiment.clients) for point, work in works if work is None or KINDS[work[2]].clients
+    ]
     fewest = min(each for each in [*clients, experiment.load.clients or engines] if isinstance(each, int))
     if fewest < engines:
         message = f"fleet.engines is {engines}, but some trials have fewer clients: {fewest}"
@@ -61,12 +63,6 @@ def check_fleet(context: Context) -> None:
         if context.knows("systems", name) and description().within_engine(system.store):
             message = f"{system.store} keeps its data in files of the engine, which several engines cannot share"
             context.wrong(("systems", name), message, "leave `fleet.engines` out, or use a networked store")
-
-
-def has_clients(context: Context, point: Point) -> bool:
-    """Whether clients do the work at a point."""
-    workload = context.experiment.each_workload.get(context.experiment.workload_at(point))
-    return workload is None or all(KINDS[kind].clients for kind in workload.kinds)
 
 
 def check_directory(context: Context) -> None:

@@ -168,9 +168,7 @@ def check_reuse(context: Context) -> None:
 
 def changing(context: Context, point: Mapping[str, Scalar]) -> str | None:
     """The key that makes the workload of a point change its data, if any."""
-    path = context.experiment.workload_at(point)
-    workload = context.experiment.each_workload.get(path)
-    kind = workload.kinds[0] if workload and workload.kinds else None
-    if workload is None or kind is None:
+    if (work := context.work_at(point)) is None:
         return None
+    path, workload, kind = work
     return next(KINDS[kind].changing(context, path, workload.keys(kind), dict(point)), None)

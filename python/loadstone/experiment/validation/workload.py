@@ -73,13 +73,12 @@ def check_stores(context: Context) -> None:
     checked = set()
     every = {name for kind in KINDS.values() for name in kind.stores()}
     for point in context.points:
-        path, system = context.experiment.workload_at(point), str(point.get("system"))
-        workload = context.experiment.each_workload.get(path)
-        if (path, system) in checked or workload is None or len(workload.kinds) != 1:
+        system, work = str(point.get("system")), context.work_at(point)
+        if work is None or (work[0], system) in checked:
             continue
+        path, _, kind = work
         checked.add((path, system))
-        each = context.experiment.systems.get(system)
-        kind, known = workload.kinds[0], list(KINDS[workload.kinds[0]].stores())
+        each, known = context.experiment.systems.get(system), list(KINDS[kind].stores())
         if each is not None and each.store in every - {*known} and context.knows("systems", system):
             excluded = f"; or exclude the pair: `vary: {{exclude: [{{system: {system}, workload: {path[-1]}}}]}}`"
             hint = suggestion(each.store, known, "its stores are") + (excluded if len(path) > 1 else "")
