@@ -30,6 +30,8 @@ def spec_of(command: str, arguments: Sequence[str], stdin: str = "") -> list[Spe
         raise failure(done.returncode, done.stderr.splitlines())
     try:
         specs = [json.loads(line) for line in done.stdout.splitlines() if line]
+        if not specs:
+            raise ValueError("no line")
         return [{"warmup_seconds": 0.0, **spec, "store": {"properties": {}, **spec["store"]}} for spec in specs]
     except ValueError as error:
         hint = "use the loadstone and loadstone-engine of one installation"
