@@ -191,12 +191,6 @@ class Search(Part):
     over: SearchedLoad = Field(default="clients", examples=["rate"])
     """What is increased: the clients of a closed loop, or the rate."""
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The first and the last load; validation has filled in their defaults."""
-        first, last = (float(getattr(self, key)) for key in ("from", "to"))
-        return first, last
-
 
 # The bounds of a search, with their meanings and examples; `from` is a keyword of Python.
 BOUNDS: dict[str, tuple[str, int]] = {

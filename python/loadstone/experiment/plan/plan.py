@@ -136,7 +136,7 @@ def plan(experiment: Experiment) -> Plan:
     if (find := experiment.find) is not None:
         # Each search has one variant, at its first load; `Builder` makes those of other loads.
         varied.append(find.over)
-        planned = [{**point, find.over: scalar_of(find.bounds[0])} for point in planned]
+        planned = [{**point, find.over: scalar_of(float(getattr(find, "from")))} for point in planned]
     builder = Builder(experiment, varied)
     return Plan(experiment, tuple(builder.variant(point) for point in planned))
 
