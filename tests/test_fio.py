@@ -87,8 +87,10 @@ def test_a_volume_is_mounted_for_each_trial_where_fio_works(tmp_path: Path) -> N
 def test_the_command_shows_each_job_and_keeps_the_results(tmp_path: Path) -> None:
     (tmp_path / "two.fio").write_text(JOBS)
     shown = loadstone(tmp_path, "fio", "two.fio").stdout
-    rows = {line.split()[0] for line in shown.splitlines() if line.startswith((" seq", " mixed", "seq", "mixed"))}
-    assert rows == {"seq_write.write", "mixed.read", "mixed.write"}
+    rows = {line.split()[0]: line for line in shown.splitlines() if line.strip().startswith(("seq_", "mixed."))}
+    assert rows.keys() == {"seq_write.write", "mixed.read", "mixed.write"}
+    # Of 256 operations, too few lie beyond the p99.
+    assert all(row.split().count("withheld") == 2 for row in rows.values())
     assert "verdict: " in shown
     (trial,) = only_folder(tmp_path).load().trials
     assert trial.value("operations") == 256

@@ -5,6 +5,7 @@ Each at random instants, three times here and fifty in `make soak` (LOADSTONE_CR
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shlex
@@ -19,7 +20,7 @@ import pytest
 from lab_support import command, engines, environment, experiment, kill, loadstone, only_folder, outline, rows, start
 from loadstone.judge.judge import judge
 from loadstone.results.folder import BEGUN, PILOT_TRIALS, VALUES, Folder, find
-from loadstone.results.trial_result import Scalar
+from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.systems.base.running import Running
 from systems_support import free_port, systems, temporary_root
 
@@ -102,6 +103,19 @@ def gone(home: Path) -> bool:
     return False
 
 
+def marked(home: Path) -> Iterator[tuple[str, int]]:
+    """The attempts that are marked as begun. One whose line has just been written may have its mark still."""
+    for mark in home.glob(f"results/*/*/trials/*/{BEGUN}"):
+        line = TrialResult.from_json(json.loads(mark.read_bytes())["line"])
+        yield line.trial, line.attempt
+
+
+def recorded(home: Path) -> list[TrialResult]:
+    """All attempts that have a line."""
+    folders = find(home / "results")
+    return [each for folder in folders for table in (VALUES, PILOT_TRIALS) for each in folder.attempts(table)[0]]
+
+
 @pytest.mark.parametrize("round_", ROUNDS)
 @pytest.mark.parametrize("text", [TINY, PILOTED], ids=["no pilot", "pilot"])
 def test_the_lab_is_killed(tmp_path: Path, undisturbed: Outline, text: str, round_: int) -> None:
@@ -110,10 +124,9 @@ def test_the_lab_is_killed(tmp_path: Path, undisturbed: Outline, text: str, roun
     process.kill()
     process.communicate()
     assert gone(tmp_path), "an engine outlived its lab"
-    begun = len([*tmp_path.glob(f"results/*/*/trials/*/{BEGUN}")])
+    begun = len({*marked(tmp_path)} - {(each.trial, each.attempt) for each in recorded(tmp_path)})
     resume(tmp_path, undisturbed)
-    folder = only_folder(tmp_path)
-    ends = [each.end for table in (VALUES, PILOT_TRIALS) for each in folder.attempts(table)[0]]
+    ends = [each.end for each in recorded(tmp_path)]
     assert (ends.count("interrupted"), set(ends) - {"interrupted"}) == (begun, {"done"})
 
 

@@ -86,3 +86,10 @@ def test_a_share_beside_a_bound_has_as_many_digits_as_tell_it_apart(
     share: float, beside: float | None, expected: str
 ) -> None:
     assert short_percent(share, beside) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(4096, "4.10 kB"), ("4096", "4.10 kB"), (10**400, str(10**400)), (float("inf"), "inf")]
+)
+def test_a_size_too_large_to_be_one_is_written_as_it_is(value: object, expected: str) -> None:
+    assert wording.fact_value("memory_bytes", value) == expected

@@ -20,6 +20,7 @@ from loadstone.format import units
 from loadstone.judge.finding import verdict
 from loadstone.judge.judgement import Judgement
 from loadstone.report.terminal import tables
+from loadstone.results.result_set import variant
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import statistic
 from loadstone.workloads import fio
@@ -66,14 +67,14 @@ def experiment(job: str, options: Sequence[str]) -> Loaded:
 def show(console: Console, judgement: Judgement) -> None:
     """Prints the figures of each job, a row per direction, and the judge's findings."""
     for trial in judgement.results.trials:
-        console.print(table(trial))
+        console.print(table(judgement, trial))
         console.print(f"verdict: {verdict(judgement.trials[trial.trial])}")
     for renderable in tables.findings(judgement):
         console.print(renderable, soft_wrap=True)
 
 
-def table(trial: TrialResult) -> Table:
-    """The table of a trial's jobs."""
+def table(judgement: Judgement, trial: TrialResult) -> Table:
+    """The table of a trial's jobs; what the judge withholds is not shown."""
     jobs = Table(box=SIMPLE_HEAD, pad_edge=False)
     jobs.add_column("job", style="cyan", no_wrap=True)
     for column in COLUMNS:
@@ -81,7 +82,13 @@ def table(trial: TrialResult) -> Table:
     rows = dict.fromkeys(
         metric.removesuffix(f".{statistic(metric)}") for metric in trial.values if metric.endswith(".bandwidth")
     )
+
+    def written(metric: str) -> str:
+        value, cell = trial.values.get(metric), judgement.cells.get((variant(trial.config), metric))
+        if cell is not None and cell.withheld:
+            return "withheld"
+        return WRITTEN[value.unit](value.value) if value else ""
+
     for row in rows:
-        values = (trial.values.get(f"{row}.{column}") for column in COLUMNS)
-        jobs.add_row(row, *(WRITTEN[value.unit](value.value) if value else "" for value in values))
+        jobs.add_row(row, *(written(f"{row}.{column}") for column in COLUMNS))
     return jobs

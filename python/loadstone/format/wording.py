@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from typing import Protocol
 
 from loadstone.format import units
@@ -146,7 +147,7 @@ def fact_value(name: str, value: object) -> str:
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else digits(value)
     if number == 0 and name == "cache_bytes":
         return "none but the kernel's"
-    if number is not None:
+    if number is not None and abs(number) <= sys.float_info.max:
         if name == "bytes" or name.endswith("_bytes"):
             return units.size(number)
         if name.endswith("_bps"):
