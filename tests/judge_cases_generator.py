@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from judge_support import Case, both, experiment, facts, given, noting
 from loadstone.judge.finding import Severity
 from loadstone.results.trial_result import TrialResult
@@ -14,8 +16,21 @@ def disturbed_probe(trial: TrialResult) -> TrialResult:
     return given(driver=1.1e6)(trial) if trial.repeat == 1 else trial
 
 
+def unprobed_at_a_rate(trial: TrialResult) -> TrialResult:
+    """At a rate, with a note of the engine and without the figure that it rests on."""
+    noted = noting("generator-limited", "the engine is the limit")(given(late__generator=0, without=("driver",))(trial))
+    return replace(noted, loop="open")
+
+
 LATE = "0.11 % of the operations "
 CASES = [
+    Case(
+        "generator-limited",
+        "the engine's note where the figure is missing",
+        experiment(unprobed_at_a_rate),
+        INVALID,
+        "the engine is the limit",
+    ),
     Case("generator-limited", "one in a thousand late", experiment(given(late__generator=100))),
     Case(
         "generator-limited",

@@ -79,22 +79,31 @@ PAIR: tuple[PairCheck, ...] = (
 )
 # Those of two that were not interleaved.
 BETWEEN: tuple[PairCheck, ...] = (load_differs.between, between_runs.check)
-# Checks that cover everything in the engine's note of the same name, if they could look at the trial.
-DECIDED = {generator_limited.NAME, client_limited.NAME, errors.NAME}
+# Checks that cover everything in the engine's note of the same name, if the trial has their figures.
+DECIDED: dict[str, Callable[[TrialResult], bool]] = {
+    generator_limited.NAME: generator_limited.decided,
+    client_limited.NAME: client_limited.decided,
+    errors.NAME: errors.decided,
+}
 # An importer's note: latencies at a rate that leave out the wait for a client (coordinated omission).
 SERVICE_TIME = "service-time"
 # The severity of a note with a check's name. Other names do not belong to a check, and are notes.
 NOTE_SEVERITIES = {
+    "littles-law": Severity.SUSPECT,
     "generator-limited": Severity.INVALID,
     "rate-not-held": Severity.INVALID,
     "carried-over": Severity.SUSPECT,
     "clock": Severity.INVALID,
     "not-steady": Severity.SUSPECT,
+    "noisy": Severity.SUSPECT,
     "stalled": Severity.SUSPECT,
     "hosts-differ": Severity.SUSPECT,
+    "guarantees-differ": Severity.INVALID,
+    "interference": Severity.SUSPECT,
     "unverified": Severity.INVALID,
     "lost-segment": Severity.INVALID,
     "incomplete": Severity.SUSPECT,
+    "impossible": Severity.INVALID,
     SERVICE_TIME: Severity.SUSPECT,
 }
 # Notes that belong to a check under another name, and add what its figures do not contain.
@@ -140,7 +149,7 @@ def look(
     if "engine" in trial.facts:
         found += incomplete.lacking(trial, [each for each in lacking if each.ours])
     if trial.notes:
-        decided = DECIDED - {each.check for each in every if isinstance(each, NotLooked)}
+        decided = {name for name, has in DECIDED.items() if has(trial)}
         found += list(note_findings(trial, {finding.check for finding in found}, decided))
     return tuple(found), tuple(lacking)
 

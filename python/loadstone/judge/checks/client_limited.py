@@ -20,3 +20,8 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
         message = f"{units.percent(late)} of the operations waited over 1 ms because all clients were busy"
         hint = "the response time includes that wait; use more clients to see the store's own limit"
         yield Finding(NAME, Severity.NOTE, message, hint, (trial.trial,))
+
+
+def decided(trial: TrialResult) -> bool:
+    """Whether the figures already cover what the engine's note would add."""
+    return share(trial, "late.client") is not None

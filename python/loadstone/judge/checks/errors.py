@@ -60,3 +60,8 @@ def first(trial: TrialResult) -> str:
     """The system's message about the first failure, if any."""
     cause = next((note.message for note in trial.notes if note.name == NAME), "")
     return "".join(cause.partition(FIRST)[1:])
+
+
+def decided(trial: TrialResult) -> bool:
+    """Whether the figures already cover what the engine's note would add."""
+    return trial.value("errors") is not None or bool(trial.statuses)

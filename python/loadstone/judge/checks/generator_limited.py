@@ -111,3 +111,9 @@ def each_ns(trial: TrialResult) -> float | None:
 def networked(trial: TrialResult) -> bool:
     """Whether the system runs outside the engine's process."""
     return trial.facts.get("networked") == "yes"
+
+
+def decided(trial: TrialResult) -> bool:
+    """Whether the figures already cover what the engine's note would add."""
+    known = ("executor.busy_max", "cpu.engine_share") if networked(trial) else ("driver",)
+    return share(trial, "late.generator") is not None and any(trial.value(name) is not None for name in known)
