@@ -30,8 +30,12 @@ Kind = Literal[
     "forget",
     "oom",
     "phantom",
+    "gone",
+    "mute",
 ]
 OOM = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+# Thousands of clients may connect at once.
+BACKLOG = 4096
 RESETS = struct.pack("ii", 1, 0)
 # Commands of YCSB's layout that work on a record.
 ON_RECORDS = frozenset({b"HMSET", b"HSET", b"HGETALL", b"HMGET", b"ZRANGEBYSCORE", b"DEL"})
@@ -44,6 +48,8 @@ class Fault:
     These need the small Redis: `error`, `silent` (no answer), for inserts only `forget`, and for updates only `lose`
     (both answer OK and do nothing), `oom` (answers that it has no memory, does nothing) and `phantom` (the same, and
     does it).
+    These need `begin()` before their start: `gone` closes the port and every connection, `mute` reads nothing until
+    the end, then what clients sent meanwhile.
     """
 
     kind: Kind
@@ -74,7 +80,11 @@ class Scripted:
         self.port = 0
         self.lines: set[Line] = set()
         self.refused = 0
+        # When the port was closed and opened again, by the monotonic clock.
+        self.closed: float | None = None
+        self.reopened: float | None = None
         self.resets = 0
+        self.muted = False
         # Answers that ended their connection instead of reaching the client.
         self.broken = 0
         self._seen: Counter[Fault] = Counter()
@@ -94,13 +104,42 @@ class Scripted:
     def begin(self, zero: float | None = None, reset_at: float | None = None) -> None:
         """The script's zero is now, or then by the monotonic clock; every connection is reset so long after it."""
         self.zero = time.monotonic() if zero is None else zero
-        if reset_at is not None:
-            wait = self.zero + reset_at - time.monotonic()
-            self._loop.call_soon_threadsafe(self._loop.call_later, wait, self._reset_all)
+        changes = [] if reset_at is None else [(reset_at, self._reset_all)]
+        for fault in self.faults:
+            if fault.kind == "gone":
+                changes += [(fault.start, self._close_port), (fault.end, self._reopen_port)]
+            elif fault.kind == "mute":
+                changes += [(fault.start, self._mute), (fault.end, self._unmute)]
+        for at, change in changes:
+            wait = self.zero + at - time.monotonic()
+            self._loop.call_soon_threadsafe(self._loop.call_later, wait, change)
 
     def _reset_all(self) -> None:
         for line in list(self.lines):
             line.reset()
+
+    def _close_port(self) -> None:
+        self.closed = time.monotonic()
+        self._server.close()
+        self._reset_all()
+
+    def _reopen_port(self) -> None:
+        self._opening = self._loop.create_task(self._open_port())
+
+    async def _open_port(self) -> None:
+        self._server = await self._loop.create_server(self.line, "127.0.0.1", self.port, backlog=BACKLOG)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self.reopened = time.monotonic()
+
+    def _mute(self) -> None:
+        self.muted = True
+        for line in self.lines:
+            line.transport.pause_reading()
+
+    def _unmute(self) -> None:
+        self.muted = False
+        for line in self.lines:
+            line.transport.resume_reading()
 
     def line(self) -> Line:
         """What serves one connection."""
@@ -119,12 +158,10 @@ class Scripted:
         return None
 
     def _serve(self) -> None:
-        listener = socket.create_server(("127.0.0.1", 0))
-        self.port = listener.getsockname()[1]
-        server = self._loop.run_until_complete(self._loop.create_server(self.line, sock=listener))
+        self._loop.run_until_complete(self._open_port())
         self._started.set()
         self._loop.run_forever()
-        server.close()
+        self._server.close()
         for line in list(self.lines):
             line.reset()
         for task in asyncio.all_tasks(self._loop):
@@ -150,6 +187,8 @@ class Line(asyncio.Protocol):
             self.reset()
             return
         self.owner.lines.add(self)
+        if self.owner.muted:
+            transport.pause_reading()
         self.opened()
 
     def connection_lost(self, _: Exception | None) -> None:

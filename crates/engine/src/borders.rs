@@ -14,6 +14,11 @@ const CUTOFF_SHARE: u64 = 10;
 /// … but no longer than this, ns.
 const CUTOFF_NS_MAX: u64 = 5_000_000_000;
 
+/// When overdue operations are no longer sent, in a window from `first_ns` to `end_ns`.
+fn cutoff_ns_after(first_ns: u64, end_ns: u64) -> u64 {
+    end_ns.saturating_add((end_ns.saturating_sub(first_ns) / CUTOFF_SHARE).min(CUTOFF_NS_MAX))
+}
+
 /// The borders of a trial, in ns on the clients' clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Borders {
@@ -35,6 +40,9 @@ pub struct Borders {
     pub counted: u64,
     /// At a rate with a limit of operations: when the next one would be due without the limit; else 0.
     pub following_ns: u64,
+    /// The cut-off of a trial that would end when the following operation is due: what is sent at or after it shows that the
+    /// rate was not held. [`NEVER`] without a limit of operations, or without a rate.
+    pub overdue_ns: u64,
 }
 
 impl Borders {
@@ -49,6 +57,7 @@ impl Borders {
         steps: NEVER,
         counted: NEVER,
         following_ns: 0,
+        overdue_ns: NEVER,
     };
 
     /// The borders of a spec for a trial that starts at 0. `operations` limits the counted operations of its segment.
@@ -59,8 +68,7 @@ impl Borders {
             None => NEVER,
             Some(seconds) => warmup_ns.checked_add(seconds_ns(seconds)).ok_or_else(too_long)?,
         };
-        let window_ns = end_ns - warmup_ns;
-        let cutoff_ns = end_ns.saturating_add((window_ns / CUTOFF_SHARE).min(CUTOFF_NS_MAX));
+        let cutoff_ns = cutoff_ns_after(warmup_ns, end_ns);
         let first_index = pace.filter(|_| warmup_ns > 0).map_or(0, |pace| pace.first_due_at(warmup_ns));
         let limit = operations.unwrap_or(NEVER);
         let (steps, counted) = match pace {
@@ -73,8 +81,19 @@ impl Borders {
             Some(pace) if steps != NEVER => pace.due_ns(spec.segment.index(steps), &mut Cursor::default()),
             _ => 0,
         };
-        let first_ns = warmup_ns;
-        Ok(Self { start_ns: 0, first_ns, end_ns, cutoff_ns, interval_ns, first_index, steps, counted, following_ns })
+        let overdue_ns = if following_ns == 0 { NEVER } else { cutoff_ns_after(warmup_ns, following_ns) };
+        Ok(Self {
+            start_ns: 0,
+            first_ns: warmup_ns,
+            end_ns,
+            cutoff_ns,
+            interval_ns,
+            first_index,
+            steps,
+            counted,
+            following_ns,
+            overdue_ns,
+        })
     }
 
     /// The same borders for a trial that starts at `start_ns`.
@@ -85,6 +104,7 @@ impl Borders {
             first_ns: moved(self.first_ns),
             end_ns: moved(self.end_ns),
             cutoff_ns: moved(self.cutoff_ns),
+            overdue_ns: moved(self.overdue_ns),
             following_ns: if self.following_ns == 0 { 0 } else { moved(self.following_ns) },
             ..self
         }

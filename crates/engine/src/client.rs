@@ -34,6 +34,8 @@ pub struct Wait {
     pub client: u64,
     /// Because the generator was late with this operation or with earlier ones.
     pub generator: u64,
+    /// The part of that in which the client was idle and the operation due.
+    pub idle: u64,
 }
 
 impl Wait {
@@ -44,7 +46,16 @@ impl Wait {
     pub fn of(due: u64, free: u64, delay: u64, sent: u64) -> Self {
         let busy = free.saturating_sub(due);
         let delayed = busy.min(delay);
-        Self { client: busy - delayed, generator: delayed + sent.saturating_sub(due.max(free)) }
+        let idle = sent.saturating_sub(due.max(free));
+        Self { client: busy - delayed, generator: delayed + idle, idle }
+    }
+
+    /// Whether the generator made the operation late by more than `limit_ns`: a client was idle for that long, or most of the
+    /// wait goes back to an earlier delay, such as a pause of the process. Small delays that add up while an overloaded store
+    /// keeps all clients busy do not count.
+    #[inline]
+    pub fn is_late(&self, limit_ns: u64) -> bool {
+        self.idle > limit_ns || self.generator > limit_ns.max(self.client)
     }
 }
 
@@ -121,7 +132,7 @@ macro_rules! timing_loop {
             if open {
                 let wait = Wait::of(due, free, delay, sent);
                 if counted {
-                    recorder.wait(wait);
+                    recorder.wait(wait, sent >= borders.overdue_ns);
                 }
                 watch.ready_ns = due.max(free);
                 watch.lateness = Some(Lateness { sent_ns: wait.generator, pulse, held_ns: pulse.held_ns(sent) });
@@ -144,8 +155,17 @@ macro_rules! timing_loop {
                 delay = lateness.at(done_ns);
             }
             if status != Status::Ok && is_failure(status) {
-                wait!($wait, actor.rest());
-                free = timer.now_ns();
+                if counted && actor.unsent() {
+                    recorder.count_unreached();
+                }
+                // At a rate, a pause of ours would delay every operation behind it.
+                if !open {
+                    wait!($wait, actor.rest());
+                    free = timer.now_ns();
+                    if counted {
+                        recorder.pause(free.saturating_sub(done_ns));
+                    }
+                }
             }
             wait!($wait, timer.turn());
         }

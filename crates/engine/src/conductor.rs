@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use loadstone_load::Workload;
-use loadstone_stores::Store;
+use loadstone_stores::{ConnectionAttempts, Store};
 
 use crate::actor::Task;
 use crate::borders::{Borders, Ending, NEVER, window};
@@ -63,6 +63,7 @@ pub struct Conductor<'a, W> {
 struct Used {
     cpu_ns: [u64; 2],
     device_bytes: [u64; 2],
+    connection_attempts: ConnectionAttempts,
     /// Of each thread: CPU time, and time paused.
     threads_ns: Vec<[u64; 2]>,
     at_ns: u64,
@@ -120,7 +121,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
             end = self.sleep_until(borders.first_ns, &borders, &pulse, controls, &**store);
         }
         let collections = collections::Asked::of(store);
-        let mut used = self.used(&pulse);
+        let mut used = self.used(&pulse, &**store);
         if borders.first_ns == borders.start_ns {
             used.device_bytes = device_bytes;
         }
@@ -199,6 +200,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
             settle,
             embedded: !store.networked(),
             collections: collections::since(collections, store),
+            connection_attempts: store.connection_attempts().map(|attempts| attempts.since(used.connection_attempts)),
             open: self.task.pace.is_some(),
         });
         (end, all_ended)
@@ -354,8 +356,9 @@ impl<'a, W: Workload> Conductor<'a, W> {
         self.report(borders, number, last_ns, observer);
     }
 
-    fn used(&self, pulse: &Pulse) -> Used {
+    fn used<S: Store>(&self, pulse: &Pulse, store: &S) -> Used {
         Used {
+            connection_attempts: store.connection_attempts().unwrap_or_default(),
             cpu_ns: usage::cpu_ns(),
             device_bytes: usage::device_bytes(),
             threads_ns: self.pulses(pulse).map(|pulse| [pulse.cpu_ns(), pulse.held_ns(Monotonic.now_ns())]).collect(),

@@ -120,13 +120,14 @@ fn client_limited(closed: &Closed<'_>) -> Option<Note> {
 
 fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
     let due = closed.due.filter(|&due| due > 0)?;
-    let censored = closed.censored.unanswered + closed.censored.unsent;
-    let share = censored as f64 / due as f64;
+    // With a limit of operations, each is sent in the end, however late.
+    let late = closed.censored.unanswered + closed.censored.unsent + closed.moment.totals.overdue;
+    let share = late as f64 / due as f64;
     (share > CENSORED_SHARE).then(|| {
         note(
             "rate-not-held",
             format!(
-                "{censored} of {due} operations that were due ({:.2} %) had no answer in time{}",
+                "{late} of {due} operations that were due ({:.2} %) had no answer in time{}",
                 share * 100.0,
                 held(closed)
             ),
@@ -165,13 +166,16 @@ fn carried(closed: &Closed<'_>) -> Option<Note> {
 fn errors(closed: &Closed<'_>) -> Option<Note> {
     let failed = closed.latencies.iter().filter(|((_, status), _)| status.is_failure());
     let failed: u64 = failed.map(|(_, latencies)| latencies[0].count()).sum();
-    if failed == 0 {
+    let retried: u64 = closed.moment.totals.retried.iter().sum();
+    if failed + retried == 0 {
         return None;
     }
     let mut messages = closed.moment.failures.messages();
     let first = messages.find(|(_, status, _)| status.is_failure() && *status != Status::NotYet);
     let first = first.map(|(_, _, message)| format!(", the first: {message}")).unwrap_or_default();
-    Some(note("errors", format!("{failed} steps failed{first}"), "see the counts by operation and status"))
+    let retried = if retried > 0 { format!(", and {retried} failed attempts were retried") } else { String::new() };
+    let message = format!("{failed} steps failed{retried}{first}");
+    Some(note("errors", message, "see the counts by operation and status"))
 }
 
 fn recovered(closed: &Closed<'_>) -> Option<Note> {

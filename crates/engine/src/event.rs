@@ -232,6 +232,21 @@ pub struct Summary {
     pub unsettled: Unsettled,
     /// Attempts that failed and were retried.
     pub retried: u64,
+    /// The same by status.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub retried_by_status: BTreeMap<String, u64>,
+    /// Operations that failed unsent, because no server could be reached. They count as failed, too.
+    #[serde(default)]
+    pub unreached: u64,
+    /// Operations that were sent after the cut-off: at a rate, where only the number of operations is limited.
+    #[serde(default)]
+    pub overdue: u64,
+    /// Pauses of clients after failures; in a closed loop only.
+    #[serde(default)]
+    pub pauses: Pauses,
+    /// Attempts to connect while measuring; absent where another client library connects, or nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection_attempts: Option<ConnectionAttempts>,
     /// Records read or written by operations that succeeded.
     pub rows: u64,
     /// Their bytes.
@@ -247,14 +262,14 @@ pub struct Summary {
     pub unsent: u64,
     /// Clients whose session did not close: writes buffered in it may be lost.
     pub unclosed: u64,
-    /// Operations sent over 1 ms late although a client was idle.
+    /// Operations sent over 1 ms late although a client was idle, or mostly because of an earlier such delay.
     pub late_generator: u64,
     /// Operations over 1 ms late because all clients were busy.
     pub late_client: u64,
     /// Wait while all clients were busy, ns, as in [`Outcome::service`]; with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_client: Option<String>,
-    /// Wait while a client was idle, ns; with a rate only.
+    /// Wait because the engine was late with this operation or with earlier ones, ns; with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_generator: Option<String>,
     /// The engine's executors, and its conductor.
@@ -286,6 +301,24 @@ pub struct Summary {
     /// What a stage of a sort did; sorts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sort: Option<SortSummary>,
+}
+
+/// Pauses of clients after failures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pauses {
+    /// Number of pauses, over all clients.
+    pub count: u64,
+    /// Their time, ns.
+    pub ns_sum: u64,
+}
+
+/// Attempts to connect to servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConnectionAttempts {
+    /// Attempts made.
+    pub made: u64,
+    /// Attempts that failed.
+    pub failed: u64,
 }
 
 /// The borders of a trial, which are fixed before it starts.

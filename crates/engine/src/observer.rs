@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use loadstone_load::StepId;
 use loadstone_load::meter::Reading;
-use loadstone_stores::{Collections, Guarantee};
+use loadstone_stores::{Collections, ConnectionAttempts, Guarantee};
 
 use crate::borders::{Borders, Window};
 use crate::control::End;
@@ -134,6 +134,8 @@ pub struct Closed<'a> {
     pub embedded: bool,
     /// What garbage collectors of this process did while measuring.
     pub collections: Vec<Collections>,
+    /// Attempts to connect while measuring, where the store counts them.
+    pub connection_attempts: Option<ConnectionAttempts>,
     /// Whether a rate was set.
     pub open: bool,
 }

@@ -35,7 +35,7 @@ const ENDED: usize = 8;
 pub struct Waits {
     /// Wait while all clients were busy.
     pub client: Grid,
-    /// Wait while a client was idle: the generator woke late.
+    /// Wait because the generator was late with this operation or with earlier ones.
     pub generator: Grid,
 }
 
@@ -174,8 +174,14 @@ pub struct Recorder {
     carried_ns: AtomicU64,
     /// Operations that the store batched, to be sent later.
     batched: AtomicU64,
-    /// Attempts that failed and were retried.
-    retried: AtomicU64,
+    /// Attempts that failed and were retried, by status.
+    retried: [AtomicU64; Status::COUNT],
+    /// Operations that failed unsent, because no server could be reached.
+    unreached: AtomicU64,
+    /// Operations that were sent after the cut-off, where only their number is limited.
+    overdue: AtomicU64,
+    /// Pauses of clients after failures, in a closed loop: how many, and their time in ns.
+    pauses: [AtomicU64; 2],
     rows: AtomicU64,
     bytes: AtomicU64,
     /// When the last session was closed, ns.
@@ -233,7 +239,10 @@ impl Recorder {
             carried: zero(),
             carried_ns: zero(),
             batched: zero(),
-            retried: zero(),
+            retried: std::array::from_fn(|_| zero()),
+            unreached: zero(),
+            overdue: zero(),
+            pauses: [zero(), zero()],
             rows: zero(),
             bytes: zero(),
             closed: zero(),
@@ -278,6 +287,20 @@ impl Recorder {
         if !self.ycsb.is_empty() {
             self.ycsb(id, status, times.due, times.sent, times.done);
         }
+        self.record(Step { id, status, times, lateness, interval });
+    }
+
+    /// Records a step of several attempts, which began with the first. YCSB's formats have each attempt by itself; the last
+    /// was sent at `retried`.
+    #[cold]
+    pub fn retried_step(&self, step: Step<'_>, retried: u64) {
+        self.ycsb(step.id, step.status, step.times.due, retried, step.times.done);
+        self.record(step);
+    }
+
+    #[expect(clippy::inline_always, reason = "as above")]
+    #[inline(always)]
+    fn record(&self, Step { id, status, times, lateness, interval }: Step<'_>) {
         let service = elapsed_ns(times.sent, times.done);
         let response = || {
             let generator_ns = lateness.map_or(0, |lateness| lateness.at(times.done));
@@ -313,7 +336,7 @@ impl Recorder {
     /// Records an attempt that is retried: in YCSB's formats, which count attempts.
     #[cold]
     pub fn attempt(&self, id: StepId, status: Status, times: Times) {
-        add(&self.retried, 1);
+        add(&self.retried[status as usize], 1);
         self.ycsb(id, status, times.due, times.sent, times.done);
     }
 
@@ -404,15 +427,31 @@ impl Recorder {
         sum(current.all(), self.straggled.get())
     }
 
-    /// Records the wait before a counted operation was sent.
-    #[inline]
-    pub fn wait(&self, Wait { client, generator }: Wait) {
-        if let Some(waits) = &self.waits {
-            waits.client.record(client);
-            waits.generator.record(generator);
+    /// Counts an operation that failed unsent.
+    #[cold]
+    pub fn count_unreached(&self) {
+        add(&self.unreached, 1);
+    }
+
+    /// Records a pause of a client after a failure.
+    #[cold]
+    pub fn pause(&self, ns: u64) {
+        if ns > 0 {
+            add(&self.pauses[0], 1);
+            add(&self.pauses[1], ns);
         }
-        add(&self.late_client, u64::from(client > LATE_NS));
-        add(&self.late_generator, u64::from(generator > LATE_NS));
+    }
+
+    /// Records the wait before a counted operation was sent, and whether that was after the cut-off.
+    #[inline]
+    pub fn wait(&self, wait: Wait, overdue: bool) {
+        if let Some(waits) = &self.waits {
+            waits.client.record(wait.client);
+            waits.generator.record(wait.generator);
+        }
+        add(&self.late_client, u64::from(wait.client > LATE_NS));
+        add(&self.late_generator, u64::from(wait.is_late(LATE_NS)));
+        add(&self.overdue, u64::from(overdue));
     }
 
     /// Notes that a session was closed.

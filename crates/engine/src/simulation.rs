@@ -109,12 +109,13 @@ pub struct Scripted {
     /// For inserts, if they have a separate one.
     inserts: Option<Script>,
     error: Option<String>,
+    unsent: bool,
 }
 
 impl Scripted {
     /// A session in a world.
     pub fn new(timer: &SimTimer, script: &Script) -> Self {
-        Self { timer: timer.clone(), script: Rc::clone(script), inserts: None, error: None }
+        Self { timer: timer.clone(), script: Rc::clone(script), inserts: None, error: None, unsent: false }
     }
 
     /// The same with a separate script for inserts.
@@ -143,6 +144,8 @@ impl Scripted {
 
     async fn follow(&mut self, script: &Script, key: &[u8]) -> Status {
         let (ns, status) = script(key);
+        // Only a refused connection takes no time.
+        self.unsent = ns == 0 && !status.is_ok();
         self.timer.sleep_until(self.timer.now_ns() + ns).await;
         // As in real stores: `NOT_FOUND` has no message.
         if !status.is_ok() && status != Status::NotFound {
@@ -155,6 +158,10 @@ impl Scripted {
 impl Connection for Scripted {
     async fn rest(&mut self) {
         self.timer.sleep_until(self.timer.now_ns() + Self::REST_NS).await;
+    }
+
+    fn unsent(&self) -> bool {
+        self.unsent
     }
 
     fn last_error(&mut self) -> Option<String> {

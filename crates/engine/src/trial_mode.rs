@@ -8,6 +8,7 @@ use std::io::{BufRead, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use loadstone_load::Status;
 use loadstone_load::meter::{Grid, Reading};
 use serde::Deserialize;
 
@@ -241,7 +242,19 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         succeeded: totals.succeeded,
         not_yet: totals.not_yet,
         unsettled: closed.unsettled.clone(),
-        retried: totals.retried,
+        retried: totals.retried.iter().sum(),
+        retried_by_status: Status::ALL
+            .into_iter()
+            .zip(totals.retried)
+            .filter(|&(_, count)| count > 0)
+            .map(|(status, count)| (status.name().to_owned(), count))
+            .collect(),
+        unreached: totals.unreached,
+        overdue: totals.overdue,
+        pauses: event::Pauses { count: totals.pauses[0], ns_sum: totals.pauses[1] },
+        connection_attempts: closed
+            .connection_attempts
+            .map(|attempts| event::ConnectionAttempts { made: attempts.made, failed: attempts.failed }),
         rows: totals.rows,
         bytes: totals.bytes,
         warmup_operations: totals.warmup,

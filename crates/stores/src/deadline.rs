@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How long a client rests after an operation that found no server: a closed loop must not spin on a server that is gone.
+/// The pause of a client in a closed loop after an operation that found no server.
 pub const NAP: Duration = Duration::from_millis(50);
 
 /// The limit of one wait after another.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use loadstone_load::Status;
@@ -81,6 +82,7 @@ pub struct LastFailure {
     message: Option<String>,
     rests: bool,
     refused: bool,
+    unsent: bool,
 }
 
 impl LastFailure {
@@ -94,6 +96,7 @@ impl LastFailure {
                 _ => false,
             };
             self.refused = failure.refused;
+            self.unsent = failure.connect.is_some();
             self.message = Some(failure.message);
             failure.status
         })
@@ -106,6 +109,11 @@ impl LastFailure {
         }
     }
 
+    /// Whether the failed operation sent nothing.
+    pub fn unsent(&self) -> bool {
+        self.unsent
+    }
+
     /// What a session answers to `refused`. A write that found no record to change wrote nothing.
     pub fn refused(&self, status: Status) -> bool {
         status == Status::NotFound || self.refused
@@ -115,6 +123,15 @@ impl LastFailure {
     pub fn message(&mut self) -> Option<String> {
         self.message.take()
     }
+}
+
+/// Whether the peer has neither closed the connection nor sent anything.
+pub fn is_open(stream: &impl AsRawFd) -> bool {
+    let mut byte = 0u8;
+    // SAFETY: the descriptor is open, and the buffer has room for one byte.
+    let read =
+        unsafe { libc::recv(stream.as_raw_fd(), (&raw mut byte).cast(), 1, libc::MSG_PEEK | libc::MSG_DONTWAIT) };
+    read < 0 && std::io::Error::last_os_error().kind() == std::io::ErrorKind::WouldBlock
 }
 
 /// Asks a server something while its store is opened, outside any executor.

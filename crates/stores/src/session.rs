@@ -8,6 +8,7 @@ use crate::about::About;
 use crate::error::StoreError;
 use crate::guarantee::Guarantee;
 use crate::options::Options;
+use crate::reconnect::ConnectionAttempts;
 
 /// What drives a store's sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,11 @@ pub trait Store: Send + Sync + Sized + 'static {
         Vec::new()
     }
 
+    /// Attempts to connect so far; `None` where another client library connects, or nothing does.
+    fn connection_attempts(&self) -> Option<ConnectionAttempts> {
+        None
+    }
+
     /// Why it is gone for good, if it is: then its calls do not return, and the trial ends with what there is. Asked
     /// every few milliseconds.
     fn lost(&self) -> Option<String> {
@@ -100,10 +106,15 @@ pub trait Connection {
         std::future::ready(Ok(()))
     }
 
-    /// Rests after an operation that failed, once that is measured and before the next: clients of a server that is gone
-    /// must not ask ten thousand times a second whether it is back, and their rest is none of its time.
+    /// Pauses after an operation that failed, in a closed loop: clients of a server that is gone must not ask ten thousand
+    /// times a second whether it is back. Called once the operation is measured, so the pause is in no latency.
     fn rest(&mut self) -> impl Future<Output = ()> {
         std::future::ready(())
+    }
+
+    /// Whether nothing was sent in the last operation, which failed, because no server could be reached.
+    fn unsent(&self) -> bool {
+        false
     }
 
     /// The message of the last failure, if it has not been taken.

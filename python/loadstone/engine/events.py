@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from loadstone.engine.document import read
 from loadstone.engine.histogram import Histogram, decode
@@ -157,6 +157,22 @@ class Carried:
 
 
 @dataclass(frozen=True)
+class Pauses:
+    """Pauses of clients after failures in a closed loop, over all clients."""
+
+    count: int = 0
+    ns_sum: int = 0
+
+
+@dataclass(frozen=True)
+class ConnectionAttempts:
+    """Attempts to connect to servers while measuring."""
+
+    made: int
+    failed: int
+
+
+@dataclass(frozen=True)
 class Borders:
     """The instants of the trial, ns: the warm-up's since the start, the others since the first counted instant.
 
@@ -273,6 +289,15 @@ class Summary:
     settle_seconds: float | None = None
     not_yet: int = 0
     carried: Carried = Carried()
+    # Failed attempts that were retried; they are not operations.
+    retried: int = 0
+    retried_by_status: dict[str, int] = field(default_factory=dict)
+    # Operations that failed unsent, because no server could be reached.
+    unreached: int = 0
+    # At a rate with a limit of operations, those that were sent after the cut-off.
+    overdue: int = 0
+    pauses: Pauses = Pauses()
+    connection_attempts: ConnectionAttempts | None = None
     files: Files | None = None
     sort: Sorted | None = None
 

@@ -6,6 +6,7 @@ simultaneous. Outcomes of one operation and status stay separate: readers add th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from itertools import chain
@@ -106,6 +107,11 @@ def together(values: Values) -> Any:
     return merged(there, there[0]) if is_dataclass(there[0]) else sum(there)
 
 
+def added(values: Values) -> dict[str, int]:
+    """Counts by name, added up."""
+    return dict(sum((Counter(counts) for counts in values), Counter()))
+
+
 def checksum(values: Values) -> str | None:
     """Of all rows: it is a sum over them, and so the sum of the segments'."""
     return None if None in values else f"{sum(int(each, 16) for each in values):x}"
@@ -119,6 +125,8 @@ RULES: dict[str, Callable[[Values], Any]] = {
             "clients completed ended good late failed not_yet in_flight late_generator late_client memory_bytes",
             together,
         ),
+        ("unreached overdue pauses count ns_sum connection_attempts made", together),
+        ("retried_by_status", added),
         ("operations succeeded warmup_operations unsent memory_bytes_max unclosed saturated_values", together),
         ("carried unanswered files sort rows bytes_read bytes_written", together),
         ("done unfinished unverified foreign retried data_node_failures bytes lost_bytes task_ns", together),

@@ -3,7 +3,9 @@
 The checks use these figures and facts of a trial, where it has them; the lab and the importers use these names.
 
 Figures: `throughput`, `runtime`, `operations`, `errors` (failed operations), `not_yet`, `<operation>.<statistic>` and
-`all.mean`; `load.` before each for the load phase. `due`, `censored`: operations that were due, and that never ended.
+`all.mean`; `load.` before each for the load phase. `attempts.failed`: failed attempts, retried ones included;
+`unsent.unreached`: operations that failed because no server could be reached. `overdue`: at a rate with a limit of
+operations, those sent after the cut-off. `due`, `censored`: operations that were due, and that never ended.
 `carried`, `carried.max`: operations of the warm-up that lasted into the window, and how far (ns).
 `unclosed`: clients whose session did not close. `late.generator`, `late.client`: operations more than 1 ms late for
 that reason. `executor.busy_max`: the share of the time in which the busiest thread that drives clients ran;

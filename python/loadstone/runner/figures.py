@@ -35,6 +35,7 @@ def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value
     unanswered = summary.in_flight + summary.carried.unanswered if summary.due is None else 0
     yield Value(f"{prefix}errors", summary.failed + unanswered, "operations", summary.operations)
     yield Value(f"{prefix}not_yet", summary.not_yet, "operations", summary.operations)
+    yield from attempts(summary, unanswered, prefix)
     if summary.due is not None:
         yield Value(f"{prefix}due", summary.due, "operations", summary.due)
     yield Value(f"{prefix}censored", summary.censored, "operations", summary.operations + summary.censored)
@@ -60,6 +61,25 @@ def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value
     yield Value(f"{prefix}engine.read", summary.device_bytes[0], "B", 1)
     yield Value(f"{prefix}engine.written", summary.device_bytes[1], "B", 1)
     yield from verified(summary, prefix)
+
+
+def attempts(summary: Summary, unanswered: int, prefix: str) -> Iterator[Value]:
+    """Attempts at operations, retries included; attempts to connect; and what clients did while a server was gone."""
+    made = summary.operations + summary.retried
+    yield Value(f"{prefix}attempts", made, "attempts", made)
+    yield Value(f"{prefix}attempts.failed", summary.failed + unanswered + summary.retried, "attempts", made)
+    for status, count in summary.retried_by_status.items():
+        yield Value(f"{prefix}attempts.retried.{status.lower()}", count, "attempts", made)
+    yield Value(f"{prefix}unsent", summary.unsent + summary.unreached, "operations", summary.operations)
+    yield Value(f"{prefix}unsent.unreached", summary.unreached, "operations", summary.operations)
+    if summary.due is not None:
+        yield Value(f"{prefix}overdue", summary.overdue, "operations", summary.operations)
+    if summary.pauses.count:
+        yield Value(f"{prefix}pauses", summary.pauses.count, "pauses", summary.pauses.count)
+        yield Value(f"{prefix}pauses.sum", summary.pauses.ns_sum, "ns", summary.pauses.count)
+    if (connecting := summary.connection_attempts) is not None:
+        yield Value(f"{prefix}connections.attempted", connecting.made, "attempts", connecting.made)
+        yield Value(f"{prefix}connections.failed", connecting.failed, "attempts", connecting.made)
 
 
 def executed(executors: Sequence[Executor], prefix: str) -> Iterator[Value]:

@@ -408,6 +408,10 @@ impl<S: FileSession> Actor for Files<'_, S> {
         Outcome { status, done_ns: watch.now_ns(), rows: u64::from(bytes > 0), bytes }
     }
 
+    fn unsent(&self) -> bool {
+        false
+    }
+
     async fn rest(&mut self) {
         // An operation that was not attempted put no load on the system.
         if self.attempted {

@@ -25,66 +25,79 @@ pub struct InsertPolicy {
     pub stop: bool,
 }
 
-/// Inserts a record, with as many attempts as the policy allows. Attempts before the last are recorded as such; the last is
-/// the operation. With a ledger, also returns what is known of the record: it was refused only if every attempt was.
+/// Inserts a record, with as many attempts as the policy allows. They are one operation, from the first attempt to the end of
+/// the last. With a ledger, also returns what is known of the record: it was refused only if every attempt was. Last, whether
+/// no attempt was sent, because no server could be reached.
 #[inline]
 pub async fn insert<T: Timer, S: Session, W>(
     task: &Task<W>,
     session: &mut S,
     watch: &Stopwatch<'_, T>,
     (index, key, row): (u64, &[u8], &Row),
-) -> (Outcome, Option<State>) {
-    let mut sent = watch.sent_ns;
+) -> (Outcome, Option<State>, bool) {
     let mut status = session.insert(key, row).await;
     let mut done = watch.now_ns();
     let mut known = task.ledger.as_ref().map(|_| state(session, status));
-    if !status.is_ok() {
-        (status, sent, done) = retry(task, session, watch, (index, key, row), (status, sent, done), &mut known).await;
+    let mut unsent = false;
+    if status.is_ok() {
+        watch.step(Kind::Insert.step(), status, watch.sent_ns, done);
+    } else {
+        (status, done) =
+            retry(task, session, watch, (index, key, row), (status, done), (&mut known, &mut unsent)).await;
     }
-    watch.step(Kind::Insert.step(), status, sent, done);
-    (Outcome { status, done_ns: done, rows: 1, bytes: row.bytes().len() as u64 }, known)
+    (Outcome { status, done_ns: done, rows: 1, bytes: row.bytes().len() as u64 }, known, unsent)
 }
 
-/// Retries an insert that failed; `known` is what all attempts together say about the record.
+/// Retries an insert that failed, and records it; `known` is what all attempts together say about the record, `unsent`
+/// whether none was sent.
 #[cold]
 async fn retry<T: Timer, S: Session, W>(
     task: &Task<W>,
     session: &mut S,
     watch: &Stopwatch<'_, T>,
     (index, key, row): (u64, &[u8], &Row),
-    (mut status, mut sent, mut done): (Status, u64, u64),
-    known: &mut Option<State>,
-) -> (Status, u64, u64) {
+    (mut status, mut done): (Status, u64),
+    (known, unsent): (&mut Option<State>, &mut bool),
+) -> (Status, u64) {
     let step = Kind::Insert.step();
+    let mut sent = watch.sent_ns;
+    *unsent = session.unsent();
     let mut message = session.last_error();
     task.failures.keep(step, status, || message.clone());
     let mut draws = Draws::at(task.seed, index, Purpose::Retry);
-    for _ in 0..task.insert_policy.retries {
-        session.rest().await;
+    let (mut left, mut halted) = (task.insert_policy.retries, false);
+    while !status.is_ok() && left > 0 {
+        left -= 1;
+        // At a rate, a pause of ours would delay every operation behind it.
+        if task.pace.is_none() {
+            session.rest().await;
+        }
         let sleep = task.insert_policy.interval_ns as f64 * (0.8 + 0.4 * draws.next_f64());
         let wake = watch.now_ns().saturating_add(sleep as u64);
         watch.timer.until(wake, || task.scheduler.halted()).await;
         if task.scheduler.halted() {
-            return (status, sent, done);
+            halted = true;
+            break;
         }
         watch.attempt(step, status, sent, done);
         sent = watch.now_ns();
         status = session.insert(key, row).await;
         done = watch.now_ns();
         *known = known.map(|earlier| earlier.then(state(session, status)));
-        if status.is_ok() {
-            return (status, sent, done);
+        if !status.is_ok() {
+            *unsent &= session.unsent();
+            message = session.last_error();
+            task.failures.keep(step, status, || message.clone());
         }
-        message = session.last_error();
-        task.failures.keep(step, status, || message.clone());
     }
-    if task.insert_policy.stop {
+    watch.retried_step(step, status, sent, done);
+    if !status.is_ok() && task.insert_policy.stop && !halted {
         task.scheduler.halt_because(|| {
             let message = message.as_deref().or(task.failures.message(step, status)).unwrap_or("no message").to_owned();
             TrialFailure::Insert { key: String::from_utf8_lossy(key).into_owned(), status, message }
         });
     }
-    (status, sent, done)
+    (status, done)
 }
 
 /// What is known of an insert of the run phase.
@@ -227,7 +240,7 @@ mod tests {
         let watch = Stopwatch::new(&timer, &recorder);
         let ended = Cell::new(None);
         timer.run(vec![Box::pin(async {
-            let (outcome, known) = insert(&task, &mut session, &watch, (0, b"key", &Row::default())).await;
+            let (outcome, known, _) = insert(&task, &mut session, &watch, (0, b"key", &Row::default())).await;
             ended.set(Some((outcome.status, known)));
         })]);
         let (status, known) = ended.get().unwrap();

@@ -87,7 +87,10 @@ pub trait Actor {
     /// Performs an operation. Called right after the clock was read for `watch.sent_ns`.
     async fn perform<T: Timer>(&mut self, operation: &Self::Operation, watch: &Stopwatch<'_, T>) -> Outcome;
 
-    /// Pauses after a failed operation, before the next; not part of any latency.
+    /// Whether nothing was sent for the last operation, which failed, because no server could be reached.
+    fn unsent(&self) -> bool;
+
+    /// Pauses after a failed operation in a closed loop, before the next; not part of any latency.
     async fn rest(&mut self);
 
     /// Closes the session; returns the step under which that is recorded, and how it ended.
@@ -161,6 +164,16 @@ impl<'a, T: Timer> Stopwatch<'a, T> {
     #[inline(always)]
     pub fn step(&self, id: StepId, status: Status, sent: u64, done: u64) {
         self.record(id, status, Times { due: self.due_ns, sent, done }, self.lateness.as_ref());
+    }
+
+    /// Records an operation of several attempts, the first sent when the operation was and the last at `retried`.
+    #[cold]
+    pub fn retried_step(&self, id: StepId, status: Status, retried: u64, done: u64) {
+        if self.counted {
+            let times = Times { due: self.due_ns, sent: self.sent_ns, done };
+            let lateness = self.lateness.as_ref();
+            self.recorder.retried_step(Step { id, status, times, lateness, interval: self.due_in.interval() }, retried);
+        }
     }
 
     /// Records a step outside the operation, which was due when it began.

@@ -20,6 +20,8 @@ pub struct Records<'a, S, W> {
     /// Names of the fields.
     names: &'a [String],
     verifies: bool,
+    /// Of the last operation that failed.
+    unsent: bool,
 }
 
 impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
@@ -27,7 +29,7 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
     pub fn new(task: &'a Task<W>, session: &'a mut S, worker: usize) -> Self {
         let writer = task.ledger.as_ref().map(|ledger| LedgerWriter { ledger, pen: ledger.pen(worker) });
         let (names, verifies) = (task.workload.field_names(), task.workload.verifies());
-        Self { task, session, row: Row::default(), rows: Rows::default(), writer, names, verifies }
+        Self { task, session, row: Row::default(), rows: Rows::default(), writer, names, verifies, unsent: false }
     }
 
     /// Notes in the ledger how the session's last operation ended, if it was a write.
@@ -65,7 +67,8 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
             log.begin(number);
         }
         let record = (operation.index, &operation.key[..], &operation.row);
-        let (outcome, state) = insert(self.task, self.session, watch, record).await;
+        let (outcome, state, unsent) = insert(self.task, self.session, watch, record).await;
+        self.unsent = unsent;
         if let Some((log, number)) = known {
             log.end(number, outcome.status, outcome.done_ns);
         }
@@ -100,8 +103,10 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         let mut written = self.session.update(&operation.key, &operation.row).await;
         let done = watch.now_ns();
         self.note(operation.index, written, watch, (read_done, done));
+        let read_unsent = std::mem::take(&mut self.unsent);
         if !written.is_ok() {
             written = self.judge(Kind::Update, operation, written, watch.sent_ns);
+            self.unsent &= read_unsent;
         }
         let status = worse(read, written);
         watch.step(Kind::Update.step(), written, read_done, done);
@@ -117,6 +122,7 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         {
             return Status::NotYet;
         }
+        self.unsent = self.session.unsent();
         // Taken even if it is not kept: left in the session, it would be reported for a later failure.
         let message = self.session.last_error();
         self.task.failures.keep(step.step(), status, || message);
@@ -200,6 +206,10 @@ impl<S: Session, W: RecordWorkload> Actor for Records<'_, S, W> {
         }
         watch.step(operation.kind.step(), status, watch.sent_ns, done_ns);
         Outcome { status, done_ns, rows, bytes: bytes as u64 }
+    }
+
+    fn unsent(&self) -> bool {
+        self.unsent
     }
 
     async fn rest(&mut self) {

@@ -16,12 +16,13 @@ pub struct Series<'a, S, W> {
     session: &'a mut S,
     row: Row,
     rows: Rows,
+    unsent: bool,
 }
 
 impl<'a, S: Session, W: SeriesWorkload> Series<'a, S, W> {
     /// An actor for a client with this session.
     pub fn new(task: &'a Task<W>, session: &'a mut S) -> Self {
-        Self { task, session, row: Row::default(), rows: Rows::default() }
+        Self { task, session, row: Row::default(), rows: Rows::default(), unsent: false }
     }
 
     fn verify<T: Timer>(&self, operation: &SeriesOperation, watch: &Stopwatch<'_, T>) -> Status {
@@ -38,7 +39,11 @@ impl<S: Session, W: SeriesWorkload> Actor for Series<'_, S, W> {
     async fn perform<T: Timer>(&mut self, operation: &SeriesOperation, watch: &Stopwatch<'_, T>) -> Outcome {
         let SeriesOperation { kind, key, row, clauses, .. } = operation;
         let (status, rows) = match kind {
-            Kind::Insert => return insert(self.task, self.session, watch, (operation.index, key, row)).await.0,
+            Kind::Insert => {
+                let (outcome, _, unsent) = insert(self.task, self.session, watch, (operation.index, key, row)).await;
+                self.unsent = unsent;
+                return outcome;
+            }
             Kind::Read => (self.session.read(key, Wanted::Names(clauses), &mut self.row).await, 1),
             Kind::Update => (self.session.update(key, row).await, 1),
             Kind::Scan => {
@@ -53,12 +58,17 @@ impl<S: Session, W: SeriesWorkload> Actor for Series<'_, S, W> {
         if !status.is_ok() {
             self.row.clear();
             let message = self.session.last_error();
+            self.unsent = self.session.unsent();
             self.task.failures.keep(kind.step(), status, || message);
         }
         watch.step(kind.step(), status, watch.sent_ns, done_ns);
         let status = if *kind == Kind::Read { worse(status, self.verify(operation, watch)) } else { status };
         let bytes = if *kind == Kind::Read { self.row.bytes().len() } else { row.bytes().len() };
         Outcome { status, done_ns, rows, bytes: bytes as u64 }
+    }
+
+    fn unsent(&self) -> bool {
+        self.unsent
     }
 
     async fn rest(&mut self) {

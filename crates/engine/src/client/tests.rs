@@ -1,5 +1,6 @@
 //! The timing loop against simulated time and a scripted store.
 
+mod outages;
 mod outcomes;
 mod timing;
 
@@ -131,6 +132,7 @@ impl<'a> Setting<'a> {
             steps,
             counted: NEVER,
             following_ns: 0,
+            overdue_ns: NEVER,
         }
     }
 }
@@ -258,6 +260,11 @@ impl<W> Simulated<W> {
         totals(&self.recorders)
     }
 
+    /// Attempts that failed and were retried.
+    fn retried(&self) -> u64 {
+        self.totals().retried.iter().sum()
+    }
+
     fn has_note(&self, name: &str) -> bool {
         let moment = Moment {
             recorders: &self.recorders,
@@ -286,6 +293,7 @@ impl<W> Simulated<W> {
             settle: None,
             embedded: true,
             collections: Vec::new(),
+            connection_attempts: None,
             open: true,
         };
         let mut notes = diagnostics::notes(&closed);

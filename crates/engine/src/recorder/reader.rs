@@ -33,8 +33,14 @@ pub struct Totals {
     pub batched: u64,
     /// Reads of records whose insert or delete was in progress: neither success nor failure.
     pub not_yet: u64,
-    /// Attempts that were retried.
-    pub retried: u64,
+    /// Attempts that failed and were retried, by status.
+    pub retried: [u64; Status::COUNT],
+    /// Operations that failed unsent, because no server could be reached.
+    pub unreached: u64,
+    /// Operations sent after the cut-off, where only their number is limited.
+    pub overdue: u64,
+    /// Pauses of clients after failures: how many, and their time in ns.
+    pub pauses: [u64; 2],
     /// Records read and written by operations that succeeded.
     pub rows: u64,
     /// Their bytes.
@@ -74,7 +80,10 @@ pub fn totals(recorders: &[Arc<Recorder>]) -> Totals {
         all.in_window += (counts[0] + counts[1]).saturating_sub(get(&recorder.succeeded_elsewhere));
         all.in_window += recorder.ended.iter().map(|ended| get(&ended[0])).sum::<u64>();
         all.batched += get(&recorder.batched);
-        all.retried += get(&recorder.retried);
+        all.retried.iter_mut().zip(&recorder.retried).for_each(|(all, cell)| *all += get(cell));
+        all.unreached += get(&recorder.unreached);
+        all.overdue += get(&recorder.overdue);
+        all.pauses.iter_mut().zip(&recorder.pauses).for_each(|(all, cell)| *all += get(cell));
         all.rows += get(&recorder.rows);
         all.bytes += get(&recorder.bytes);
         all.in_flight += recorder.unfinished().filter(|one| one.sent && one.counted).count() as u64;

@@ -15,6 +15,7 @@ use super::slot::Slot;
 use super::statements::{self, KEY, Verb};
 use super::wire::{TRACING, opcode, put_bytes};
 use crate::error::{Failure, StoreError};
+use crate::remote::LastFailure;
 use crate::session::{Connection, Rows, Session};
 
 const VALUES: u8 = 0x01;
@@ -36,8 +37,7 @@ pub struct Client {
     cluster: Arc<Cluster>,
     pool: Option<Rc<Pool>>,
     slot: Rc<Slot>,
-    error: Option<String>,
-    refused: bool,
+    last: LastFailure,
 }
 
 /// The names of the columns that are asked for.
@@ -135,7 +135,7 @@ impl<'a> Request<'a> {
 impl Client {
     /// One that is not connected.
     pub fn new(cluster: Arc<Cluster>) -> Self {
-        Self { cluster, pool: None, slot: Rc::default(), error: None, refused: false }
+        Self { cluster, pool: None, slot: Rc::default(), last: LastFailure::default() }
     }
 
     /// The connections of this executor.
@@ -191,7 +191,7 @@ impl Client {
 
     async fn write(&mut self, verb: Verb, key: &[u8], row: Option<&Row>) -> Status {
         let asked = self.ask(Request { verb, key, wanted: Wanted::All, row, count: 0, page: None }).await;
-        self.done(asked.map(|_| Status::Ok))
+        self.last.status(asked.map(|_| Status::Ok))
     }
 
     /// Asks for rows until all are there; how many there were. We ask for no pages, but a server may still answer in some.
@@ -208,14 +208,6 @@ impl Client {
             (count, more) = (count + rows, next);
         }
         Ok(count)
-    }
-
-    fn done(&mut self, result: Result<Status, Failure>) -> Status {
-        result.unwrap_or_else(|failure| {
-            self.refused = failure.refused;
-            self.error = Some(failure.message);
-            failure.status
-        })
     }
 
     /// Reads the rows of the answer; how many there were, and where it was cut.
@@ -279,8 +271,16 @@ impl Connection for Client {
         Ok(())
     }
 
+    async fn rest(&mut self) {
+        self.last.rest().await;
+    }
+
+    fn unsent(&self) -> bool {
+        self.last.unsent()
+    }
+
     fn last_error(&mut self) -> Option<String> {
-        self.error.take()
+        self.last.message()
     }
 }
 
@@ -289,14 +289,14 @@ impl Session for Client {
     async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
         let read = self.select(Request { verb: Verb::Read, key, wanted, row: None, count: 1, page: None }, row).await;
-        self.done(read.map(|rows| if rows == 0 { Status::NotFound } else { Status::Ok }))
+        self.last.status(read.map(|rows| if rows == 0 { Status::NotFound } else { Status::Ok }))
     }
 
     async fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Status {
         rows.clear();
         let count = i32::try_from(count).unwrap_or(i32::MAX);
         let read = self.select(Request { verb: Verb::Scan, key, wanted, row: None, count, page: None }, rows).await;
-        self.done(read.map(|_| Status::Ok))
+        self.last.status(read.map(|_| Status::Ok))
     }
 
     #[inline]
@@ -313,8 +313,8 @@ impl Session for Client {
         self.write(Verb::Delete, key, None).await
     }
 
-    fn refused(&self, _status: Status) -> bool {
-        self.refused
+    fn refused(&self, status: Status) -> bool {
+        self.last.refused(status)
     }
 }
 

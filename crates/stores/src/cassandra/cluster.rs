@@ -1,6 +1,7 @@
 //! What there is to know of a cluster before the first operation: its nodes, the table, what it guarantees.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use loadstone_load::Status;
 
@@ -10,6 +11,7 @@ use super::ring::{Node, Replication, Ring};
 use super::settings::Settings;
 use super::statements::KEY;
 use crate::error::{Failure, StoreError};
+use crate::reconnect;
 
 type Cells = Vec<Vec<Option<Vec<u8>>>>;
 
@@ -19,6 +21,8 @@ pub struct Cluster {
     /// How it is reached.
     pub settings: Settings,
     pub nodes: Vec<Node>,
+    /// For each node, what the executors know of it while it is gone.
+    pub reach: Vec<Arc<reconnect::Node>>,
     /// The data centre whose nodes are asked.
     pub local_dc: String,
     /// Which node has which keys.
@@ -90,6 +94,7 @@ impl Cluster {
         let hashed = partitioner.ends_with("Murmur3Partitioner");
         Ok(Self {
             ring: if hashed { Ring::new(&nodes, &replication) } else { Ring::default() },
+            reach: nodes.iter().map(|_| reconnect::Node::new(settings.reconnect)).collect(),
             settings,
             nodes,
             local_dc,

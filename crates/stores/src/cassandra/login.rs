@@ -33,7 +33,7 @@ impl Link {
         let opened = tokio::time::timeout(settings.connect_timeout, Self::log_in(address, settings)).await;
         opened.unwrap_or_else(|_| {
             let ms = settings.connect_timeout.as_millis();
-            Err(Failure::new(Status::ServiceUnavailable, format!("{address} did not open a connection within {ms} ms")))
+            Err(Failure::new(Status::Timeout, format!("{address} did not open a connection within {ms} ms")))
         })
     }
 

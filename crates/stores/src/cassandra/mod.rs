@@ -25,9 +25,11 @@ use cluster::Cluster;
 use settings::Settings;
 
 use crate::about::{About, hosts, port, secret, setting};
+use crate::deadline::NAP;
 use crate::error::StoreError;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
+use crate::reconnect::{ConnectionAttempts, RECONNECT};
 use crate::session::{Drive, Store};
 
 /// A cluster.
@@ -81,6 +83,7 @@ impl Store for Cassandra {
             setting("cassandra.useSSL"),
             setting("cassandra.localdc"),
             setting("cassandra.connections"),
+            RECONNECT,
         ],
     };
     const DRIVE: Drive = Drive::Task;
@@ -124,7 +127,9 @@ impl Store for Cassandra {
             .fact("local_dc", local_dc.clone())
             .fact("nodes", nodes.to_string())
             .fact("connections", format!("{} to each node, {connections}", settings.connections))
-            .fact("request_timeout_ms", settings.request_timeout.as_millis().to_string());
+            .fact("request_timeout_ms", settings.request_timeout.as_millis().to_string())
+            .fact("reconnect", settings.reconnect.to_string())
+            .fact("pause_after_failure_ms", NAP.as_millis().to_string());
         if let Some(copies) = replication.copies() {
             guarantee = guarantee.fact("replication", copies.to_string());
         }
@@ -148,6 +153,11 @@ impl Store for Cassandra {
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let holders = if self.cluster.settings.per_client { clients } else { clients.min(processors) };
         holders * self.cluster.lines() as u64
+    }
+
+    fn connection_attempts(&self) -> Option<ConnectionAttempts> {
+        let attempts = self.cluster.reach.iter().map(|node| node.attempts());
+        Some(attempts.fold(ConnectionAttempts::default(), ConnectionAttempts::plus))
     }
 
     /// Memtables and compactions are the servers' own affair.
@@ -176,6 +186,7 @@ mod tests {
         Cluster {
             settings,
             nodes: vec![node("near"), node("near"), node("near"), node("far")],
+            reach: Vec::new(),
             local_dc: "near".to_owned(),
             ring: Ring::default(),
             replication: Replication::Simple(1),

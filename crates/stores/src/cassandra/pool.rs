@@ -8,26 +8,28 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loadstone_load::Status;
 use tokio::sync::{Notify, OnceCell};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::cluster::{Cluster, unreachable};
 use super::connection::SWEEPS;
 use super::login::Link;
 use super::murmur3;
 use super::statements::Statements;
-use crate::error::{Failure, StoreError};
-
-/// How long a failed attempt's error is returned immediately, before the next attempt.
-const PAUSE: Duration = Duration::from_millis(50);
+use crate::deadline::NAP;
+use crate::error::{ConnectError, Failure, StoreError};
+use crate::reconnect::Node;
 
 /// A place for a connection to a node.
 #[derive(Debug)]
 struct Line {
     address: SocketAddr,
+    node: Arc<Node>,
     link: RefCell<Option<Rc<Link>>>,
+    /// The node's generation when the connection was opened.
+    generation: Cell<u64>,
     opening: Cell<bool>,
     /// Why the last attempt failed.
     failure: RefCell<Option<Failure>>,
-    tried: Notify,
 }
 
 /// Connections to the nodes of the local data centre.
@@ -40,6 +42,8 @@ pub struct Pool {
     turn: Cell<usize>,
     stamped: Cell<i64>,
     opened: OnceCell<()>,
+    /// A line was opened, or an attempt failed.
+    tried: Notify,
     pub statements: Statements,
 }
 
@@ -48,16 +52,17 @@ impl Pool {
     pub fn new(cluster: Arc<Cluster>) -> Rc<Self> {
         let mut lines = Vec::new();
         let mut first = Vec::new();
-        for node in &cluster.nodes {
+        for (node, reach) in cluster.nodes.iter().zip(&cluster.reach) {
             let local = node.dc == cluster.local_dc;
             first.push(local.then_some(lines.len()));
             for _ in 0..if local { cluster.settings.connections } else { 0 } {
                 lines.push(Line {
                     address: node.address,
+                    node: Arc::clone(reach),
                     link: RefCell::default(),
+                    generation: Cell::default(),
                     opening: Cell::default(),
                     failure: RefCell::default(),
-                    tried: Notify::new(),
                 });
             }
         }
@@ -68,6 +73,7 @@ impl Pool {
             turn: Cell::default(),
             stamped: Cell::default(),
             opened: OnceCell::new(),
+            tried: Notify::new(),
             statements: Statements::default(),
         })
     }
@@ -77,15 +83,15 @@ impl Pool {
         self.opened
             .get_or_try_init(async || {
                 tokio::task::spawn_local(sweep(Rc::downgrade(self), self.cluster.settings.request_timeout));
-                let attempts: Vec<_> = (0..self.lines.len())
-                    .map(|line| {
-                        let tried = self.lines[line].tried.notified();
-                        self.revive(line);
-                        tried
-                    })
-                    .collect();
-                for attempt in attempts {
-                    attempt.await;
+                for line in 0..self.lines.len() {
+                    self.revive(line);
+                }
+                // A node that refused another executor is not waited for.
+                let tried = |line: &Line| {
+                    line.link.borrow().is_some() || line.failure.borrow().is_some() || line.node.refusal().is_some()
+                };
+                while !self.lines.iter().all(tried) {
+                    let _ = timeout(NAP, self.tried.notified()).await;
                 }
                 if self.lines.iter().any(|line| line.link.borrow().is_some()) {
                     return Ok(());
@@ -96,8 +102,8 @@ impl Pool {
             .map(|&()| ())
     }
 
-    /// A connection for a key: to a node that has it, if one can be asked. If no node can, the next attempt to connect
-    /// is waited for.
+    /// A connection for a key: to a node that has it, if one can be asked. An operation fails at once while every node refuses
+    /// connections. While one may yet answer, it waits for an attempt, for the limit of a request at most.
     #[inline]
     pub async fn link(self: &Rc<Self>, key: &[u8]) -> Result<Rc<Link>, Failure> {
         if let [line] = self.lines.as_slice()
@@ -110,9 +116,28 @@ impl Pool {
         if let Some(link) = self.live(replicas, turn) {
             return Ok(link);
         }
-        let line = &self.lines[self.order(replicas, turn).next().unwrap_or(0)];
-        line.tried.notified().await;
-        self.live(replicas, turn).ok_or_else(|| line.why())
+        self.wait_for_link(replicas, turn).await
+    }
+
+    #[cold]
+    async fn wait_for_link(self: &Rc<Self>, replicas: &[usize], turn: usize) -> Result<Rc<Link>, Failure> {
+        let limit = self.cluster.settings.request_timeout;
+        let end = Instant::now() + limit;
+        loop {
+            let tried = self.tried.notified();
+            if let Some(link) = self.live(replicas, turn) {
+                return Ok(link);
+            }
+            if self.lines.iter().all(|line| line.node.refusal().is_some()) {
+                // Of the node that the operation would have been sent to.
+                let first = self.order(replicas, turn).next().unwrap_or(0);
+                return Err(self.lines[first].why());
+            }
+            if timeout_at(end, tried).await.is_err() {
+                let words = format!("no connection to any node within {} ms", limit.as_millis());
+                return Err(Failure::new(Status::Timeout, words).connecting(ConnectError::Other));
+            }
+        }
     }
 
     /// The lines in the order in which an operation tries them: to the replicas, beginning with another each time, then
@@ -140,7 +165,11 @@ impl Pool {
     /// Begins to connect, unless that is under way.
     #[cold]
     fn revive(self: &Rc<Self>, line: usize) {
-        if !self.lines[line].opening.replace(true) {
+        let place = &self.lines[line];
+        if !place.opening.replace(true) {
+            if place.link.take().is_some() {
+                place.node.lose_connection(place.generation.get());
+            }
             tokio::task::spawn_local(revive(Rc::downgrade(self), Arc::clone(&self.cluster), line));
         }
     }
@@ -164,33 +193,39 @@ impl Line {
 
     #[cold]
     fn why(&self) -> Failure {
-        let message = || format!("{} has closed the connection", self.address);
-        self.failure.borrow().clone().unwrap_or_else(|| Failure::new(Status::ServiceUnavailable, message()))
+        let closed = || {
+            let message = format!("{} has closed the connection", self.address);
+            Failure::new(Status::ServiceUnavailable, message).connecting(ConnectError::Other)
+        };
+        self.node.refusal().or_else(|| self.failure.borrow().clone()).unwrap_or_else(closed)
     }
 }
 
 /// Connects until it succeeds, or until the connection is no longer needed.
 async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, number: usize) {
     loop {
-        let Some(address) = pool.upgrade().map(|pool| pool.lines[number].address) else { return };
-        let opened = Link::open(address, &cluster.settings).await;
-        if opened.is_err() {
-            tokio::time::sleep(PAUSE).await;
-        }
+        let Some((address, node)) = pool.upgrade().map(|pool| {
+            let line = &pool.lines[number];
+            (line.address, Arc::clone(&line.node))
+        }) else {
+            return;
+        };
+        let opened = node.wait_for_turn().await.attempt(async || Link::open(address, &cluster.settings).await).await;
         let Some(pool) = pool.upgrade() else { return };
         let place = &pool.lines[number];
+        let open = opened.is_ok();
         match opened {
             Ok(link) => {
+                place.generation.set(node.generation());
                 *place.link.borrow_mut() = Some(Rc::new(link));
                 *place.failure.borrow_mut() = None;
                 place.opening.set(false);
-                place.tried.notify_waiters();
-                return;
             }
-            Err(failure) => {
-                *place.failure.borrow_mut() = Some(failure);
-                place.tried.notify_waiters();
-            }
+            Err(failure) => *place.failure.borrow_mut() = Some(failure),
+        }
+        pool.tried.notify_waiters();
+        if open {
+            return;
         }
     }
 }

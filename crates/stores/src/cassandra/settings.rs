@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::consistency::Consistency;
 use crate::error::StoreError;
 use crate::options::Options;
+use crate::reconnect::Reconnect;
 
 /// The default of YCSB's binding, which is that of its driver.
 const CONNECT_MS: u64 = 5_000;
@@ -43,6 +44,8 @@ pub struct Settings {
     pub request_timeout: Duration,
     /// The data centre whose nodes are asked; empty: that of the contact point.
     pub local_dc: String,
+    /// The delays between attempts to connect to a node.
+    pub reconnect: Reconnect,
     /// Whether the servers trace each request.
     pub tracing: bool,
 }
@@ -92,6 +95,7 @@ impl Settings {
             request_timeout: milliseconds("cassandra.readtimeoutmillis", REQUEST_MS)?,
             local_dc: options.get("cassandra.localdc").unwrap_or_default().to_owned(),
             tracing: truth(options, "cassandra.tracing")?,
+            reconnect: Reconnect::read(options)?,
         })
     }
 }

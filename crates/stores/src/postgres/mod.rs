@@ -18,9 +18,11 @@ pub use session::PostgresSession;
 use settings::Settings;
 
 use crate::about::{About, secret, setting};
+use crate::deadline::NAP;
 use crate::error::StoreError;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
+use crate::reconnect::{ConnectionAttempts, Node, RECONNECT};
 use crate::remote::asking;
 use crate::session::{Drive, Store};
 
@@ -49,6 +51,7 @@ const COLUMNS_ABOUT: About = About {
         setting("jdbc.fetchsize"),
         setting("postgres.timeout"),
         setting("postgres.connecttimeout"),
+        RECONNECT,
     ],
 };
 const JSON_ABOUT: About = About {
@@ -63,6 +66,7 @@ const JSON_ABOUT: About = About {
         setting("db.driver"),
         setting("postgres.timeout"),
         setting("postgres.connecttimeout"),
+        RECONNECT,
     ],
 };
 
@@ -76,6 +80,7 @@ pub type PostgreNoSql = Sql<true>;
 struct Plan {
     settings: Settings,
     info: ServerInfo,
+    node: Arc<Node>,
 }
 
 impl<const JSON: bool> Store for Sql<JSON> {
@@ -94,11 +99,12 @@ impl<const JSON: bool> Store for Sql<JSON> {
             ))
             .hint("set fsync=on in postgresql.conf, and use a logged table"));
         }
-        Ok(Self { plan: Arc::new(Plan { settings, info }), clients: options.clients })
+        let node = Node::new(settings.reconnect);
+        Ok(Self { plan: Arc::new(Plan { settings, info, node }), clients: options.clients })
     }
 
     fn guarantee(&self) -> Guarantee {
-        let Plan { settings, info } = &*self.plan;
+        let Plan { settings, info, .. } = &*self.plan;
         let limit = |limit: std::time::Duration| limit.as_millis().to_string();
         info.guarantee()
             .fact("version", format!("PostgreSQL {}", info.setting("server_version")))
@@ -107,6 +113,8 @@ impl<const JSON: bool> Store for Sql<JSON> {
             .fact("connections", self.clients.to_string())
             .fact("timeout_ms", limit(settings.timeout))
             .fact("connect_timeout_ms", limit(settings.connect_timeout))
+            .fact("reconnect", settings.reconnect.to_string())
+            .fact("pause_after_failure_ms", limit(NAP))
             .fact("consistency", "one server")
             .fact("replication_acknowledged", info.acknowledged())
             .fact("isolation", info.setting("default_transaction_isolation"))
@@ -122,6 +130,10 @@ impl<const JSON: bool> Store for Sql<JSON> {
 
     fn connections(&self, clients: u64) -> u64 {
         clients
+    }
+
+    fn connection_attempts(&self) -> Option<ConnectionAttempts> {
+        Some(self.plan.node.attempts())
     }
 
     fn settle(&self) -> Result<(), StoreError> {

@@ -23,6 +23,7 @@ pub struct PostgresSession {
     plan: Arc<Plan>,
     deadline: Deadline,
     link: Option<Link>,
+    generation: u64,
     name: Vec<u8>,
     json: Vec<u8>,
     last: LastFailure,
@@ -32,14 +33,26 @@ impl PostgresSession {
     /// One that is not connected yet.
     pub(super) fn new(plan: Arc<Plan>) -> Self {
         let deadline = Deadline::new(plan.settings.timeout);
-        Self { plan, deadline, link: None, name: Vec::new(), json: Vec::new(), last: LastFailure::default() }
+        Self {
+            plan,
+            deadline,
+            link: None,
+            generation: 0,
+            name: Vec::new(),
+            json: Vec::new(),
+            last: LastFailure::default(),
+        }
     }
 
     /// Connects and prepares what YCSB's workloads need, as far as the table lets it.
     async fn open(&mut self) -> Result<(), Failure> {
-        let link = Link::open(&self.plan.settings).await?;
-        self.link = Some(link);
         let plan = Arc::clone(&self.plan);
+        let open = {
+            let plan = Arc::clone(&plan);
+            async move || Link::open(&plan.settings).await
+        };
+        self.link = Some(plan.node.connect(open, plan.settings.connect_timeout).await?);
+        self.generation = plan.node.generation();
         for (verb, names) in plan.settings.layout.expected(&plan.info.columns) {
             let prepared = self.statement(verb, names.iter().map(|name| name.as_bytes())).await;
             // A column that cannot be written, or is not there any more, makes only the writes to it fail.
@@ -90,7 +103,9 @@ impl PostgresSession {
         if self.link.as_ref().is_some_and(|link| !link.client.is_closed()) {
             return Ok(());
         }
-        self.link = None;
+        if self.link.take().is_some() {
+            self.plan.node.lose_connection(self.generation);
+        }
         let opened = self.open().await;
         if opened.is_err() {
             self.link = None;
@@ -110,6 +125,9 @@ impl PostgresSession {
             Err(late) => (Failure::new(Status::Timeout, format!("{late} from {server}")), false),
         };
         if !usable {
+            if failure.status == Status::ServiceUnavailable {
+                self.plan.node.lose_connection(self.generation);
+            }
             self.link = None;
         }
         Err(failure)
@@ -278,6 +296,10 @@ impl Connection for PostgresSession {
 
     async fn rest(&mut self) {
         self.last.rest().await;
+    }
+
+    fn unsent(&self) -> bool {
+        self.last.unsent()
     }
 
     fn last_error(&mut self) -> Option<String> {

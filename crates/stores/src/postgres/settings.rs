@@ -9,6 +9,7 @@ use super::layout::Layout;
 use super::url::Url;
 use crate::error::StoreError;
 use crate::options::{Durability, Options};
+use crate::reconnect::Reconnect;
 use crate::remote::{Server, boolean, milliseconds};
 
 const DRIVER: &str = "org.postgresql.Driver";
@@ -32,6 +33,8 @@ pub struct Settings {
     pub connect_timeout: Duration,
     /// For each answer.
     pub timeout: Duration,
+    /// The delays between attempts to connect.
+    pub reconnect: Reconnect,
 }
 
 /// The names under which a binding takes its properties.
@@ -114,7 +117,8 @@ impl Settings {
         if !started.is_empty() {
             config.options(started.join(" "));
         }
-        Ok(Self { layout, server, config, table, connect_timeout, timeout })
+        let reconnect = Reconnect::read(options)?;
+        Ok(Self { layout, server, config, table, connect_timeout, timeout, reconnect })
     }
 }
 

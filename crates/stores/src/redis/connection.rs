@@ -1,5 +1,6 @@
 //! One connection: a request is one write, its replies are mostly one read.
 
+use std::cell::Cell;
 use std::io;
 
 use loadstone_load::Status;
@@ -12,7 +13,7 @@ use super::request::Request;
 use super::settings::Settings;
 use crate::deadline::Deadline;
 use crate::error::Failure;
-use crate::remote::unreachable;
+use crate::remote::{is_open, unreachable};
 
 /// A page: the reply to reading a record of YCSB's fits, and ten thousand of them are little.
 const BUFFER_BYTES: usize = 4 << 10;
@@ -23,6 +24,8 @@ const BUFFER_BYTES: usize = 4 << 10;
 pub struct Connection {
     stream: TcpStream,
     received: Vec<u8>,
+    /// The node's losses when this connection was last known to be open.
+    losses: Cell<u64>,
 }
 
 impl Connection {
@@ -43,13 +46,27 @@ impl Connection {
                 }
             };
             stream.set_nodelay(true).map_err(|error| unreachable(server, &error))?;
-            let mut connection = Self { stream, received: Vec::with_capacity(BUFFER_BYTES) };
+            let mut connection =
+                Self { stream, received: Vec::with_capacity(BUFFER_BYTES), losses: Cell::new(u64::MAX) };
             if !settings.credentials.is_empty() {
                 connection.authenticate(settings, deadline).await?;
             }
             return Ok(connection);
         }
         Err(last.unwrap_or_else(|| Failure::new(Status::ServiceUnavailable, format!("{server} has no address"))))
+    }
+
+    /// Whether a request can be sent, given the node's losses. A server that was killed closed the connections of idle
+    /// clients, too; a request on one of them would fail although the server is back.
+    #[inline]
+    pub fn is_usable(&self, losses: u64) -> bool {
+        self.losses.get() == losses || self.check(losses)
+    }
+
+    #[cold]
+    fn check(&self, losses: u64) -> bool {
+        self.losses.set(losses);
+        is_open(&self.stream)
     }
 
     async fn authenticate(&mut self, settings: &Settings, deadline: &mut Deadline) -> Result<(), Failure> {

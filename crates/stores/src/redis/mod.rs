@@ -18,9 +18,11 @@ pub use session::RedisSession;
 use settings::Settings;
 
 use crate::about::{About, hosts, port, secret, setting};
+use crate::deadline::NAP;
 use crate::error::StoreError;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
+use crate::reconnect::{ConnectionAttempts, Node, RECONNECT};
 use crate::remote::asking;
 use crate::session::{Drive, Store};
 
@@ -28,6 +30,7 @@ use crate::session::{Drive, Store};
 #[derive(Debug)]
 pub struct Redis {
     settings: Arc<Settings>,
+    node: Arc<Node>,
     info: ServerInfo,
     clients: usize,
 }
@@ -47,6 +50,7 @@ impl Store for Redis {
             setting("redis.timeout"),
             setting("redis.cluster"),
             setting("redis.pipeline"),
+            RECONNECT,
         ],
     };
     const DRIVE: Drive = Drive::Task;
@@ -62,7 +66,8 @@ impl Store for Redis {
             ))
             .hint("redis-cli CONFIG SET appendfsync always, then CONFIG SET appendonly yes"));
         }
-        Ok(Self { settings: Arc::new(settings), info, clients: options.clients })
+        let node = Node::new(settings.reconnect);
+        Ok(Self { settings: Arc::new(settings), node, info, clients: options.clients })
     }
 
     fn guarantee(&self) -> Guarantee {
@@ -76,6 +81,8 @@ impl Store for Redis {
             .fact("connections", self.clients.to_string())
             .fact("pipeline", self.settings.pipeline.to_string())
             .fact("timeout_ms", self.settings.timeout.as_millis().to_string())
+            .fact("reconnect", self.settings.reconnect.to_string())
+            .fact("pause_after_failure_ms", NAP.as_millis().to_string())
             .fact("consistency", "one server")
             .fact("replication", self.info.replication())
             .fact("replication_acknowledged", "1")
@@ -87,11 +94,15 @@ impl Store for Redis {
     }
 
     fn session(&self) -> Result<Self::Session, StoreError> {
-        Ok(RedisSession::new(Arc::clone(&self.settings)))
+        Ok(RedisSession::new(Arc::clone(&self.settings), Arc::clone(&self.node)))
     }
 
     fn connections(&self, clients: u64) -> u64 {
         clients
+    }
+
+    fn connection_attempts(&self) -> Option<ConnectionAttempts> {
+        Some(self.node.attempts())
     }
 
     fn settle(&self) -> Result<(), StoreError> {

@@ -12,6 +12,7 @@ use super::server::refused;
 use super::settings::Settings;
 use crate::deadline::Deadline;
 use crate::error::{Failure, StoreError};
+use crate::reconnect::Node;
 use crate::remote::LastFailure;
 use crate::session::{self, Rows, Session};
 
@@ -19,8 +20,10 @@ use crate::session::{self, Rows, Session};
 #[derive(Debug)]
 pub struct RedisSession {
     settings: Arc<Settings>,
+    node: Arc<Node>,
     deadline: Deadline,
     connection: Option<Connection>,
+    generation: u64,
     request: Request,
     keys: Vec<u8>,
     key_ends: Vec<usize>,
@@ -29,22 +32,36 @@ pub struct RedisSession {
 
 impl RedisSession {
     /// One that is not connected yet.
-    pub(super) fn new(settings: Arc<Settings>) -> Self {
+    pub(super) fn new(settings: Arc<Settings>, node: Arc<Node>) -> Self {
         let deadline = Deadline::new(settings.timeout);
         let (request, keys, key_ends) = (Request::default(), Vec::new(), Vec::new());
-        Self { settings, deadline, connection: None, request, keys, key_ends, last: LastFailure::default() }
+        Self {
+            settings,
+            node,
+            deadline,
+            connection: None,
+            generation: 0,
+            request,
+            keys,
+            key_ends,
+            last: LastFailure::default(),
+        }
     }
 
     /// Sends the request and hands out its replies. Connects if necessary, and drops one that failed: an
     /// answer that comes late must not be read as the next one's.
     #[inline]
     async fn ask(&mut self) -> Result<Replies<'_>, Failure> {
-        let connection = if let Some(connection) = &mut self.connection {
-            connection
-        } else {
-            // Without a connection nothing is sent.
-            let opened = Connection::open(&self.settings, &mut self.deadline).await;
-            self.connection.insert(opened.map_err(Failure::refusal)?)
+        let losses = self.node.losses();
+        let connection = match &mut self.connection {
+            Some(connection) if connection.is_usable(losses) => connection,
+            connection => {
+                *connection = None;
+                // Without a connection nothing is sent.
+                let opened = self.node.connect(open(&self.settings), self.settings.timeout).await;
+                self.generation = self.node.generation();
+                connection.insert(opened.map_err(Failure::refusal)?)
+            }
         };
         match connection.exchange(&self.request, &self.settings, &mut self.deadline).await {
             Ok(()) => match &self.connection {
@@ -52,6 +69,9 @@ impl RedisSession {
                 None => Err(failure::unexpected(None)),
             },
             Err(failure) => {
+                if failure.status == Status::ServiceUnavailable {
+                    self.node.lose_connection(self.generation);
+                }
                 self.connection = None;
                 Err(failure)
             }
@@ -169,6 +189,12 @@ impl RedisSession {
     }
 }
 
+/// Opens connections for the node's sessions and its background attempts.
+fn open(settings: &Arc<Settings>) -> impl AsyncFn() -> Result<Connection, Failure> + 'static {
+    let settings = Arc::clone(settings);
+    async move || Connection::open(&settings, &mut Deadline::new(settings.timeout)).await
+}
+
 /// The keys that a scan found.
 #[derive(Clone, Copy)]
 struct Found<'a> {
@@ -278,6 +304,10 @@ impl session::Connection for RedisSession {
 
     async fn rest(&mut self) {
         self.last.rest().await;
+    }
+
+    fn unsent(&self) -> bool {
+        self.last.unsent()
     }
 
     fn last_error(&mut self) -> Option<String> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::error::StoreError;
 use crate::options::Options;
+use crate::reconnect::Reconnect;
 use crate::remote::{Server, boolean, milliseconds};
 
 const PORT: u16 = 6379;
@@ -21,6 +22,8 @@ pub struct Settings {
     pub timeout: Duration,
     /// Whether the commands of one operation are sent together.
     pub pipeline: bool,
+    /// The delays between attempts to connect.
+    pub reconnect: Reconnect,
 }
 
 impl Settings {
@@ -41,7 +44,7 @@ impl Settings {
             })?,
         };
         let server = Server::find(options.get("redis.host").unwrap_or("127.0.0.1"), port, "redis.host")?;
-        Ok(Self { server, credentials, timeout, pipeline })
+        Ok(Self { server, credentials, timeout, pipeline, reconnect: Reconnect::read(options)? })
     }
 }
 

@@ -30,13 +30,21 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
 
 def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Finding]:
     """Failed operations of one of the PHASES."""
-    count, every = failed(trial, prefix), operations(trial, prefix)
-    if count <= 0:
+    count, every, what = failed(trial, prefix), operations(trial, prefix), PHASES[prefix]
+    retried = (trial.value(f"{prefix}attempts.failed") or 0) - count
+    if count + retried <= 0:
         return
-    message, severity = f"{count:,.0f} {PHASES[prefix]} failed", Severity.NOTE
+    message, severity = f"{count:,.0f} {what} failed", Severity.NOTE
     if every:
-        message = f"{count:,.0f} of {every:,.0f} {PHASES[prefix]} failed ({units.percent(count / every)})"
-        severity = Severity.INVALID if count / every > settings.threshold(NAME, "share") else Severity.NOTE
+        # A retry hides a failure from the operations, and not from the users of a system without retries.
+        bad, tries = count + retried, every + retried
+        message = f"{count:,.0f} of {every:,.0f} {what} failed ({units.percent(count / every)})"
+        if retried > 0:
+            attempts = f"{bad:,.0f} of {tries:,.0f} attempts at {what} failed ({units.percent(bad / tries)})"
+            message = f"{attempts}; after retries, {count:,.0f} of {every:,.0f} failed"
+        severity = Severity.INVALID if bad / tries > settings.threshold(NAME, "share") else Severity.NOTE
+    if unsent := trial.value(f"{prefix}unsent.unreached"):
+        message = f"{message}, {unsent:,.0f} of them unsent: no server could be reached"
     hint = "see the counts by operation and status; a failed operation can be faster than one that works"
     cause = first(trial) if prefix == MEASURED else ""
     yield Finding(NAME, severity, f"{message}{cause}", hint, (trial.trial,))

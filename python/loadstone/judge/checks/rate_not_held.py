@@ -31,10 +31,11 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
     if target and done is not None and (grew or missed > settings.threshold(NAME, "missed")):
         yield found(trial, f"{units.rate(done)} was done of the {units.rate(target)} asked for")
         return
-    count, every = censored(trial), due(trial)
-    share = count / every if every else 0.0
+    overdue, every = trial.value("overdue") or 0, due(trial)
+    share = (censored(trial) + overdue) / every if every else 0.0
     if share > settings.threshold(NAME, "censored"):
-        yield found(trial, f"{units.percent(share)} of the {every:,.0f} operations that were due never ended")
+        outcome = "were sent after the cut-off" if overdue else "never ended"
+        yield found(trial, f"{units.percent(share)} of the {every:,.0f} operations that were due {outcome}")
 
 
 def queued(trial: TrialResult, missed: float) -> bool:

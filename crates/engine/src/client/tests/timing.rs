@@ -142,9 +142,28 @@ fn a_stall_of_the_system_is_not_charged_to_the_generator() {
 #[test]
 fn only_the_delay_of_the_generator_is_subtracted_from_a_wait() {
     // Due at 100, the client free at 150, 20 later than necessary because of late sends; sent at 155.
-    assert_eq!(Wait::of(100, 150, 20, 155), Wait { client: 30, generator: 25 });
-    assert_eq!(Wait::of(100, 150, 80, 155), Wait { client: 0, generator: 55 });
-    assert_eq!(Wait::of(100, 90, 80, 103), Wait { client: 0, generator: 3 }, "idle before it was due: no delay");
+    assert_eq!(Wait::of(100, 150, 20, 155), Wait { client: 30, generator: 25, idle: 5 });
+    assert_eq!(Wait::of(100, 150, 80, 155), Wait { client: 0, generator: 55, idle: 5 });
+    assert_eq!(
+        Wait::of(100, 90, 80, 103),
+        Wait { client: 0, generator: 3, idle: 3 },
+        "idle before it was due: no delay"
+    );
+}
+
+#[test]
+fn late_operation_is_blamed_on_the_longer_delay() {
+    // Due, the client free, the generator's earlier delay, sent.
+    for (times, late) in [
+        ((0, 11, 0, 11), false),
+        ((0, 100, 60, 100), true),
+        ((0, 100, 40, 100), false),
+        ((0, 100, 0, 111), true),
+        ((0, 0, 0, 10), false),
+    ] {
+        let (due, free, delay, sent) = times;
+        assert_eq!(Wait::of(due, free, delay, sent).is_late(10), late, "{times:?}");
+    }
 }
 
 /// 1,000 operations a second; the system is silent for nearly all of a warm-up of three seconds.

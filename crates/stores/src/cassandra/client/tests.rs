@@ -19,6 +19,7 @@ fn cluster(contact: std::net::SocketAddr) -> Arc<Cluster> {
     Arc::new(Cluster {
         settings: Settings::of(&options).unwrap(),
         nodes: vec![node],
+        reach: vec![crate::reconnect::Node::new(crate::reconnect::Reconnect::default())],
         local_dc: String::new(),
         ring: Ring::default(),
         replication: Replication::Simple(1),

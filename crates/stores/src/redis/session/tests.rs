@@ -6,6 +6,7 @@ use std::thread;
 
 use super::*;
 use crate::options::Options;
+use crate::reconnect::Reconnect;
 
 const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
 const DONE: &str = ":1\r\n";
@@ -37,8 +38,8 @@ fn ended(
     let properties = properties.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let settings = Settings::read(&Options { properties, ..Options::default() }).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
-    runtime.block_on(async {
-        let mut session = RedisSession::new(Arc::new(settings));
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let mut session = RedisSession::new(Arc::new(settings), Node::new(Reconnect::default()));
         let status = write(&mut session).await;
         (status, session.refused(status))
     })
@@ -95,8 +96,8 @@ fn what_was_never_sent_was_not_done() {
     let options = Options { properties: [("redis.port".to_owned(), port.to_string())].into(), ..Options::default() };
     let settings = Settings::read(&options).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
-    let mut session = RedisSession::new(Arc::new(settings));
-    let status = runtime.block_on(insert(&mut session));
+    let mut session = RedisSession::new(Arc::new(settings), Node::new(Reconnect::default()));
+    let status = tokio::task::LocalSet::new().block_on(&runtime, insert(&mut session));
     assert_eq!((status, session.refused(status)), (Status::ServiceUnavailable, true));
     // The record is there; there is no connection for the second command.
     let closing = ended(false, &["+OK\r\n"], &insert);

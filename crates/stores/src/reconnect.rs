@@ -1,0 +1,548 @@
+//! Connection attempts to a node that is gone: how often they are made, and what operations do meanwhile.
+//!
+//! All sessions of an engine share one [`Node`] for each server. A thousand clients that lose their connections make one
+//! attempt at a time, and the number of operations that fail does not depend on the number of clients.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use loadstone_load::Status;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use crate::about::{Property, setting};
+use crate::error::{ConnectError, Failure, StoreError};
+use crate::options::Options;
+
+/// The property of every networked store with a client of ours.
+pub const RECONNECT: Property = setting("reconnect");
+const HINT: &str = "write reconnect=constant(500ms), or reconnect=exponential(1s,60s) as most drivers do";
+/// Each delay is drawn from this range around its nominal length, as in Cassandra's Java driver
+/// (`ExponentialReconnectionPolicy`), so that engines do not attempt in step.
+const JITTER: f64 = 0.15;
+const DEFAULT: Duration = Duration::from_millis(500);
+const LONGEST: Duration = Duration::from_secs(86_400);
+
+/// The delays between attempts to connect to a node that refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reconnect {
+    /// Always the same delay.
+    Constant(Duration),
+    /// The first delay, doubled with each failed attempt up to the second.
+    Exponential(Duration, Duration),
+}
+
+impl Default for Reconnect {
+    fn default() -> Self {
+        Self::Constant(DEFAULT)
+    }
+}
+
+impl fmt::Display for Reconnect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant(delay) => write!(f, "constant({} ms)", delay.as_millis()),
+            Self::Exponential(first, max) => write!(f, "exponential({} ms, {} ms)", first.as_millis(), max.as_millis()),
+        }
+    }
+}
+
+impl Reconnect {
+    /// Reads the property `reconnect`.
+    pub fn read(options: &Options) -> Result<Self, StoreError> {
+        let Some(text) = options.get(RECONNECT.name) else { return Ok(Self::default()) };
+        let refused = || {
+            StoreError::usage(format!("reconnect must be constant(DELAY) or exponential(FIRST,MAX), got \"{text}\""))
+                .hint(HINT)
+        };
+        let (name, arguments) =
+            text.trim().strip_suffix(')').and_then(|text| text.split_once('(')).ok_or_else(refused)?;
+        let delays: Option<Vec<Duration>> = arguments.split(',').map(parse_delay).collect();
+        match (name.trim(), delays.as_deref()) {
+            ("constant", Some(&[delay])) => Ok(Self::Constant(delay)),
+            ("exponential", Some(&[first, max])) if first <= max => Ok(Self::Exponential(first, max)),
+            _ => Err(refused()),
+        }
+    }
+
+    /// The delay after this many failed attempts in a row; `random` is in [0, 1).
+    fn delay(self, failures: u32, random: f64) -> Duration {
+        let nominal = match self {
+            Self::Constant(delay) => delay,
+            Self::Exponential(first, max) => first.saturating_mul(1 << failures.saturating_sub(1).min(30)).min(max),
+        };
+        nominal.mul_f64(1.0 - JITTER + 2.0 * JITTER * random)
+    }
+}
+
+/// A positive length of time: `500ms`, `1s`, `2m`.
+fn parse_delay(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let (number, unit_ms) = [("ms", 1), ("s", 1_000), ("m", 60_000)]
+        .into_iter()
+        .find_map(|(unit, ms)| text.strip_suffix(unit).map(|number| (number, ms)))?;
+    let delay = Duration::from_millis(number.trim().parse::<u64>().ok()?.checked_mul(unit_ms)?);
+    (!delay.is_zero() && delay <= LONGEST).then_some(delay)
+}
+
+/// Attempts to connect since the store was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionAttempts {
+    /// Attempts made, the first ones of all sessions included.
+    pub made: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+}
+
+impl ConnectionAttempts {
+    /// The attempts to both.
+    #[must_use]
+    pub fn plus(self, more: Self) -> Self {
+        Self { made: self.made + more.made, failed: self.failed + more.failed }
+    }
+
+    /// The attempts since an earlier count.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self { made: self.made - earlier.made, failed: self.failed - earlier.failed }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Reach {
+    /// The last attempt succeeded.
+    Up,
+    /// A connection broke, or an attempt timed out; nothing refuses connections.
+    Unknown,
+    /// The last attempt failed with this.
+    Down(Failure),
+}
+
+#[derive(Debug)]
+struct State {
+    reach: Reach,
+    generation: u64,
+    /// Failed attempts in a row.
+    failures: u32,
+    next: Instant,
+    attempting: bool,
+    /// Whether a background task attempts until the node is up.
+    probing: bool,
+}
+
+/// What the sessions of an engine know of a server.
+#[derive(Debug)]
+pub struct Node {
+    reconnect: Reconnect,
+    random: RandomState,
+    state: Mutex<State>,
+    changed: Notify,
+    losses: AtomicU64,
+    made: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Node {
+    /// A node that is assumed to be up.
+    pub fn new(reconnect: Reconnect) -> Arc<Self> {
+        let state = State {
+            reach: Reach::Up,
+            generation: 0,
+            failures: 0,
+            next: Instant::now(),
+            attempting: false,
+            probing: false,
+        };
+        Arc::new(Self {
+            reconnect,
+            random: RandomState::new(),
+            state: Mutex::new(state),
+            changed: Notify::new(),
+            losses: AtomicU64::new(0),
+            made: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes whenever a connection breaks or an attempt fails: a session must then check whether its own connection is
+    /// still open.
+    #[inline]
+    pub fn losses(&self) -> u64 {
+        self.losses.load(Ordering::Relaxed)
+    }
+
+    /// The attempts made so far.
+    pub fn attempts(&self) -> ConnectionAttempts {
+        ConnectionAttempts { made: self.made.load(Ordering::Relaxed), failed: self.failed.load(Ordering::Relaxed) }
+    }
+
+    /// How often the node has come back. A connection is opened in one generation.
+    pub fn generation(&self) -> u64 {
+        self.state().generation
+    }
+
+    /// Notes that a connection of a generation broke. The next attempt may be made at once, but only one. A connection of an
+    /// earlier generation broke in an outage that is over.
+    #[cold]
+    pub fn lose_connection(&self, generation: u64) {
+        self.losses.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.state();
+        if matches!(state.reach, Reach::Up) && state.generation == generation {
+            state.reach = Reach::Unknown;
+            state.next = Instant::now();
+        }
+    }
+
+    /// The failure of the last attempt while the node refuses connections: an operation fails with it at once.
+    pub fn refusal(&self) -> Option<Failure> {
+        match &self.state().reach {
+            Reach::Down(failure) => Some(failure.clone()),
+            Reach::Up | Reach::Unknown => None,
+        }
+    }
+
+    /// Waits until an attempt may be made: at once while the node is up, else one at a time, with the delays of the policy.
+    pub async fn wait_for_turn(&self) -> Turn<'_> {
+        loop {
+            // Created first: it sees every change from here on.
+            let changed = self.changed.notified();
+            let next = match self.take_turn() {
+                Ok(turn) => return turn,
+                Err(next) => next,
+            };
+            match next {
+                Some(next) => drop(timeout_at(next, changed).await),
+                None => changed.await,
+            }
+        }
+    }
+
+    /// A turn, or the time of the next one; `None`: an attempt is under way.
+    fn take_turn(&self) -> Result<Turn<'_>, Option<Instant>> {
+        let mut state = self.state();
+        let exclusive = !matches!(state.reach, Reach::Up);
+        if exclusive {
+            if state.attempting {
+                return Err(None);
+            }
+            if Instant::now() < state.next {
+                return Err(Some(state.next));
+            }
+            state.attempting = true;
+        }
+        self.made.fetch_add(1, Ordering::Relaxed);
+        Ok(Turn { node: self, exclusive, ended: false })
+    }
+
+    /// Opens a connection for a session. While the node refuses connections it fails at once, and a background task goes on
+    /// attempting. While it is unknown whether the node answers, the session waits for an attempt, for `limit` at most.
+    #[cold]
+    pub async fn connect<C, F>(self: &Arc<Self>, open: F, limit: Duration) -> Result<C, Failure>
+    where
+        C: 'static,
+        F: AsyncFn() -> Result<C, Failure> + 'static,
+    {
+        let end = Instant::now() + limit;
+        loop {
+            // Created first: it sees every change from here on.
+            let changed = self.changed.notified();
+            if let Some(refusal) = self.refusal() {
+                self.probe(open);
+                return Err(refusal);
+            }
+            match self.take_turn() {
+                Ok(turn) => {
+                    let in_time = async || timeout_at(end, open()).await.unwrap_or_else(|_| Err(timed_out(limit)));
+                    let opened = turn.attempt(in_time).await;
+                    if opened.is_err() {
+                        self.probe(open);
+                    }
+                    return opened;
+                }
+                Err(next) => {
+                    let until = next.map_or(end, |next| next.min(end));
+                    if timeout_at(until, changed).await.is_err() && Instant::now() >= end {
+                        return Err(timed_out(limit));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Attempts in the background until the node is up, unless that is under way.
+    fn probe<C, F>(self: &Arc<Self>, open: F)
+    where
+        C: 'static,
+        F: AsyncFn() -> Result<C, Failure> + 'static,
+    {
+        if std::mem::replace(&mut self.state().probing, true) {
+            return;
+        }
+        let probing = Probing(Arc::clone(self));
+        tokio::task::spawn_local(async move {
+            while !probing.ended() {
+                let turn = probing.0.wait_for_turn().await;
+                if turn.exclusive {
+                    drop(turn.attempt(&open).await);
+                }
+            }
+        });
+    }
+}
+
+fn timed_out(limit: Duration) -> Failure {
+    let message = format!("no connection within {} ms", limit.as_millis());
+    Failure::new(Status::Timeout, message).connecting(ConnectError::Other)
+}
+
+/// Ends with its task, also when the task's executor ends first.
+struct Probing(Arc<Node>);
+
+impl Probing {
+    /// Whether the node is up. Decided with the flag, so that a node lost right afterwards gets another task.
+    fn ended(&self) -> bool {
+        let mut state = self.0.state();
+        state.probing = !matches!(state.reach, Reach::Up);
+        !state.probing
+    }
+}
+
+impl Drop for Probing {
+    fn drop(&mut self) {
+        self.0.state().probing = false;
+    }
+}
+
+/// The right to one attempt. An attempt that is dropped neither succeeded nor failed.
+#[derive(Debug)]
+pub struct Turn<'a> {
+    node: &'a Node,
+    exclusive: bool,
+    ended: bool,
+}
+
+impl Turn<'_> {
+    /// Makes the attempt. A failure of any kind means that nothing was sent to the node.
+    pub async fn attempt<C>(self, open: impl AsyncFn() -> Result<C, Failure>) -> Result<C, Failure> {
+        let opened = open().await.map_err(|failure| match failure.connect {
+            Some(_) => failure,
+            None => failure.connecting(ConnectError::Other),
+        });
+        self.end(opened.as_ref().map(|_| ()));
+        opened
+    }
+
+    fn end(mut self, outcome: Result<(), &Failure>) {
+        self.ended = true;
+        let node = self.node;
+        let mut state = node.state();
+        match outcome {
+            Ok(()) => {
+                state.generation += u64::from(!matches!(state.reach, Reach::Up));
+                state.reach = Reach::Up;
+                state.failures = 0;
+            }
+            Err(failure) => {
+                node.failed.fetch_add(1, Ordering::Relaxed);
+                node.losses.fetch_add(1, Ordering::Relaxed);
+                state.failures = state.failures.saturating_add(1);
+                let random = node.random.hash_one(node.made.load(Ordering::Relaxed)) as f64 / u64::MAX as f64;
+                state.next = Instant::now() + node.reconnect.delay(state.failures, random);
+                // A node that does not answer may yet: it refuses nothing.
+                let silent = failure.status == Status::Timeout;
+                state.reach = if silent { Reach::Unknown } else { Reach::Down(failure.clone()) };
+            }
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if self.exclusive {
+            self.node.state().attempting = false;
+        }
+        if self.exclusive || self.ended {
+            self.node.changed.notify_waiters();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::{Cell, RefCell};
+    use std::rc::Rc;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn read(text: &str) -> Result<Reconnect, StoreError> {
+        let properties = [("reconnect".to_owned(), text.to_owned())].into();
+        Reconnect::read(&Options { properties, ..Options::default() })
+    }
+
+    /// Runs a test on a clock that jumps from one timer to the next.
+    fn run(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        tokio::task::LocalSet::new().block_on(&runtime, test);
+    }
+
+    fn refused() -> Failure {
+        Failure::new(Status::ServiceUnavailable, "refused").connecting(ConnectError::Other)
+    }
+
+    /// A server that answers attempts by a script, and the times of the attempts.
+    #[derive(Clone)]
+    struct Server {
+        begun: Instant,
+        answer: Rc<dyn Fn(Duration) -> Option<Result<(), Failure>>>,
+        attempts: Rc<RefCell<Vec<Duration>>>,
+    }
+
+    impl Server {
+        fn new(answer: impl Fn(Duration) -> Option<Result<(), Failure>> + 'static) -> Self {
+            Self { begun: Instant::now(), answer: Rc::new(answer), attempts: Rc::default() }
+        }
+
+        /// `None` from the script: no answer within a second.
+        fn open(&self) -> impl AsyncFn() -> Result<(), Failure> + 'static {
+            let server = self.clone();
+            async move || {
+                let at = server.begun.elapsed();
+                server.attempts.borrow_mut().push(at);
+                if let Some(answer) = (server.answer)(at) {
+                    return answer;
+                }
+                tokio::time::sleep(1_000 * MS).await;
+                Err(Failure::new(Status::Timeout, "silent"))
+            }
+        }
+    }
+
+    #[test]
+    fn policies_are_parsed_or_refused() {
+        assert_eq!(Reconnect::read(&Options::default()), Ok(Reconnect::Constant(500 * MS)));
+        assert_eq!(read("constant(20ms)"), Ok(Reconnect::Constant(20 * MS)));
+        let exponential = read(" exponential( 1s , 1m ) ").unwrap();
+        assert_eq!(exponential, Reconnect::Exponential(1_000 * MS, 60_000 * MS));
+        assert_eq!(exponential.to_string(), "exponential(1000 ms, 60000 ms)");
+        for bad in ["constant", "constant(0s)", "constant(1)", "constant(1s,2s)", "exponential(2s,1s)", "linear(1s)"] {
+            let error = read(bad).unwrap_err();
+            assert!(error.usage && error.hint.is_some() && error.message.contains(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn delays_double_up_to_the_longest() {
+        let policy = Reconnect::Exponential(1_000 * MS, 5_000 * MS);
+        let nominal = |failures| policy.delay(failures, 0.5).as_millis();
+        assert_eq!([1, 2, 3, 4, 200].map(nominal), [1_000, 2_000, 4_000, 5_000, 5_000]);
+        assert_eq!(Reconnect::default().delay(9, 0.0), 425 * MS);
+        assert!(Reconnect::default().delay(9, 1.0) <= 575 * MS);
+    }
+
+    #[test]
+    fn sessions_of_a_refusing_node_share_attempts() {
+        run(async {
+            let node = Node::new(Reconnect::default());
+            let server = Server::new(|at| Some(if at < 2_000 * MS { Err(refused()) } else { Ok(()) }));
+            node.lose_connection(0);
+            let failures = Rc::new(Cell::new(0u32));
+            let clients = (0..1_000).map(|_| {
+                let (node, open, failures) = (Arc::clone(&node), server.clone(), Rc::clone(&failures));
+                tokio::task::spawn_local(async move {
+                    // An operation each 100 ms.
+                    while node.connect(open.open(), 1_000 * MS).await.is_err() {
+                        failures.set(failures.get() + 1);
+                        tokio::time::sleep(100 * MS).await;
+                    }
+                    open.begun.elapsed()
+                })
+            });
+            for client in clients.collect::<Vec<_>>() {
+                assert!(client.await.unwrap() < 2_700 * MS, "used again within a second");
+            }
+            let attempts = server.attempts.borrow();
+            let during: Vec<_> = attempts.iter().filter(|&&at| at < 2_000 * MS).collect();
+            assert!((4..=6).contains(&during.len()), "{during:?}");
+            assert!(
+                during.windows(2).all(|two| (425 * MS..=576 * MS).contains(&two[1].abs_diff(*two[0]))),
+                "{during:?}"
+            );
+            assert_eq!(
+                node.attempts(),
+                ConnectionAttempts { made: attempts.len() as u64, failed: during.len() as u64 }
+            );
+            assert!((20_000..=26_000).contains(&failures.get()), "each operation failed at once: {}", failures.get());
+        });
+    }
+
+    #[test]
+    fn sessions_of_a_silent_node_wait_for_their_limit() {
+        run(async {
+            let node = Node::new(Reconnect::default());
+            let server = Server::new(|at| (at >= 5_000 * MS).then_some(Ok(())));
+            node.lose_connection(0);
+            let clients: Vec<_> = (0..100)
+                .map(|_| {
+                    let (node, open) = (Arc::clone(&node), server.clone());
+                    tokio::task::spawn_local(async move {
+                        let mut waits = Vec::new();
+                        loop {
+                            let begun = Instant::now();
+                            let opened = node.connect(open.open(), 1_500 * MS).await;
+                            waits.push((opened.map_err(|failure| failure.status), begun.elapsed()));
+                            if waits.last().is_some_and(|(opened, _)| opened.is_ok()) {
+                                return waits;
+                            }
+                        }
+                    })
+                })
+                .collect();
+            for client in clients {
+                let waits = client.await.unwrap();
+                let timed_out = waits.iter().filter(|(opened, _)| *opened == Err(Status::Timeout));
+                assert!(timed_out.clone().all(|(_, wait)| (1_000 * MS..=1_502 * MS).contains(wait)), "{waits:?}");
+                assert!((3..=5).contains(&timed_out.count()), "{waits:?}");
+            }
+            let silent = server.attempts.borrow().iter().filter(|&&at| at < 5_000 * MS).count();
+            assert!(silent <= 5, "one attempt at a time: {silent}");
+        });
+    }
+
+    #[test]
+    fn one_broken_connection_costs_one_attempt() {
+        run(async {
+            let node = Node::new(Reconnect::default());
+            let server = Server::new(|_| Some(Ok(())));
+            let losses = node.losses();
+            node.lose_connection(0);
+            assert_ne!(node.losses(), losses);
+            assert!(node.connect(server.open(), MS).await.is_ok());
+            assert_eq!(node.attempts(), ConnectionAttempts { made: 1, failed: 0 });
+            assert!(node.refusal().is_none());
+            // Found by a session that was idle meanwhile.
+            node.lose_connection(0);
+            assert!(node.take_turn().is_ok_and(|turn| !turn.exclusive));
+        });
+    }
+
+    #[test]
+    fn dropped_attempt_passes_its_turn_on() {
+        run(async {
+            let node = Node::new(Reconnect::default());
+            node.lose_connection(0);
+            let first = node.wait_for_turn().await;
+            assert!(node.take_turn().is_err_and(|next| next.is_none()), "an attempt is under way");
+            drop(first);
+            node.wait_for_turn().await.end(Ok(()));
+            assert!(node.take_turn().is_ok());
+        });
+    }
+}

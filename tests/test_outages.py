@@ -1,0 +1,132 @@
+"""Outages on a real engine: what fails and when, against a plain simulation.
+
+A small server refuses connections, or reads nothing, for a while. In `make soak` (LOADSTONE_OUTAGES=all) outages last
+up to 30 s, with up to 2,000 clients.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadstone.engine.events import Interval, Ready, Summary
+from scripted_relay import FakeRedis, Fault
+from trial_support import Running, rate, spec, work
+from window_support import HEADWAY_NS, sums, unix_less_monotonic_ns
+
+PER_SECOND = 500
+# Before the outage, and after it.
+BEFORE, AFTER = 0.5, 2.0
+# Refusals need no time-out; on a busy host, answers take long.
+TIMEOUT_MS = {"gone": 10_000, "mute": 400}
+UPDATES = {"read": 0, "update": 1, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
+# Operations that may be under way, or claimed and not sent, when the outage begins or ends; and what a busy host adds.
+SLACK, SLACK_SHARE = 10, 0.03
+ALL = os.environ.get("LOADSTONE_OUTAGES") == "all"
+SECONDS = (1.0, 5.0, 30.0) if ALL else (1.0,)
+CLIENTS = (4, 32, 256, 2000) if ALL else (4, 256)
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A trial whose server was gone from BEFORE on, for `seconds`."""
+
+    summary: Summary
+    server: FakeRedis
+    seconds: float
+
+    def count(self, status: str) -> int:
+        """Updates that ended with this status."""
+        return sum(each.count for each in self.summary.outcomes if (each.operation, each.status) == ("UPDATE", status))
+
+
+def measure(program: Path, kind: Any, seconds: float, clients: int, **changes: Any) -> Outage:
+    """Updates at a rate, through an outage."""
+    end = BEFORE + seconds + AFTER
+    with FakeRedis(Fault(kind, BEFORE, BEFORE + seconds)) as server:
+        properties = {"redis.port": str(server.port), "redis.timeout": str(TIMEOUT_MS[kind]), **changes}
+        trial = spec(
+            store={"name": "redis", "properties": properties},
+            work=work(records=200, insert_count=200, mix=UPDATES, field_count=1),
+            clients=clients,
+            interval_ms=100,
+            pace=rate(PER_SECOND),
+            until={"seconds": end},
+            wait_for_start=True,
+        )
+        with Running(program, trial) as engine:
+            while not isinstance(engine.next(), Ready):
+                pass
+            start_ns = time.time_ns() + HEADWAY_NS
+            server.begin((start_ns - unix_less_monotonic_ns()) / 1e9)
+            engine.say(json.dumps({"start_at": start_ns}))
+            code, events = engine.rest()
+    summary = events[-1]
+    assert isinstance(summary, Summary)
+    assert (code, summary.end) == (0, "done"), summary.reason
+    sums(summary, [event for event in events if isinstance(event, Interval)], int(end * PER_SECOND))
+    return Outage(summary, server, seconds)
+
+
+def simulate(seconds: float, clients: int) -> tuple[int, int]:
+    """Time-outs and operations over 1 ms late because all clients were busy, with a silent server: a plain queue."""
+    timed_out = late = 0
+    free = [0.0] * clients
+    until, timeout = BEFORE + seconds, TIMEOUT_MS["mute"] / 1000
+    for number in range(int((until + AFTER) * PER_SECOND)):
+        due = number / PER_SECOND
+        idle = heapq.heappop(free)
+        sent = max(due, idle)
+        late += idle - due > 0.001
+        silent = BEFORE <= sent < until
+        timed_out += silent and until - sent > timeout
+        heapq.heappush(free, sent + (min(until - sent, timeout) if silent else 0.0002))
+    return timed_out, late
+
+
+@pytest.mark.parametrize("seconds", SECONDS)
+@pytest.mark.parametrize("clients", CLIENTS)
+def test_refusals_fail_what_is_due_whatever_the_clients(program: Path, clients: int, seconds: float) -> None:
+    run = measure(program, "gone", seconds, clients)
+    assert run.server.closed is not None
+    assert run.server.reopened is not None
+    back = min(log.received for log in run.server.log if log.received > run.server.closed)
+    predicted = (back - run.server.closed) * PER_SECOND
+    if ALL:
+        assert back - run.server.reopened <= 1.0
+    failed = run.count("SERVICE_UNAVAILABLE")
+    assert failed == run.summary.failed
+    assert failed == pytest.approx(predicted, rel=SLACK_SHARE, abs=SLACK)
+    assert run.summary.unreached == pytest.approx(failed, abs=SLACK)
+    # No operation waited for a pause of another one; on a busy host, some wait for a processor.
+    assert run.summary.late_client < failed / 4
+    # An attempt each 0.425 to 0.575 s while the port was closed, and one for each client afterwards.
+    connecting = run.summary.connection_attempts
+    assert connecting is not None
+    assert connecting.failed <= seconds / 0.425 + 2
+    assert connecting.made <= connecting.failed + clients + SLACK
+
+
+@pytest.mark.parametrize("seconds", SECONDS)
+@pytest.mark.parametrize("clients", CLIENTS)
+def test_silence_blocks_each_client_for_one_timeout(program: Path, clients: int, seconds: float) -> None:
+    run = measure(program, "mute", seconds, clients)
+    timed_out, late = simulate(seconds, clients)
+    assert run.count("TIMEOUT") == pytest.approx(timed_out, rel=SLACK_SHARE, abs=max(SLACK, 2 * min(clients, 64)))
+    assert (late == 0) == (clients > PER_SECOND * TIMEOUT_MS["mute"] / 1000)
+    few = simulate(seconds, 4)[1]
+    assert abs(run.summary.late_client - late) < few / 2
+
+
+def test_reconnect_policy_is_a_property(program: Path) -> None:
+    run = measure(program, "gone", 1.5, 4, reconnect="constant(50ms)")
+    connecting = run.summary.connection_attempts
+    assert connecting is not None
+    assert 15 <= connecting.failed <= 38
