@@ -62,7 +62,7 @@ fn main() {
     part("clock, one reading", |_| {
         black_box(Instant::now());
     });
-    let kinds = KindSequence::new(1, &[(Kind::Read, 0.5), (Kind::Update, 0.5)], &[]).expect("weights");
+    let kinds = KindSequence::new(1, &[(Kind::Read, 0.5), (Kind::Update, 0.5)], &[], None).expect("weights");
     part("kind of operation", |i| {
         black_box(kinds.kind(i));
     });

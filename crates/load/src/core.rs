@@ -177,7 +177,7 @@ impl CoreRun {
         let mix = spec.mix;
         let weights = mix.weights();
         let counted: &[Kind] = if spec.versions { &writes::KINDS } else { &[Kind::Insert, Kind::Delete] };
-        let kinds = KindSequence::new(seed, &weights, counted)?;
+        let kinds = KindSequence::new(seed, &weights, counted, spec.operations)?;
         let total: f64 = weights.iter().map(|&(_, w)| w.max(0.0)).sum();
         let expected = spec.operations.unwrap_or(0) as f64 * (mix.insert.max(0.0) / total);
         let range = Range { start: spec.insert_start, count: spec.insert_count, growth: (expected * 2.0) as u64 };

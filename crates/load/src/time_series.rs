@@ -190,7 +190,7 @@ impl TimeSeriesRun {
             (Kind::Delete, mix.delete),
         ];
         let counted = [Kind::Read, Kind::Update, Kind::Insert, Kind::Delete];
-        let kinds = KindSequence::new(seed, &weights, &counted)
+        let kinds = KindSequence::new(seed, &weights, &counted, spec.operations)
             .ok_or("one of the read, update, insert, scan and delete proportions must be above 0")?;
         let points = spec.loaded();
         let end = layout.position(points - 1) + 1;
