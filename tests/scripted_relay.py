@@ -49,7 +49,7 @@ class Fault:
     (both answer OK and do nothing), `oom` (answers that it has no memory, does nothing) and `phantom` (the same, and
     does it).
     These need `begin()` before their start: `gone` closes the port and every connection, `mute` reads nothing until
-    the end, then what clients sent meanwhile.
+    the end, then the requests that came during it.
     """
 
     kind: Kind

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -205,3 +206,13 @@ def test_many_clients_have_a_binding_each(engine: Engine, scripted: str) -> None
     result = engine(f"run {scripted} {RUN} operationcount=6400 scripted=tell -threads 64")
     assert len(result.messages("open: ")) == 64
     assert result.value("READ", "Operations") + result.value("UPDATE", "Operations") == 6400
+
+
+@pytest.mark.parametrize("clients", [4, 32, 256])
+def test_outage_fails_what_is_due_whatever_the_clients(engine: Engine, scripted: str, clients: int) -> None:
+    # The binding is unavailable for a second, at 500 operations a second.
+    line = f"run {scripted} {RUN} operationcount=1000 -target 500 -threads {clients} scripted=outage"
+    result = engine.run(line)
+    statuses = Counter(result.returns("READ")) + Counter(result.returns("UPDATE"))
+    assert statuses.keys() <= {"OK", "SERVICE_UNAVAILABLE"}
+    assert statuses["SERVICE_UNAVAILABLE"] == pytest.approx(500, abs=75)

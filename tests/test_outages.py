@@ -27,7 +27,7 @@ BEFORE, AFTER = 0.5, 2.0
 # Refusals need no time-out; on a busy host, answers take long.
 TIMEOUT_MS = {"gone": 10_000, "mute": 400}
 UPDATES = {"read": 0, "update": 1, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
-# Operations that may be under way, or claimed and not sent, when the outage begins or ends; and what a busy host adds.
+# Operations in flight, or claimed and not sent, when the outage begins or ends; and the share that a busy host adds.
 SLACK, SLACK_SHARE = 10, 0.03
 ALL = os.environ.get("LOADSTONE_OUTAGES") == "all"
 SECONDS = (1.0, 5.0, 30.0) if ALL else (1.0,)
@@ -36,7 +36,7 @@ CLIENTS = (4, 32, 256, 2000) if ALL else (4, 256)
 
 @dataclass(frozen=True)
 class Outage:
-    """A trial whose server was gone from BEFORE on, for `seconds`."""
+    """A trial whose server was unavailable from BEFORE on, for `seconds`."""
 
     summary: Summary
     server: FakeRedis
@@ -44,7 +44,11 @@ class Outage:
 
     def count(self, status: str) -> int:
         """Updates that ended with this status."""
-        return sum(each.count for each in self.summary.outcomes if (each.operation, each.status) == ("UPDATE", status))
+        return sum(
+            outcome.count
+            for outcome in self.summary.outcomes
+            if (outcome.operation, outcome.status) == ("UPDATE", status)
+        )
 
 
 def measure(program: Path, kind: Any, seconds: float, clients: int, **changes: Any) -> Outage:
@@ -111,7 +115,7 @@ def test_refusals_fail_what_is_due_whatever_the_clients(program: Path, clients: 
     connecting = run.summary.connection_attempts
     assert connecting is not None
     assert connecting.failed <= seconds / 0.425 + 2
-    assert connecting.made <= connecting.failed + clients + SLACK
+    assert connecting.attempted <= connecting.failed + clients + SLACK
 
 
 @pytest.mark.parametrize("seconds", SECONDS)

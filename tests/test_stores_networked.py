@@ -32,7 +32,7 @@ from scripted_relay import Fault, Relay, array
 from systems_support import up
 from trial_support import Start, counts, whole, work
 from window_support import CLIENTS as RELAYED_CLIENTS
-from window_support import DUE, Relayed, percentiles, relayed
+from window_support import DUE, PER_SECOND, Relayed, percentiles, relayed, sums
 
 
 @pytest.fixture(scope="module", params=[pytest.param(store, id=store.name) for store in STORES])
@@ -302,7 +302,13 @@ class Behind:
     served: Served
     program: Path
 
-    def run(self, *faults: Fault, reset_at: float | None = None, timeout_ms: int | None = None) -> Relayed:
+    def run(
+        self,
+        *faults: Fault,
+        reset_at: float | None = None,
+        timeout_ms: int | None = None,
+        clients: int = RELAYED_CLIENTS,
+    ) -> Relayed:
         """A trial with these faults from the start of its window on."""
         _, port = self.served.address
         with Relay(int(port), *faults) as relay:
@@ -310,7 +316,7 @@ class Behind:
             if timeout_ms is not None:
                 found[self.served.store.timeout] = str(timeout_ms)
             store = {"name": self.served.store.name, "properties": found}
-            return relayed(self.program, relay, store, RECORDS, reset_at)
+            return relayed(self.program, relay, store, RECORDS, reset_at, clients)
 
 
 @pytest.fixture(scope="module")
@@ -357,6 +363,19 @@ def test_behind_a_relay_half_an_answer_is_none(behind: Behind, kind: Literal["ha
     run.check()
     assert run.statuses <= {"OK", "SERVICE_UNAVAILABLE"} | ({"TIMEOUT"} if silent else set())
     assert run.failed_if_broken
+
+
+@pytest.mark.parametrize("clients", [4, 256])
+def test_relay_refusals_fail_due_operations(behind: Behind, clients: int) -> None:
+    run = behind.run(Fault("gone", 0.5, 1.0), clients=clients)
+    sums(run.summary, run.intervals, DUE)
+    assert run.relay.closed is not None
+    back = min(log.received for log in run.relay.log if log.received > run.relay.closed)
+    assert run.statuses <= {"OK", "SERVICE_UNAVAILABLE"}
+    assert run.summary.failed == pytest.approx((back - run.relay.closed) * PER_SECOND, rel=0.1, abs=10)
+    assert run.summary.unreached == pytest.approx(run.summary.failed, abs=10)
+    assert run.summary.connection_attempts is not None
+    assert run.summary.connection_attempts.failed <= 4
 
 
 # Refusals, as the ledger of writes counts them.

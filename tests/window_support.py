@@ -117,12 +117,19 @@ class Relayed:
         return least
 
 
-def relayed(program: Path, relay: Relay, store: dict[str, Any], records: int, reset_at: float | None = None) -> Relayed:
+def relayed(
+    program: Path,
+    relay: Relay,
+    store: dict[str, Any],
+    records: int,
+    reset_at: float | None = None,
+    clients: int = CLIENTS,
+) -> Relayed:
     """Reads at a rate that a store holds easily, for two seconds, through a relay."""
     trial = spec(
         store=store,
         work=work(records=records, insert_count=records, mix=READS),
-        clients=CLIENTS,
+        clients=clients,
         interval_ms=250,
         pace=rate(PER_SECOND),
         until={"seconds": SECONDS},

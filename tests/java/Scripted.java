@@ -4,6 +4,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.Vector;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import site.ycsb.ByteArrayByteIterator;
 import site.ycsb.ByteIterator;
 import site.ycsb.DB;
@@ -14,6 +15,7 @@ import site.ycsb.Status;
 public class Scripted extends DB {
   private static final AtomicInteger CALLS = new AtomicInteger();
   private static final boolean LOADED_WITH_RESOURCES = Thread.currentThread().getContextClassLoader() != null;
+  private static final AtomicLong START_NS = new AtomicLong();
   private static final AtomicInteger OPEN = new AtomicInteger();
   private String script;
 
@@ -50,6 +52,11 @@ public class Scripted extends DB {
   private Status status() {
     int call = CALLS.incrementAndGet();
     switch (script) {
+      case "outage" -> {
+        START_NS.compareAndSet(0, System.nanoTime());
+        long sinceMs = (System.nanoTime() - START_NS.get()) / 1_000_000;
+        return sinceMs >= 500 && sinceMs < 1500 ? Status.SERVICE_UNAVAILABLE : Status.OK;
+      }
       case "throw" -> {
         if (call % 10 == 0) {
           throw new IllegalStateException("bad\n  thing", new RuntimeException(new ConnectException("root")));

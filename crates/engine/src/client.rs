@@ -158,9 +158,9 @@ macro_rules! timing_loop {
                 if counted && actor.unsent() {
                     recorder.count_unreached();
                 }
-                // At a rate, a pause of ours would delay every operation behind it.
+                // At a rate, a pause would delay every later operation.
                 if !open {
-                    wait!($wait, actor.rest());
+                    wait!($wait, actor.pause());
                     free = timer.now_ns();
                     if counted {
                         recorder.pause(free.saturating_sub(done_ns));

@@ -315,8 +315,8 @@ pub struct Pauses {
 /// Attempts to connect to servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConnectionAttempts {
-    /// Attempts made.
-    pub made: u64,
+    /// All attempts.
+    pub attempted: u64,
     /// Attempts that failed.
     pub failed: u64,
 }

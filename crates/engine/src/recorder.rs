@@ -290,10 +290,10 @@ impl Recorder {
         self.record(Step { id, status, times, lateness, interval });
     }
 
-    /// Records a step of several attempts, which began with the first. YCSB's formats have each attempt by itself; the last
+    /// Records a step of several attempts, which began with the first. YCSB's formats count each attempt; the last
     /// was sent at `retried`.
     #[cold]
-    pub fn retried_step(&self, step: Step<'_>, retried: u64) {
+    pub fn record_retried(&self, step: Step<'_>, retried: u64) {
         self.ycsb(step.id, step.status, step.times.due, retried, step.times.done);
         self.record(step);
     }

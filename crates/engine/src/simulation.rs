@@ -156,7 +156,7 @@ impl Scripted {
 }
 
 impl Connection for Scripted {
-    async fn rest(&mut self) {
+    async fn pause(&mut self) {
         self.timer.sleep_until(self.timer.now_ns() + Self::REST_NS).await;
     }
 

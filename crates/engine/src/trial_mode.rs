@@ -254,7 +254,7 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         pauses: event::Pauses { count: totals.pauses[0], ns_sum: totals.pauses[1] },
         connection_attempts: closed
             .connection_attempts
-            .map(|attempts| event::ConnectionAttempts { made: attempts.made, failed: attempts.failed }),
+            .map(|attempts| event::ConnectionAttempts { attempted: attempts.attempted, failed: attempts.failed }),
         rows: totals.rows,
         bytes: totals.bytes,
         warmup_operations: totals.warmup,

@@ -175,7 +175,7 @@ impl loadstone_stores::Connection for Connection {
     }
 
     /// Keeps from querying a dead server a million times a second; this wait is not part of any latency.
-    async fn rest(&mut self) {
+    async fn pause(&mut self) {
         if std::mem::take(&mut self.rests) {
             sleep(NAP).await;
         }

@@ -1,4 +1,4 @@
-//! Connection attempts to a node that is gone: how often they are made, and what operations do meanwhile.
+//! Connection attempts to a node that refuses connections: their frequency, and the fate of operations until one succeeds.
 //!
 //! All sessions of an engine share one [`Node`] for each server. A thousand clients that lose their connections make one
 //! attempt at a time, and the number of operations that fail does not depend on the number of clients.
@@ -17,7 +17,7 @@ use crate::about::{Property, setting};
 use crate::error::{ConnectError, Failure, StoreError};
 use crate::options::Options;
 
-/// The property of every networked store with a client of ours.
+/// The property of every networked store that Loadstone drives with its own client.
 pub const RECONNECT: Property = setting("reconnect");
 const HINT: &str = "write reconnect=constant(500ms), or reconnect=exponential(1s,60s) as most drivers do";
 /// Each delay is drawn from this range around its nominal length, as in Cassandra's Java driver
@@ -91,8 +91,8 @@ fn parse_delay(text: &str) -> Option<Duration> {
 /// Attempts to connect since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionAttempts {
-    /// Attempts made, the first ones of all sessions included.
-    pub made: u64,
+    /// All attempts, the first ones of all sessions included.
+    pub attempted: u64,
     /// Attempts that failed.
     pub failed: u64,
 }
@@ -101,13 +101,13 @@ impl ConnectionAttempts {
     /// The attempts to both.
     #[must_use]
     pub fn plus(self, more: Self) -> Self {
-        Self { made: self.made + more.made, failed: self.failed + more.failed }
+        Self { attempted: self.attempted + more.attempted, failed: self.failed + more.failed }
     }
 
     /// The attempts since an earlier count.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
-        Self { made: self.made - earlier.made, failed: self.failed - earlier.failed }
+        Self { attempted: self.attempted - earlier.attempted, failed: self.failed - earlier.failed }
     }
 }
 
@@ -141,7 +141,7 @@ pub struct Node {
     state: Mutex<State>,
     changed: Notify,
     losses: AtomicU64,
-    made: AtomicU64,
+    attempted: AtomicU64,
     failed: AtomicU64,
 }
 
@@ -162,7 +162,7 @@ impl Node {
             state: Mutex::new(state),
             changed: Notify::new(),
             losses: AtomicU64::new(0),
-            made: AtomicU64::new(0),
+            attempted: AtomicU64::new(0),
             failed: AtomicU64::new(0),
         })
     }
@@ -180,7 +180,10 @@ impl Node {
 
     /// The attempts made so far.
     pub fn attempts(&self) -> ConnectionAttempts {
-        ConnectionAttempts { made: self.made.load(Ordering::Relaxed), failed: self.failed.load(Ordering::Relaxed) }
+        ConnectionAttempts {
+            attempted: self.attempted.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
+        }
     }
 
     /// How often the node has come back. A connection is opened in one generation.
@@ -224,7 +227,7 @@ impl Node {
         }
     }
 
-    /// A turn, or the time of the next one; `None`: an attempt is under way.
+    /// A turn, or the time of the next one; `None`: an attempt is in flight.
     fn take_turn(&self) -> Result<Turn<'_>, Option<Instant>> {
         let mut state = self.state();
         let exclusive = !matches!(state.reach, Reach::Up);
@@ -237,12 +240,12 @@ impl Node {
             }
             state.attempting = true;
         }
-        self.made.fetch_add(1, Ordering::Relaxed);
+        self.attempted.fetch_add(1, Ordering::Relaxed);
         Ok(Turn { node: self, exclusive, ended: false })
     }
 
-    /// Opens a connection for a session. While the node refuses connections it fails at once, and a background task goes on
-    /// attempting. While it is unknown whether the node answers, the session waits for an attempt, for `limit` at most.
+    /// Opens a connection for a session. While the node refuses connections it fails at once, and a background task continues
+    /// the attempts. While it is unknown whether the node answers, the session waits for an attempt, for `limit` at most.
     #[cold]
     pub async fn connect<C, F>(self: &Arc<Self>, open: F, limit: Duration) -> Result<C, Failure>
     where
@@ -259,7 +262,7 @@ impl Node {
             }
             match self.take_turn() {
                 Ok(turn) => {
-                    let in_time = async || timeout_at(end, open()).await.unwrap_or_else(|_| Err(timed_out(limit)));
+                    let in_time = async || timeout_at(end, open()).await.unwrap_or_else(|_| Err(new_timeout(limit)));
                     let opened = turn.attempt(in_time).await;
                     if opened.is_err() {
                         self.probe(open);
@@ -269,14 +272,14 @@ impl Node {
                 Err(next) => {
                     let until = next.map_or(end, |next| next.min(end));
                     if timeout_at(until, changed).await.is_err() && Instant::now() >= end {
-                        return Err(timed_out(limit));
+                        return Err(new_timeout(limit));
                     }
                 }
             }
         }
     }
 
-    /// Attempts in the background until the node is up, unless that is under way.
+    /// Attempts in the background until the node is up, unless a task does so already.
     fn probe<C, F>(self: &Arc<Self>, open: F)
     where
         C: 'static,
@@ -287,7 +290,7 @@ impl Node {
         }
         let probing = Probing(Arc::clone(self));
         tokio::task::spawn_local(async move {
-            while !probing.ended() {
+            while !probing.end_if_up() {
                 let turn = probing.0.wait_for_turn().await;
                 if turn.exclusive {
                     drop(turn.attempt(&open).await);
@@ -297,7 +300,7 @@ impl Node {
     }
 }
 
-fn timed_out(limit: Duration) -> Failure {
+fn new_timeout(limit: Duration) -> Failure {
     let message = format!("no connection within {} ms", limit.as_millis());
     Failure::new(Status::Timeout, message).connecting(ConnectError::Other)
 }
@@ -307,7 +310,7 @@ struct Probing(Arc<Node>);
 
 impl Probing {
     /// Whether the node is up. Decided with the flag, so that a node lost right afterwards gets another task.
-    fn ended(&self) -> bool {
+    fn end_if_up(&self) -> bool {
         let mut state = self.0.state();
         state.probing = !matches!(state.reach, Reach::Up);
         !state.probing
@@ -353,7 +356,7 @@ impl Turn<'_> {
                 node.failed.fetch_add(1, Ordering::Relaxed);
                 node.losses.fetch_add(1, Ordering::Relaxed);
                 state.failures = state.failures.saturating_add(1);
-                let random = node.random.hash_one(node.made.load(Ordering::Relaxed)) as f64 / u64::MAX as f64;
+                let random = node.random.hash_one(node.attempted.load(Ordering::Relaxed)) as f64 / u64::MAX as f64;
                 state.next = Instant::now() + node.reconnect.delay(state.failures, random);
                 // A node that does not answer may yet: it refuses nothing.
                 let silent = failure.status == Status::Timeout;
@@ -393,28 +396,28 @@ mod tests {
         tokio::task::LocalSet::new().block_on(&runtime, test);
     }
 
-    fn refused() -> Failure {
+    fn new_refusal() -> Failure {
         Failure::new(Status::ServiceUnavailable, "refused").connecting(ConnectError::Other)
     }
 
     /// A server that answers attempts by a script, and the times of the attempts.
     #[derive(Clone)]
     struct Server {
-        begun: Instant,
+        start: Instant,
         answer: Rc<dyn Fn(Duration) -> Option<Result<(), Failure>>>,
         attempts: Rc<RefCell<Vec<Duration>>>,
     }
 
     impl Server {
         fn new(answer: impl Fn(Duration) -> Option<Result<(), Failure>> + 'static) -> Self {
-            Self { begun: Instant::now(), answer: Rc::new(answer), attempts: Rc::default() }
+            Self { start: Instant::now(), answer: Rc::new(answer), attempts: Rc::default() }
         }
 
         /// `None` from the script: no answer within a second.
         fn open(&self) -> impl AsyncFn() -> Result<(), Failure> + 'static {
             let server = self.clone();
             async move || {
-                let at = server.begun.elapsed();
+                let at = server.start.elapsed();
                 server.attempts.borrow_mut().push(at);
                 if let Some(answer) = (server.answer)(at) {
                     return answer;
@@ -451,7 +454,7 @@ mod tests {
     fn sessions_of_a_refusing_node_share_attempts() {
         run(async {
             let node = Node::new(Reconnect::default());
-            let server = Server::new(|at| Some(if at < 2_000 * MS { Err(refused()) } else { Ok(()) }));
+            let server = Server::new(|at| Some(if at < 2_000 * MS { Err(new_refusal()) } else { Ok(()) }));
             node.lose_connection(0);
             let failures = Rc::new(Cell::new(0u32));
             let clients = (0..1_000).map(|_| {
@@ -462,7 +465,7 @@ mod tests {
                         failures.set(failures.get() + 1);
                         tokio::time::sleep(100 * MS).await;
                     }
-                    open.begun.elapsed()
+                    open.start.elapsed()
                 })
             });
             for client in clients.collect::<Vec<_>>() {
@@ -477,14 +480,14 @@ mod tests {
             );
             assert_eq!(
                 node.attempts(),
-                ConnectionAttempts { made: attempts.len() as u64, failed: during.len() as u64 }
+                ConnectionAttempts { attempted: attempts.len() as u64, failed: during.len() as u64 }
             );
             assert!((20_000..=26_000).contains(&failures.get()), "each operation failed at once: {}", failures.get());
         });
     }
 
     #[test]
-    fn sessions_of_a_silent_node_wait_for_their_limit() {
+    fn silent_node_blocks_sessions_for_their_limit() {
         run(async {
             let node = Node::new(Reconnect::default());
             let server = Server::new(|at| (at >= 5_000 * MS).then_some(Ok(())));
@@ -495,9 +498,9 @@ mod tests {
                     tokio::task::spawn_local(async move {
                         let mut waits = Vec::new();
                         loop {
-                            let begun = Instant::now();
+                            let start = Instant::now();
                             let opened = node.connect(open.open(), 1_500 * MS).await;
-                            waits.push((opened.map_err(|failure| failure.status), begun.elapsed()));
+                            waits.push((opened.map_err(|failure| failure.status), start.elapsed()));
                             if waits.last().is_some_and(|(opened, _)| opened.is_ok()) {
                                 return waits;
                             }
@@ -525,9 +528,9 @@ mod tests {
             node.lose_connection(0);
             assert_ne!(node.losses(), losses);
             assert!(node.connect(server.open(), MS).await.is_ok());
-            assert_eq!(node.attempts(), ConnectionAttempts { made: 1, failed: 0 });
+            assert_eq!(node.attempts(), ConnectionAttempts { attempted: 1, failed: 0 });
             assert!(node.refusal().is_none());
-            // Found by a session that was idle meanwhile.
+            // A session that was idle during the outage notices it last.
             node.lose_connection(0);
             assert!(node.take_turn().is_ok_and(|turn| !turn.exclusive));
         });
@@ -539,7 +542,7 @@ mod tests {
             let node = Node::new(Reconnect::default());
             node.lose_connection(0);
             let first = node.wait_for_turn().await;
-            assert!(node.take_turn().is_err_and(|next| next.is_none()), "an attempt is under way");
+            assert!(node.take_turn().is_err_and(|next| next.is_none()), "an attempt is in flight");
             drop(first);
             node.wait_for_turn().await.end(Ok(()));
             assert!(node.take_turn().is_ok());

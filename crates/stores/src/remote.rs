@@ -103,7 +103,7 @@ impl LastFailure {
     }
 
     /// Rests once, if there is a reason.
-    pub async fn rest(&mut self) {
+    pub async fn pause(&mut self) {
         if std::mem::take(&mut self.rests) {
             tokio::time::sleep(NAP).await;
         }
@@ -198,7 +198,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let waits = |last: &mut LastFailure| {
             runtime.block_on(async {
-                let mut resting = std::pin::pin!(last.rest());
+                let mut resting = std::pin::pin!(last.pause());
                 std::future::poll_fn(|context| Poll::Ready(resting.as_mut().poll(context).is_pending())).await
             })
         };

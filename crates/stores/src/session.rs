@@ -108,7 +108,7 @@ pub trait Connection {
 
     /// Pauses after an operation that failed, in a closed loop: clients of a server that is gone must not ask ten thousand
     /// times a second whether it is back. Called once the operation is measured, so the pause is in no latency.
-    fn rest(&mut self) -> impl Future<Output = ()> {
+    fn pause(&mut self) -> impl Future<Output = ()> {
         std::future::ready(())
     }
 

@@ -168,7 +168,7 @@ class Pauses:
 class ConnectionAttempts:
     """Attempts to connect to servers while measuring."""
 
-    made: int
+    attempted: int
     failed: int
 
 
@@ -294,7 +294,7 @@ class Summary:
     retried_by_status: dict[str, int] = field(default_factory=dict)
     # Operations that failed unsent, because no server could be reached.
     unreached: int = 0
-    # At a rate with a limit of operations, those that were sent after the cut-off.
+    # Operations sent after the cut-off, at a rate with a limit of operations.
     overdue: int = 0
     pauses: Pauses = Pauses()
     connection_attempts: ConnectionAttempts | None = None

@@ -107,7 +107,7 @@ def together(values: Values) -> Any:
     return merged(there, there[0]) if is_dataclass(there[0]) else sum(there)
 
 
-def added(values: Values) -> dict[str, int]:
+def add_counts(values: Values) -> dict[str, int]:
     """Counts by name, added up."""
     return dict(sum((Counter(counts) for counts in values), Counter()))
 
@@ -125,8 +125,8 @@ RULES: dict[str, Callable[[Values], Any]] = {
             "clients completed ended good late failed not_yet in_flight late_generator late_client memory_bytes",
             together,
         ),
-        ("unreached overdue pauses count ns_sum connection_attempts made", together),
-        ("retried_by_status", added),
+        ("unreached overdue pauses count ns_sum connection_attempts attempted", together),
+        ("retried_by_status", add_counts),
         ("operations succeeded warmup_operations unsent memory_bytes_max unclosed saturated_values", together),
         ("carried unanswered files sort rows bytes_read bytes_written", together),
         ("done unfinished unverified foreign retried data_node_failures bytes lost_bytes task_ns", together),

@@ -64,12 +64,12 @@ def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value
 
 
 def attempts(summary: Summary, unanswered: int, prefix: str) -> Iterator[Value]:
-    """Attempts at operations, retries included; attempts to connect; and what clients did while a server was gone."""
-    made = summary.operations + summary.retried
-    yield Value(f"{prefix}attempts", made, "attempts", made)
-    yield Value(f"{prefix}attempts.failed", summary.failed + unanswered + summary.retried, "attempts", made)
+    """Attempts at operations, retries included; attempts to connect; and pauses of clients."""
+    total = summary.operations + summary.retried
+    yield Value(f"{prefix}attempts", total, "attempts", total)
+    yield Value(f"{prefix}attempts.failed", summary.failed + unanswered + summary.retried, "attempts", total)
     for status, count in summary.retried_by_status.items():
-        yield Value(f"{prefix}attempts.retried.{status.lower()}", count, "attempts", made)
+        yield Value(f"{prefix}attempts.retried.{status.lower()}", count, "attempts", total)
     yield Value(f"{prefix}unsent", summary.unsent + summary.unreached, "operations", summary.operations)
     yield Value(f"{prefix}unsent.unreached", summary.unreached, "operations", summary.operations)
     if summary.due is not None:
@@ -78,8 +78,8 @@ def attempts(summary: Summary, unanswered: int, prefix: str) -> Iterator[Value]:
         yield Value(f"{prefix}pauses", summary.pauses.count, "pauses", summary.pauses.count)
         yield Value(f"{prefix}pauses.sum", summary.pauses.ns_sum, "ns", summary.pauses.count)
     if (connecting := summary.connection_attempts) is not None:
-        yield Value(f"{prefix}connections.attempted", connecting.made, "attempts", connecting.made)
-        yield Value(f"{prefix}connections.failed", connecting.failed, "attempts", connecting.made)
+        yield Value(f"{prefix}connections.attempted", connecting.attempted, "attempts", connecting.attempted)
+        yield Value(f"{prefix}connections.failed", connecting.failed, "attempts", connecting.attempted)
 
 
 def executed(executors: Sequence[Executor], prefix: str) -> Iterator[Value]:

@@ -412,10 +412,10 @@ impl<S: FileSession> Actor for Files<'_, S> {
         false
     }
 
-    async fn rest(&mut self) {
+    async fn pause(&mut self) {
         // An operation that was not attempted put no load on the system.
         if self.attempted {
-            self.session.rest().await;
+            self.session.pause().await;
         }
     }
 

@@ -68,9 +68,9 @@ async fn retry<T: Timer, S: Session, W>(
     let (mut left, mut halted) = (task.insert_policy.retries, false);
     while !status.is_ok() && left > 0 {
         left -= 1;
-        // At a rate, a pause of ours would delay every operation behind it.
+        // At a rate, a pause would delay every later operation.
         if task.pace.is_none() {
-            session.rest().await;
+            session.pause().await;
         }
         let sleep = task.insert_policy.interval_ns as f64 * (0.8 + 0.4 * draws.next_f64());
         let wake = watch.now_ns().saturating_add(sleep as u64);
@@ -90,7 +90,7 @@ async fn retry<T: Timer, S: Session, W>(
             task.failures.keep(step, status, || message.clone());
         }
     }
-    watch.retried_step(step, status, sent, done);
+    watch.record_retried(step, status, sent, done);
     if !status.is_ok() && task.insert_policy.stop && !halted {
         task.scheduler.halt_because(|| {
             let message = message.as_deref().or(task.failures.message(step, status)).unwrap_or("no message").to_owned();

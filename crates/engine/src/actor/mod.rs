@@ -91,7 +91,7 @@ pub trait Actor {
     fn unsent(&self) -> bool;
 
     /// Pauses after a failed operation in a closed loop, before the next; not part of any latency.
-    async fn rest(&mut self);
+    async fn pause(&mut self);
 
     /// Closes the session; returns the step under which that is recorded, and how it ended.
     async fn close(&mut self) -> (StepId, Status);
@@ -168,11 +168,12 @@ impl<'a, T: Timer> Stopwatch<'a, T> {
 
     /// Records an operation of several attempts, the first sent when the operation was and the last at `retried`.
     #[cold]
-    pub fn retried_step(&self, id: StepId, status: Status, retried: u64, done: u64) {
+    pub fn record_retried(&self, id: StepId, status: Status, retried: u64, done: u64) {
         if self.counted {
             let times = Times { due: self.due_ns, sent: self.sent_ns, done };
             let lateness = self.lateness.as_ref();
-            self.recorder.retried_step(Step { id, status, times, lateness, interval: self.due_in.interval() }, retried);
+            self.recorder
+                .record_retried(Step { id, status, times, lateness, interval: self.due_in.interval() }, retried);
         }
     }
 

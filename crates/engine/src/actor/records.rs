@@ -212,8 +212,8 @@ impl<S: Session, W: RecordWorkload> Actor for Records<'_, S, W> {
         self.unsent
     }
 
-    async fn rest(&mut self) {
-        self.session.rest().await;
+    async fn pause(&mut self) {
+        self.session.pause().await;
     }
 
     async fn close(&mut self) -> (StepId, Status) {

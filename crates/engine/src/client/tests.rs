@@ -261,7 +261,7 @@ impl<W> Simulated<W> {
     }
 
     /// Attempts that failed and were retried.
-    fn retried(&self) -> u64 {
+    fn count_retried(&self) -> u64 {
         self.totals().retried.iter().sum()
     }
 

@@ -271,8 +271,8 @@ impl Connection for Client {
         Ok(())
     }
 
-    async fn rest(&mut self) {
-        self.last.rest().await;
+    async fn pause(&mut self) {
+        self.last.pause().await;
     }
 
     fn unsent(&self) -> bool {

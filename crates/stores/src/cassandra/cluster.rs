@@ -21,7 +21,7 @@ pub struct Cluster {
     /// How it is reached.
     pub settings: Settings,
     pub nodes: Vec<Node>,
-    /// For each node, what the executors know of it while it is gone.
+    /// The reachability of each node, shared by all executors.
     pub reach: Vec<Arc<reconnect::Node>>,
     /// The data centre whose nodes are asked.
     pub local_dc: String,

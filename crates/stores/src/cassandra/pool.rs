@@ -134,8 +134,8 @@ impl Pool {
                 return Err(self.lines[first].why());
             }
             if timeout_at(end, tried).await.is_err() {
-                let words = format!("no connection to any node within {} ms", limit.as_millis());
-                return Err(Failure::new(Status::Timeout, words).connecting(ConnectError::Other));
+                let message = format!("no connection to any node within {} ms", limit.as_millis());
+                return Err(Failure::new(Status::Timeout, message).connecting(ConnectError::Other));
             }
         }
     }

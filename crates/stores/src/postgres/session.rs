@@ -294,8 +294,8 @@ impl Connection for PostgresSession {
         self.connected().await.map_err(|failure| refused(&self.plan.settings, &failure))
     }
 
-    async fn rest(&mut self) {
-        self.last.rest().await;
+    async fn pause(&mut self) {
+        self.last.pause().await;
     }
 
     fn unsent(&self) -> bool {

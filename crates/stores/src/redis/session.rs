@@ -302,8 +302,8 @@ impl session::Connection for RedisSession {
         answered.map_err(|failure| refused(&self.settings, &failure))
     }
 
-    async fn rest(&mut self) {
-        self.last.rest().await;
+    async fn pause(&mut self) {
+        self.last.pause().await;
     }
 
     fn unsent(&self) -> bool {

@@ -10,7 +10,7 @@ use super::*;
 
 const SERVICE_NS: u64 = 300_000;
 
-/// A server that is gone from one instant to another.
+/// A server that is unavailable from one instant to another.
 #[derive(Clone, Copy, Debug)]
 struct Outage {
     from_ns: u64,
@@ -23,8 +23,8 @@ struct Outage {
 impl Outage {
     /// How long an attempt sent at `ns` takes, and how it ends.
     fn attempt(&self, ns: u64) -> (u64, Status) {
-        let gone = (self.from_ns..self.to_ns).contains(&ns);
-        match (gone, self.refuses) {
+        let unavailable = (self.from_ns..self.to_ns).contains(&ns);
+        match (unavailable, self.refuses) {
             (false, _) => (SERVICE_NS, Status::Ok),
             (true, true) => (0, Status::ServiceUnavailable),
             (true, false) if self.to_ns - ns + SERVICE_NS > self.timeout_ns => (self.timeout_ns, Status::Timeout),
@@ -34,7 +34,7 @@ impl Outage {
 }
 
 #[derive(Clone, Debug)]
-struct World {
+struct Scenario {
     rate: u32,
     clients: usize,
     segment: Segment,
@@ -44,7 +44,7 @@ struct World {
     window_ns: u64,
 }
 
-/// What is compared: response and service times by status, then counts.
+/// Response and service times by status, then counts.
 #[derive(Debug, Default, PartialEq)]
 struct Outcomes {
     response: BTreeMap<Status, Vec<u64>>,
@@ -54,7 +54,7 @@ struct Outcomes {
     retried: u64,
 }
 
-impl World {
+impl Scenario {
     /// The operations in the order of their due times; each goes to the client that is free first.
     fn predict(&self) -> Outcomes {
         let mut outcomes = Outcomes::default();
@@ -93,9 +93,9 @@ impl World {
     }
 
     fn measure(&self) -> (Simulated<CoreRun>, u64) {
-        let world = SimTimer::default();
-        let (timer, outage) = (world.clone(), self.outage);
-        let script: Script = Rc::new(move |_| outage.attempt(timer.now_ns()));
+        let timer = SimTimer::default();
+        let (clock, outage) = (timer.clone(), self.outage);
+        let script: Script = Rc::new(move |_| outage.attempt(clock.now_ns()));
         let pace = rate(f64::from(self.rate));
         let inserts = CoreRun::new(spec(Mix { insert: 1.0, ..Mix::default() }, 1_000_000), 1).unwrap();
         let setting = Setting {
@@ -105,34 +105,34 @@ impl World {
             insert_policy: InsertPolicy { retries: self.retries, interval_ns: self.retry_ns, stop: false },
             ..Setting::new(Some(&pace), self.clients)
         };
-        let run = run_in(&world, inserts, &setting, &script);
+        let run = run_in(&timer, inserts, &setting, &script);
         let due = run.borders.due(&pace, self.segment, 0, self.window_ns);
         (run, due)
     }
 }
 
-fn sorted(by_status: &BTreeMap<Status, Vec<u64>>) -> BTreeMap<Status, Reading> {
+fn build_histograms(by_status: &BTreeMap<Status, Vec<u64>>) -> BTreeMap<Status, Reading> {
     by_status.iter().map(|(&status, values)| (status, reading(values.iter().copied()))).collect()
 }
 
 /// Compares a trial with its prediction.
-fn check(world: &World) {
-    let expected = world.predict();
-    let (run, due) = world.measure();
+fn check(scenario: &Scenario) {
+    let expected = scenario.predict();
+    let (run, due) = scenario.measure();
     for (which, expected) in [&expected.service, &expected.response].into_iter().enumerate() {
         let all = run.all().into_iter().map(|((_, status), latencies)| (status, latencies[which].clone()));
-        assert_eq!(all.collect::<BTreeMap<_, _>>(), sorted(expected), "{world:?}");
+        assert_eq!(all.collect::<BTreeMap<_, _>>(), build_histograms(expected), "{scenario:?}");
     }
     let totals = run.totals();
-    let counts = (due - totals.operations, totals.unreached, run.retried());
-    assert_eq!(counts, (expected.unsent, expected.unreached, expected.retried), "{world:?}");
+    let counts = (due - totals.operations, totals.unreached, run.count_retried());
+    assert_eq!(counts, (expected.unsent, expected.unreached, expected.retried), "{scenario:?}");
     assert_eq!(totals.pauses, [0, 0], "at a rate, no client pauses");
 }
 
-fn worlds() -> impl Strategy<Value = World> {
+fn any_scenario() -> impl Strategy<Value = Scenario> {
     let outage = (0u64..1_500, 1u64..1_500, any::<bool>(), 5u64..400);
     (1u32..1_500, 1usize..40, (1u64..4, 0u64..4), outage, 0u64..3, 0u64..50).prop_map(
-        |(rate, clients, (n, k), (from, length, refuses, timeout), retries, retry)| World {
+        |(rate, clients, (n, k), (from, length, refuses, timeout), retries, retry)| Scenario {
             rate,
             clients,
             segment: Segment { k: k % n, n },
@@ -148,14 +148,22 @@ fn worlds() -> impl Strategy<Value = World> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
-    fn outage_matches_plain_simulation(world in worlds()) {
-        check(&world);
+    fn outage_matches_plain_simulation(scenario in any_scenario()) {
+        check(&scenario);
     }
 }
 
-fn outage(refuses: bool, clients: usize) -> World {
+fn outage(refuses: bool, clients: usize) -> Scenario {
     let outage = Outage { from_ns: 500 * MS, to_ns: 1_500 * MS, refuses, timeout_ns: 200 * MS };
-    World { rate: 1_000, clients, segment: Segment::default(), outage, retries: 0, retry_ns: 0, window_ns: 3_000 * MS }
+    Scenario {
+        rate: 1_000,
+        clients,
+        segment: Segment::default(),
+        outage,
+        retries: 0,
+        retry_ns: 0,
+        window_ns: 3_000 * MS,
+    }
 }
 
 #[test]
@@ -194,7 +202,7 @@ fn retried_operation_lasts_from_its_first_attempt() {
         let run = run(load, &Setting { insert_policy, ..Setting::new(pace, 1) }, &script);
         let ok = &run.service()[&(Kind::Insert, Status::Ok)];
         let slow = ok.used().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum::<u64>();
-        assert_eq!((ok.count(), slow, run.retried()), (20, slow, slow), "each is one operation");
+        assert_eq!((ok.count(), slow, run.count_retried()), (20, slow, slow), "each is one operation");
         assert!(slow >= 9, "{slow}");
         assert_eq!(ok.sum(), u128::from(20 * MS + slow * (100 * MS + rests)));
         assert_eq!(run.totals().retried[Status::Timeout as usize], slow);

@@ -76,9 +76,9 @@ fn an_insert_with_several_attempts_is_one_operation_and_the_load_stops_when_all_
         let insert_policy = InsertPolicy { retries, interval_ns: 10 * MS, stop };
         let run = run(load, &Setting { insert_policy, ..Setting::new(None, 1) }, &script);
         let failed = run.count(Kind::Insert, Status::ServiceUnavailable);
-        assert!(run.elapsed_ns >= (run.retried() + failed) * Scripted::REST_NS, "the client rests after each");
+        assert!(run.elapsed_ns >= (run.count_retried() + failed) * Scripted::REST_NS, "the client rests after each");
         let reason = run.task.scheduler.failure().map(ToString::to_string);
-        (run.count(Kind::Insert, Status::Ok), failed, run.retried(), reason)
+        (run.count(Kind::Insert, Status::Ok), failed, run.count_retried(), reason)
     };
     let (ok, failed, retried, reason) = attempt(2, true, 3);
     assert_eq!((ok, failed, retried), (10, 1, 2));
