@@ -241,6 +241,7 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         succeeded: totals.succeeded,
         not_yet: totals.not_yet,
         unsettled: closed.unsettled.clone(),
+        compared: closed.compared,
         retried: totals.retried,
         rows: totals.rows,
         bytes: totals.bytes,

@@ -31,4 +31,4 @@ pub use about::{About, Property, Role};
 pub use error::{Failure, StoreError};
 pub use guarantee::Guarantee;
 pub use options::{Durability, Options};
-pub use session::{Collections, Connection, Drive, RecordStore, Rows, Session, Store};
+pub use session::{Collections, Connection, Drive, ReadLevel, RecordStore, Rows, Session, Store};
