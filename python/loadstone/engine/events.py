@@ -272,6 +272,8 @@ class Summary:
     wait_generator: str | None = None
     settle_seconds: float | None = None
     not_yet: int = 0
+    # Reads whose whole values were compared, and not their versions alone.
+    compared: int = 0
     carried: Carried = Carried()
     files: Files | None = None
     sort: Sorted | None = None
