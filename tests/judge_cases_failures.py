@@ -98,6 +98,22 @@ CASES = [
         INVALID,
         "10 of 1,000 values read were not what had been written",
     ),
+    Case(
+        "unverified",
+        "lost writes",
+        experiment(given(ledger__acknowledged=1_000, ledger__lost=2)),
+        INVALID,
+        "2 acknowledged writes are lost (of 1,000 acknowledged)",
+    ),
+    Case("unverified", "lost as allowed", experiment(given(ledger__acknowledged=1_000, ledger__lost_allowed=2))),
+    Case("unverified", "stale", experiment(given(ledger__acknowledged=1_000, ledger__stale=2, ledger__proved=1))),
+    Case(
+        "unverified",
+        "a checker that found nothing",
+        experiment(given(ledger__acknowledged=1_000, ledger__proved=0)),
+        INVALID,
+        "the checker of the ledger missed a fault that it had planted, or could not repair it",
+    ),
     Case("unverified", "one in a hundred too early", experiment(given(not_yet=1_000))),
     Case(
         "unverified",

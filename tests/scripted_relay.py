@@ -32,11 +32,15 @@ Kind = Literal[
     "phantom",
     "gone",
     "mute",
+    "zeros",
+    "keep",
 ]
 OOM = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 # Thousands of clients may connect at once.
 BACKLOG = 4096
 RESETS = struct.pack("ii", 1, 0)
+# Bytes at the start of a value that identify its write.
+STAMP = 21
 # Commands of YCSB's layout that work on a record.
 ON_RECORDS = frozenset({b"HMSET", b"HSET", b"HGETALL", b"HMGET", b"ZRANGEBYSCORE", b"DEL"})
 
@@ -46,8 +50,8 @@ class Fault:
     """What happens to each `every`-th answer from `start` to `end`, in seconds.
 
     These need the small Redis: `error`, `silent` (no answer), for inserts only `forget`, and for updates only `lose`
-    (both answer OK and do nothing), `oom` (answers that it has no memory, does nothing) and `phantom` (the same, and
-    does it).
+    (both answer OK and do nothing), `oom` (answers that it has no memory, does nothing), `phantom` (the same, and
+    does it) and `zeros` (keeps what identifies the write, then zeros). For deletes only `keep` (OK, not done).
     These need `begin()` before their start: `gone` closes the port and every connection, `mute` reads nothing until
     the end, then the requests that came during it.
     """
@@ -359,7 +363,10 @@ class FakeRedis(Scripted):
                 self.phantoms |= fields
             old = self.hashes.get(key)
             self._before.append((key, old))
-            self.hashes[key] = {**(old or {}), **dict(zip(words[2::2], words[3::2], strict=True))}
+            values = words[3::2]
+            if old is not None and self.active("zeros"):
+                values = [value[:STAMP].ljust(len(value), b"0") for value in values]
+            self.hashes[key] = {**(old or {}), **dict(zip(words[2::2], values, strict=True))}
             if refusal is not None:
                 return OOM
             return b"+OK\r\n" if name == b"HMSET" else b":%d\r\n" % (len(self.hashes[key]) - len(old or {}))
@@ -367,6 +374,8 @@ class FakeRedis(Scripted):
             return array([word for pair in self.hashes.get(key, {}).items() for word in pair])
         if name == b"HMGET":
             return array([self.hashes.get(key, {}).get(word) for word in words[2:]])
+        if name == b"DEL" and self.active("keep"):
+            return b":1\r\n"
         if name == b"DEL":
             return b":%d\r\n" % sum(self.hashes.pop(each, None) is not None for each in words[1:])
         if name in (b"ZADD", b"ZREM"):

@@ -124,3 +124,28 @@ def test_cached_values_do_not_pass_as_the_devices_where_its_reads_were_not_count
     assert reason not in {each.reason for each in look(cached(sound()), course(STEADY), Settings())[1]}
     large = given(read__count=100_000, returned=1e10, device__read=9e9)(cached(sound()))
     assert reason not in {each.reason for each in look(large, course(STEADY), Settings(claims="device"))[1]}
+
+
+@pytest.mark.parametrize(
+    ("figures", "reason"),
+    [
+        ({"ledger__proven": 0.9}, "only 90 % of 1,000 acknowledged writes could be proven, less than 95 %"),
+        (
+            {"ledger__settled": 0},
+            "the servers had not replicated every write 5 minutes after the load: read back later",
+        ),
+        ({"ledger__undecided": 3}, "3 acknowledged writes are missing, but not all replicas could be read"),
+    ],
+)
+def test_unproven_ledger_could_not_look(figures: dict[str, float], reason: str) -> None:
+    ours, read_back = (
+        facts(engine="0.2.0"),
+        {"ledger__acknowledged": 1000, "ledger__proven": 0.96, "ledger__settled": 1},
+    )
+    found, lacking = look(both(ours, given(**{**read_back, **figures}))(sound()), course(STEADY), Settings())
+    assert reason in {each.reason for each in lacking}
+    assert (Severity.SUSPECT, f"{reason}: unverified could not look") in {
+        (each.severity, each.message) for each in found
+    }
+    _, lacking = look(both(ours, given(**read_back))(sound()), course(STEADY), Settings())
+    assert "unverified" not in {each.check for each in lacking}

@@ -1,6 +1,7 @@
 //! The driver's own cost: the trial's operations on a null store, for a short time before the trial.
 
 use std::sync::Barrier;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use loadstone_load::Segment;
@@ -57,6 +58,7 @@ pub fn driver_ns<N: Connection + Default, W: Work<N> + Send + Sync>(
         inserts: None,
         ledger: None,
         misses: Misses::default(),
+        compared: AtomicU64::new(0),
         insert_policy: InsertPolicy { retries: 0, interval_ns: 0, stop: false },
         files: FileLog::default(),
         to_unix_ns: 0,

@@ -8,6 +8,7 @@ mod unfinished;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
@@ -191,6 +192,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
             carried,
             files: self.task.files.summary(),
             unsettled: self.task.misses.unsettled(start_unix_ns.wrapping_sub(borders.first_ns)),
+            compared: self.task.compared.load(Ordering::Relaxed),
             latencies: &self.latencies,
             cpu_ns,
             device_bytes,
@@ -289,7 +291,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
         let now = Monotonic.now_ns();
         ledger.tick(claims, now);
         self.ledger_ticks += 1;
-        self.ledger_at_ns = now + ledger::tick_ns(self.ledger_ticks);
+        self.ledger_at_ns = now + ledger::tick_ns(self.ledger_ticks, self.workers.conductor().tick_ns);
     }
 
     /// Waits for the clients after the end; `false` if one has not ended within the grace period.

@@ -55,7 +55,7 @@ pub fn run(spec: &TrialSpec, controls: &Receiver<Control>, observer: &mut dyn Ob
     let (name, phase, seed) = (&spec.store.name, spec.phase, spec.seed);
     match &spec.work {
         WorkSpec::Records(records) => {
-            let workload = RecordsOf::new(records, phase, seed)?;
+            let workload = RecordsOf::new(records, phase, seed, spec.run)?;
             visit(name, Trial { spec, workload, controls, observer })?
         }
         WorkSpec::TimeSeries(series) => {

@@ -230,6 +230,10 @@ pub struct Summary {
     /// Those of them that missed inserts of other segments, whose ledgers show whether the inserts had been acknowledged.
     #[serde(default)]
     pub unsettled: Unsettled,
+    /// Reads whose whole values were compared with what their writes put there; of the others verified, only the versions
+    /// of values were.
+    #[serde(default)]
+    pub compared: u64,
     /// Attempts that failed and were retried.
     pub retried: u64,
     /// The same by status.

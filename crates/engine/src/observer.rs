@@ -114,6 +114,8 @@ pub struct Closed<'a> {
     pub files: Option<FilesSummary>,
     /// Reads that missed inserts of other segments.
     pub unsettled: Unsettled,
+    /// Reads whose whole values were compared.
+    pub compared: u64,
     /// Operations of the warm-up that lasted into the window.
     pub carried: Carried,
     /// Latencies of all counted operations, if they are recorded.

@@ -79,6 +79,10 @@ pub struct TrialSpec {
     /// Wait until the store is idle before ending.
     #[serde(default)]
     pub settle: bool,
+    /// A random number, which is in every value that a run with versions writes: the same for all segments of the run, and
+    /// another for each run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<u64>,
     /// The writes of a run are recorded, so that lost ones can be found afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerSpec>,
@@ -320,14 +324,20 @@ impl TrialSpec {
         if !records.versions {
             return Err(EngineError::usage("a ledger needs values that name their writes").hint("set versions to true"));
         }
-        // The first attempt may take effect after the second was acknowledged, and overwrite later writes.
-        if self.inserts.retries > 0 {
-            return Err(EngineError::usage(
-                "a ledger needs inserts without retries: after a retry it is not known which write was last",
-            )
-            .hint("leave core_workload_insertion_retry_limit out of the run"));
-        }
         Ok(())
+    }
+
+    /// A hash of all that the operations of a run, and the order of their due times, follow from. A ledger carries it. What
+    /// may differ between segments, or between a run and its read-back, is not in it: addresses and levels of the store, the
+    /// run's number, which a front end draws anew for each command, and what is recorded.
+    pub fn fingerprint(&self) -> u64 {
+        let followed = (&self.store.name, self.phase, &self.work, self.clients, &self.pace, self.until);
+        // As a value, so that the members are in alphabetic order, whatever that of the types is.
+        let canonical = serde_json::to_value((followed, self.warmup_seconds, self.seed));
+        let canonical = canonical.map_or_else(|error| error.to_string(), |value| value.to_string());
+        canonical
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
     }
 }
 
@@ -398,6 +408,31 @@ mod tests {
         assert_eq!((spec.spec, records.field_count), (2, 10));
         let again = TrialSpec::parse(&serde_json::to_string(&spec).unwrap()).unwrap();
         assert_eq!(again, spec, "it is written as version 2, and reads back the same");
+    }
+
+    #[test]
+    fn fingerprint_covers_operations_alone() {
+        let parse = |from: &str, to: &str| {
+            let text = SPEC.replace(from, to);
+            assert!(from.is_empty() || text != SPEC, "{from} is in the fixture");
+            TrialSpec::parse(&text).unwrap()
+        };
+        let own = parse("", "").fingerprint();
+        assert_eq!(own, parse("", "").fingerprint());
+        for (from, to) in [
+            ("\"seed\": ", "\"seed\": 1"),
+            ("\"clients\": 8", "\"clients\": 9"),
+            ("\"read\": 0.5", "\"read\": 0.4"),
+            ("\"operations\": 1000", "\"operations\": 1001"),
+        ] {
+            assert_ne!(parse(from, to).fingerprint(), own, "{to}");
+        }
+        let mut other = parse("", "");
+        other.segment = Segment { k: 1, n: 2 };
+        other.ledger = Some(LedgerSpec { file: "another".to_owned() });
+        other.store.properties.insert("port".to_owned(), "1".to_owned());
+        let other = TrialSpec { run: Some(7), lease_ms: Some(5), wait_for_start: true, interval_ms: 7, ..other };
+        assert_eq!(other.fingerprint(), own);
     }
 
     #[test]

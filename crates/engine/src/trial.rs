@@ -1,6 +1,7 @@
 //! One trial: opens the store, connects every session, runs the conductor, closes the store.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
@@ -74,6 +75,7 @@ pub fn run<S: Store, N: Connection + Default, W: Work<S::Session> + Work<N> + Se
         pace,
         inserts: (spec.phase == Phase::Run).then(InsertLog::new),
         misses: Misses::default(),
+        compared: AtomicU64::new(0),
         insert_policy: InsertPolicy {
             retries: spec.inserts.retries,
             interval_ns: seconds_ns(spec.inserts.retry_seconds),

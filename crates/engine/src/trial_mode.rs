@@ -242,6 +242,7 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         succeeded: totals.succeeded,
         not_yet: totals.not_yet,
         unsettled: closed.unsettled.clone(),
+        compared: closed.compared,
         retried: totals.retried.iter().sum(),
         retried_by_status: Status::ALL
             .into_iter()

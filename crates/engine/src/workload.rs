@@ -26,15 +26,15 @@ pub enum RecordsOf {
 }
 
 impl RecordsOf {
-    /// The workload of a phase. An error if it has no operations.
-    pub fn new(spec: &CoreSpec, phase: Phase, seed: u64) -> Result<Self, EngineError> {
+    /// The workload of a phase, in the run with this number. An error if it has no operations.
+    pub fn new(spec: &CoreSpec, phase: Phase, seed: u64, run: Option<u64>) -> Result<Self, EngineError> {
         let nothing = || {
             EngineError::usage("no operation has a proportion above 0")
                 .hint("set readproportion, or another …proportion")
         };
         Ok(match phase {
             Phase::Load => Self::Load(CoreLoad::new(spec.clone(), seed)),
-            Phase::Run => Self::Run(CoreRun::new(spec.clone(), seed).ok_or_else(nothing)?),
+            Phase::Run => Self::Run(CoreRun::new(spec.clone(), seed).ok_or_else(nothing)?.numbered(run)),
         })
     }
 }
@@ -123,6 +123,11 @@ impl RecordWorkload for RecordsOf {
     #[inline]
     fn verify(&self, operation: &Operation, read: &Row) -> Option<Check> {
         if let Self::Run(run) = self { run.verify(operation, read) } else { None }
+    }
+
+    #[inline]
+    fn compares(&self, index: u64) -> bool {
+        matches!(self, Self::Run(run) if run.compares(index))
     }
 
     #[inline]

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
-use loadstone_load::ledger::{Layout, Ledger, State, Writes};
+use loadstone_load::ledger::{Layout, Ledger, Run, State, Writes};
 use loadstone_load::values::Length;
 use loadstone_load::{Operation, Segment, Workload};
 
@@ -80,7 +80,7 @@ fn main() {
     let layout = Layout { writes: N, clients: 8, workers: 8, ticks: 0, exceptions: 0 };
     let words: Vec<AtomicU64> =
         std::iter::repeat_with(AtomicU64::default).take(layout.words().expect("small")).collect();
-    let ledger = Ledger::create(&words[..], layout, 1, Segment::default()).expect("a ledger");
+    let ledger = Ledger::create(&words[..], layout, Run::default(), Segment::default()).expect("a ledger");
     let plain: Vec<AtomicU64> = std::iter::repeat_with(AtomicU64::default).take(N as usize / 32).collect();
     let run = CoreRun::new(spec(true, false), 1).expect("a mix");
     for threads in [1, 2, 8] {

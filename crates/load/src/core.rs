@@ -3,19 +3,23 @@
 use crate::java;
 use crate::keys::{Chooser, Existing, Range, write_key};
 use crate::kind_sequence::{KindSequence, Position};
-use crate::ledger::Writes;
+use crate::ledger::{Write, Writes};
 pub use crate::mix::Mix;
 use crate::operation::{Check, Kind, Operation, RecordWorkload, Selection, StepId, Workload};
 use crate::pool::{Place, Pool};
-use crate::random::{Draws, Purpose, Streams};
+use crate::random::{Draws, Purpose, Streams, mix};
 use crate::row::{EqualHeads, Head, Row};
 use crate::values::{Lengths, fill_integrity};
-use crate::version::{Mark, Phase, Stamp, Version};
+use crate::version::{Mark, Origin, Phase, RunMark, Stamp, Version};
 
 mod spec;
 mod writes;
 
 pub use spec::CoreSpec;
+
+/// One read of so many has its whole values compared with what their writes put there, which costs as much as making them.
+/// The others have the versions of their values checked.
+pub const COMPARED_ONE_IN: u64 = 16;
 
 /// What both phases share: the shape of records.
 #[derive(Debug)]
@@ -27,6 +31,7 @@ struct Shape {
     values: Streams,
     /// Of the versions in its values.
     phase: Phase,
+    run: RunMark,
     names: Vec<String>,
     /// Of the fields of these names.
     heads: Vec<Head>,
@@ -51,7 +56,8 @@ impl Shape {
             _ => None,
         };
         let (keys, values) = (Streams::of(seed, Purpose::Key), Streams::of(seed, Purpose::Value));
-        Self { spec, seed, keys, values, phase, names, heads, equal, order, lengths, pool: Pool::new(seed) }
+        let (run, pool) = (RunMark::default(), Pool::new(seed));
+        Self { spec, seed, keys, values, phase, run, names, heads, equal, order, lengths, pool }
     }
 
     #[inline]
@@ -80,13 +86,46 @@ impl Shape {
     #[inline]
     fn stamped(&self, operation: &Operation) -> Option<Mark> {
         let version = Version { phase: self.phase, index: operation.index };
-        self.spec.versions.then(|| Stamp::of(self.seed, &operation.key).version(version))
+        self.spec.versions.then(|| self.stamp(&operation.key).version(version))
+    }
+
+    #[inline]
+    fn stamp(&self, key: &[u8]) -> Stamp {
+        Stamp::of(self.seed, key).in_run(self.run)
+    }
+
+    /// Where the values of a write are read from.
+    #[inline]
+    fn place(&self, phase: Phase, draws: &mut Draws) -> Place {
+        self.pool.place_turned(draws, if phase == Phase::Run { self.run.turn } else { 0 })
+    }
+
+    /// Makes the value that a write put into a field, with the same draws as the write; `field`: the only one that it wrote.
+    fn regenerate(&self, version: Version, write: Write, key: &[u8], field: usize, out: &mut Vec<u8>) {
+        let mut draws = self.values.at(version.index);
+        let mut place = self.place(version.phase, &mut draws);
+        let mut len = 0;
+        if write.field.is_some() {
+            let _field = draws.below(self.names.len() as u64);
+            len = self.lengths.next(&mut draws);
+        } else {
+            for &other in &self.order {
+                len = self.lengths.next(&mut draws);
+                if other == field {
+                    break;
+                }
+                self.pool.skip(len, &mut place);
+            }
+        }
+        out.resize(len, 0);
+        self.pool.fill(out, &mut place);
+        self.stamp(key).version(version).write(out, self.heads[field].name());
     }
 
     #[inline]
     fn write_all(&self, operation: &mut Operation) {
         let mut draws = self.values.at(operation.index);
-        let mut place = self.pool.place(&mut draws);
+        let mut place = self.place(self.phase, &mut draws);
         let by = self.stamped(operation);
         if let (Some(heads), None) = (&self.equal, by) {
             let values = operation.row.set(heads);
@@ -109,7 +148,7 @@ impl Shape {
     /// Where the values of a write to one field are read from, and which field it is.
     #[inline]
     fn choose_field(&self, draws: &mut Draws) -> (Place, usize) {
-        (self.pool.place(draws), draws.below(self.names.len() as u64) as usize)
+        (self.place(self.phase, draws), draws.below(self.names.len() as u64) as usize)
     }
 
     #[inline]
@@ -184,6 +223,50 @@ impl CoreRun {
         let chooser = Chooser::new(&spec.keys, range, spec.records);
         let scan_length = Lengths::new(&spec.scan_length);
         Some(Self { shape: Shape::new(spec, seed, Phase::Run), kinds, chooser, scan_length })
+    }
+
+    /// The run with this number: its values differ from those of other runs of the spec.
+    #[must_use]
+    pub fn numbered(mut self, run: Option<u64>) -> Self {
+        self.shape.run = RunMark::of(run);
+        self
+    }
+
+    /// What a value of a record's field names as its origin; `None` if its check is wrong.
+    #[inline]
+    pub fn origin(&self, key: &[u8], name: &[u8], value: &[u8]) -> Option<Origin> {
+        self.shape.stamp(key).read(value, name)
+    }
+
+    /// Makes in `out` the value that a write of the load or of this run put into a record's field; `false` if it put none
+    /// there.
+    pub fn expect(&self, version: Version, record: u64, key: &[u8], field: usize, out: &mut Vec<u8>) -> bool {
+        let write = match version.phase {
+            Phase::Run => self.write(version.index),
+            // Several loads with an `insertstart` of their own may have written the records, so the index says nothing.
+            Phase::Load => self.loaded(record).then_some(Write { record, field: None, delete: false }),
+        };
+        let touches = |own: &Write| own.record == record && own.field.is_none_or(|only| only == field) && !own.delete;
+        let Some(write) = write.filter(touches) else { return false };
+        self.shape.regenerate(version, write, key, field, out);
+        true
+    }
+
+    /// Whether every field of a value read is the one that its write put there. `false` as well where a version is wrong.
+    #[cold]
+    fn compare(&self, operation: &Operation, read: &Row) -> bool {
+        let mut expected = Vec::new();
+        read.fields().flatten().all(|(name, value)| {
+            let field = self.shape.names.iter().position(|own| own.as_bytes() == name);
+            match (self.origin(&operation.key, name, value), field) {
+                (Some(Origin::Own(version)), Some(field)) => {
+                    self.expect(version, operation.record, &operation.key, field, &mut expected) && expected == value
+                }
+                // Of another run nothing but the first half of the check is known.
+                (Some(Origin::OtherRun(_)), Some(_)) => true,
+                _ => false,
+            }
+        })
     }
 
     /// The records that surely exist when the operation at a place is sent: those loaded, plus the inserts before it
@@ -292,7 +375,10 @@ impl RecordWorkload for CoreRun {
             Selection::One(_) => 1,
             Selection::All => self.shape.names.len(),
         };
-        let stamp = self.shape.spec.versions.then(|| Stamp::of(self.shape.seed, &operation.key));
+        let stamp = self.shape.spec.versions.then(|| self.shape.stamp(&operation.key));
+        if self.compares(operation.index) && !self.compare(operation, read) {
+            return Some(Check::Wrong);
+        }
         let mut expected = [0u8; 1_024];
         let mut seen = 0;
         for (name, value) in read.fields().flatten() {
@@ -320,6 +406,12 @@ impl RecordWorkload for CoreRun {
             }
         }
         Some(if seen < wanted { Check::Wrong } else { Check::Right })
+    }
+
+    #[inline]
+    fn compares(&self, index: u64) -> bool {
+        // Drawn, as indices of a segment or a kind of operation may have a period.
+        self.shape.spec.versions && mix(index).is_multiple_of(COMPARED_ONE_IN)
     }
 
     fn insert_number(&self, record: u64) -> Option<u64> {

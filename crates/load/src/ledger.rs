@@ -18,17 +18,20 @@ mod layout;
 mod pen;
 
 pub use evidence::{Evidence, Span, Write, Writes};
-pub use judge::{Age, Finding, Judge, Loss, Shown};
+pub use judge::{Fate, Finding, Judge, Outcome, Shown, Standings};
 pub use layout::Layout;
 use layout::{EXCEPTION, HEADER, RING, TICK, WRITES_PER_WORD};
 pub use pen::Pen;
 
-/// A write that took longer gets a separate exception, ns.
-pub const SLOW_NS: u64 = 100_000_000;
+/// A write that took longer gets a separate exception, ns. The first bound is in force until a quarter of the room for
+/// exceptions is used, the second until half of it is: the lower the bound, the more writes have a known order.
+pub const SLOW_NS: [u64; 3] = [1_000_000, 10_000_000, 100_000_000];
+/// In an exception's status: an attempt before the acknowledged one may still be applied.
+const RETRIED: u64 = 1 << 32;
 
 /// "loadledg", and the layout's version.
 const MAGIC: u64 = u64::from_be_bytes(*b"loadledg");
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// Places in the header.
 mod at {
@@ -48,6 +51,21 @@ mod at {
     pub const BEYOND: usize = 13;
     pub const CLOSED: usize = 14;
     pub const CLIENTS: usize = 15;
+    pub const SLOW: usize = 16;
+    pub const NUMBERED: usize = 17;
+    pub const NUMBER: usize = 18;
+    pub const SPEC: usize = 19;
+}
+
+/// The run whose writes a ledger records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// Its seed.
+    pub seed: u64,
+    /// Its number, which is in its values.
+    pub number: Option<u64>,
+    /// A hash of all that its operations follow from.
+    pub spec: u64,
 }
 
 /// What is known of a write.
@@ -61,6 +79,9 @@ pub enum State {
     Refused = 2,
     /// It may have been done, or may still be.
     Maybe = 3,
+    /// The system acknowledged it, and an attempt before that may still be applied. Two bits say acknowledged, and an
+    /// exception the rest.
+    Retried = 5,
 }
 
 impl State {
@@ -77,14 +98,15 @@ impl State {
     #[must_use]
     pub const fn then(self, again: Self) -> Self {
         match (self, again) {
-            (Self::Acknowledged, _) | (_, Self::Acknowledged) => Self::Acknowledged,
-            (Self::Refused, Self::Refused) => Self::Refused,
-            _ => Self::Maybe,
+            (Self::Acknowledged | Self::Retried, _) => self,
+            (Self::Refused | Self::Unknown, _) => again,
+            (Self::Maybe, Self::Acknowledged | Self::Retried) => Self::Retried,
+            (Self::Maybe, _) => Self::Maybe,
         }
     }
 }
 
-/// A write that was not acknowledged within [`SLOW_NS`], with its times on the clients' clock.
+/// A write that was not acknowledged at once, or not by its first attempt, with its times on the clients' clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exception {
     /// Index of the operation.
@@ -95,6 +117,8 @@ pub struct Exception {
     pub done: u64,
     /// How it ended; `None` if the status is unknown.
     pub status: Option<Status>,
+    /// Whether an attempt before the acknowledged one may still be applied.
+    pub retried: bool,
 }
 
 /// A ledger in memory that it does not own: a slice, a vector, a mapping.
@@ -107,7 +131,7 @@ pub struct Ledger<M> {
 
 impl<M: AsRef<[AtomicU64]>> Ledger<M> {
     /// A new ledger in words that are all zero. Errors are one line for the user.
-    pub fn create(memory: M, layout: Layout, seed: u64, segment: Segment) -> Result<Self, String> {
+    pub fn create(memory: M, layout: Layout, run: Run, segment: Segment) -> Result<Self, String> {
         let words = memory.as_ref();
         let places = layout.places().ok_or("a ledger for that many writes does not fit in memory")?;
         if words.len() < places[3] {
@@ -118,7 +142,11 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         }
         for (place, value) in [
             (at::VERSION, VERSION),
-            (at::SEED, seed),
+            (at::SEED, run.seed),
+            (at::NUMBERED, u64::from(run.number.is_some())),
+            (at::NUMBER, run.number.unwrap_or(0)),
+            (at::SPEC, run.spec),
+            (at::SLOW, SLOW_NS[0]),
             (at::K, segment.k),
             (at::N, segment.n),
             (at::WRITES, layout.writes),
@@ -137,8 +165,12 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
     pub fn open(memory: M) -> Result<Self, String> {
         let words = memory.as_ref();
         let get = |place: usize| words.get(place).map_or(0, |word| word.load(Ordering::Acquire));
-        if get(at::MAGIC) != MAGIC || get(at::VERSION) != VERSION {
-            return Err("this is not a ledger of writes, or one of another version of the engine".to_owned());
+        if get(at::MAGIC) != MAGIC {
+            return Err("this is not a ledger of writes".to_owned());
+        }
+        if get(at::VERSION) != VERSION {
+            let version = get(at::VERSION);
+            return Err(format!("the ledger has version {version}, this engine reads version {VERSION}"));
         }
         let layout = Layout {
             writes: get(at::WRITES),
@@ -171,9 +203,10 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         self.layout
     }
 
-    /// Seed of the trial.
-    pub fn seed(&self) -> u64 {
-        self.get(at::SEED)
+    /// Whose writes it records.
+    pub fn run(&self) -> Run {
+        let number = (self.get(at::NUMBERED) != 0).then(|| self.get(at::NUMBER));
+        Run { seed: self.get(at::SEED), number, spec: self.get(at::SPEC) }
     }
 
     /// Whose it is.
@@ -230,15 +263,28 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         }
     }
 
-    /// Notes a write that was not acknowledged within [`SLOW_NS`] of its claim or due time, whichever was later.
+    /// A write without an exception was acknowledged within this of its claim or due time, whichever was later, ns. It
+    /// only rises.
+    #[inline]
+    pub fn slow_ns(&self) -> u64 {
+        self.words()[at::SLOW].load(Ordering::Relaxed)
+    }
+
+    /// Notes a write that was not acknowledged within [`Self::slow_ns`], or not by its first attempt.
     #[cold]
     pub fn except(&self, exception: Exception) {
         let slot = self.words()[at::EXCEPTIONS_NOTED].fetch_add(1, Ordering::Relaxed);
+        for (part, slow_ns) in [(4, SLOW_NS[1]), (2, SLOW_NS[2])] {
+            if slot >= self.layout.exceptions / part {
+                self.words()[at::SLOW].fetch_max(slow_ns, Ordering::Relaxed);
+            }
+        }
         if slot < self.layout.exceptions {
             let place = self.places[2] + slot as usize * EXCEPTION;
             self.set(place + 1, exception.sent);
             self.set(place + 2, exception.done);
-            self.set(place + 3, exception.status.map_or(u64::MAX, |status| status as u64));
+            let status = exception.status.map_or(u64::from(u32::MAX), |status| status as u64);
+            self.set(place + 3, if exception.retried { status | RETRIED } else { status });
             // Last, and never zero: half an exception does not count.
             self.set(place, exception.index + 1);
         }
@@ -248,9 +294,10 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
     pub fn exceptions(&self) -> impl Iterator<Item = Exception> {
         let noted = self.get(at::EXCEPTIONS_NOTED).min(self.layout.exceptions) as usize;
         (0..noted).map(|slot| self.places[2] + slot * EXCEPTION).filter_map(|place| {
-            let status = Status::ALL.get(usize::try_from(self.get(place + 3)).unwrap_or(usize::MAX));
-            let index = self.get(place).checked_sub(1)?;
-            Some(Exception { index, sent: self.get(place + 1), done: self.get(place + 2), status: status.copied() })
+            let word = self.get(place + 3);
+            let status = Status::ALL.get((word & !RETRIED) as usize).copied();
+            let (index, retried) = (self.get(place).checked_sub(1)?, word & RETRIED != 0);
+            Some(Exception { index, sent: self.get(place + 1), done: self.get(place + 2), status, retried })
         })
     }
 

@@ -168,6 +168,11 @@ pub trait RecordWorkload: Workload<Operation = Operation> {
         None
     }
 
+    /// Whether the values that the operation at `index` reads are compared as a whole, and not by their versions alone.
+    fn compares(&self, _index: u64) -> bool {
+        false
+    }
+
     /// The number (from 0) of the run-phase insert that writes a record; `None` for a loaded record.
     fn insert_number(&self, _record: u64) -> Option<u64> {
         None

@@ -39,8 +39,26 @@ impl Pool {
     /// miss a record instead of one a field.
     #[inline]
     pub fn place(&self, draws: &mut Draws) -> Place {
+        self.place_turned(draws, 0)
+    }
+
+    /// The same, turned further: the same draws give another text for each `turn`.
+    #[inline]
+    pub fn place_turned(&self, draws: &mut Draws, turn: u32) -> Place {
         let at = draws.below((POOL_BYTES / PERIOD) as u64) as usize * PERIOD;
-        Place::new(at, draws.next_u64() as u32)
+        Place::new(at, draws.next_u64() as u32 ^ turn)
+    }
+
+    /// Moves `place` on as filling a value of `len` bytes does.
+    pub fn skip(&self, mut len: usize, place: &mut Place) {
+        while len > 0 {
+            if place.at >= POOL_BYTES {
+                *place = place.around();
+            }
+            let part = len.min(POOL_BYTES - place.at);
+            place.at += part.next_multiple_of(PERIOD);
+            len -= part;
+        }
     }
 
     /// Fills `out` from `place` on.
@@ -78,8 +96,7 @@ impl Pool {
     fn fill_in_parts(&self, mut out: &mut [u8], place: &mut Place) {
         while !out.is_empty() {
             if place.at >= POOL_BYTES {
-                // From here on the pool repeats itself, so it is turned differently.
-                *place = Place::new(0, place.turn.wrapping_add(0x9e37_79b9));
+                *place = place.around();
             }
             let len = out.len().min(POOL_BYTES - place.at);
             let (now, rest) = out.split_at_mut(len);
@@ -110,6 +127,11 @@ impl Place {
             *to = word.to_le_bytes();
         }
         Self { at, turn, by }
+    }
+
+    /// The start of the pool after its end. From there on the pool repeats itself, so it is turned differently.
+    fn around(self) -> Self {
+        Self::new(0, self.turn.wrapping_add(0x9e37_79b9))
     }
 }
 
@@ -224,6 +246,9 @@ mod tests {
                 pool.fill_in_parts(&mut one_by_one, &mut slow);
                 pool.fill(&mut in_blocks, &mut place);
                 assert_eq!((one_by_one, slow.at, slow.turn), (in_blocks, place.at, place.turn), "{len} from {at}");
+                let mut skipped = Place::new(at, 0x1234_5678 + len as u32);
+                pool.skip(len, &mut skipped);
+                assert_eq!((skipped.at, skipped.turn, skipped.by), (place.at, place.turn, place.by), "{len} from {at}");
             }
         }
     }

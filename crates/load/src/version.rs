@@ -1,8 +1,9 @@
 //! Which write made a value: a text of fixed width at the value's start, printable in any store's text column.
 //!
 //! `R00000000002a9f31c0de`: the phase (`L` load, `R` run), the index of the write in that phase, and a check over seed,
-//! key, field and index. A value of another record, another field or another seed has another check. The check does not
-//! cover the filler behind it.
+//! key, field, index and run. A value of another record, another field or another seed has another check. A value of
+//! another run has another second half of it: values of the load stay valid, those of an earlier run are told apart.
+//! The check does not cover the filler behind it, which [`CoreRun::expect`](crate::core::CoreRun::expect) regenerates.
 
 use crate::random::mix;
 
@@ -54,15 +55,54 @@ impl Version {
     }
 }
 
+/// What distinguishes the values of a run from those of other runs with its seed. The default is a run without a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunMark {
+    /// Applied to the second half of the check.
+    tag: u32,
+    /// Applied to the filler.
+    pub(crate) turn: u32,
+}
+
+impl RunMark {
+    /// Of the run with this number.
+    pub const fn of(run: Option<u64>) -> Self {
+        let Some(run) = run else { return Self { tag: 0, turn: 0 } };
+        let bits = mix(mix(run));
+        // Neither is zero, which is that of a run without a number. The lowest bit of a turn is in its first letter.
+        let tag = bits as u32 & 0xffff;
+        Self { tag: if tag == 0 { 1 } else { tag }, turn: (bits >> 32) as u32 | 1 }
+    }
+}
+
+/// The write that a value names, if its check is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A write of the load, or of this run.
+    Own(Version),
+    /// A write of another run with this seed.
+    OtherRun(Version),
+}
+
 /// What the versions of one record's fields have in common.
 #[derive(Clone, Copy, Debug)]
-pub struct Stamp(u64);
+pub struct Stamp {
+    state: u64,
+    tag: u32,
+}
 
 impl Stamp {
-    /// For the record with this key.
+    /// For the record with this key, in a run without a number.
     #[inline]
     pub fn of(seed: u64, key: &[u8]) -> Self {
-        Self(hash(mix(seed), key))
+        Self { state: hash(mix(seed), key), tag: 0 }
+    }
+
+    /// The same in this run.
+    #[inline]
+    #[must_use]
+    pub const fn in_run(self, run: RunMark) -> Self {
+        Self { tag: run.tag, ..self }
     }
 
     /// For a write to this record.
@@ -72,14 +112,20 @@ impl Stamp {
         text[0] = if version.phase == Phase::Load { b'L' } else { b'R' };
         text[1..5].copy_from_slice(&hex((version.index >> 32) as u32)[4..]);
         text[5..].copy_from_slice(&hex(version.index as u32));
-        Mark { text, state: mix(self.0 ^ (version.index << 1 | u64::from(version.phase == Phase::Run))) }
+        let run = version.phase == Phase::Run;
+        let tag = if run { self.tag } else { 0 };
+        Mark { text, state: mix(self.state ^ (version.index << 1 | u64::from(run))), tag }
     }
 
-    /// The version of a value of this record's `field`; `None` if its check is wrong.
+    /// The origin of a value of this record's `field`; `None` if its check is wrong.
     #[inline]
-    pub fn read(self, value: &[u8], field: &[u8]) -> Option<Version> {
+    pub fn read(self, value: &[u8], field: &[u8]) -> Option<Origin> {
         let (version, check) = Version::parse(value)?;
-        (check == self.version(version).check(field)).then_some(version)
+        match check ^ self.version(version).check(field) {
+            0 => Some(Origin::Own(version)),
+            other if other >> 16 == 0 && version.phase == Phase::Run => Some(Origin::OtherRun(version)),
+            _ => None,
+        }
     }
 }
 
@@ -88,12 +134,13 @@ impl Stamp {
 pub struct Mark {
     text: [u8; 1 + INDEX_DIGITS],
     state: u64,
+    tag: u32,
 }
 
 impl Mark {
     #[inline]
     fn check(&self, field: &[u8]) -> u32 {
-        (mix(self.state ^ hash(0, field)) >> 32) as u32
+        (mix(self.state ^ hash(0, field)) >> 32) as u32 ^ self.tag
     }
 
     /// Overwrites the start of a value. One that is too short stays as it is: specs with such values are refused.
@@ -174,14 +221,36 @@ mod tests {
             let version = if run { Version::run(index) } else { Version::load(index) };
             let value = written(seed, &key, &field, version);
             let read = |seed, key: &str, field: &str| Stamp::of(seed, key.as_bytes()).read(&value, field.as_bytes());
-            prop_assert_eq!(read(seed, &key, &field), Some(version));
+            prop_assert_eq!(read(seed, &key, &field), Some(Origin::Own(version)));
             prop_assert_eq!(read(seed ^ 1, &key, &field), None);
             prop_assert_eq!(read(seed, &format!("{key}0"), &field), None);
             prop_assert_eq!(read(seed, &key, &format!("{field}0")), None);
             for at in 0..LEN {
                 let mut torn = value.clone();
                 torn[at] = if torn[at] == b'0' { b'1' } else { b'0' };
-                prop_assert_eq!(Stamp::of(seed, key.as_bytes()).read(&torn, field.as_bytes()), None);
+                let origin = Stamp::of(seed, key.as_bytes()).read(&torn, field.as_bytes());
+                // The second half of the check alone could be another run's.
+                let other = (run && at >= LEN - CHECK_DIGITS / 2).then_some(Origin::OtherRun(version));
+                prop_assert_eq!(origin, other);
+            }
+        }
+
+        #[test]
+        fn values_of_other_runs_are_told_apart(seed: u64, index in 0u64..1 << 48, one: u64, other: u64) {
+            let (run, load) = (Version::run(index), Version::load(index));
+            let read = |run: RunMark, version: Version, by: RunMark| {
+                let mut value = vec![b'x'; LEN];
+                let stamp = Stamp::of(seed, b"user1");
+                stamp.in_run(by).version(version).write(&mut value, b"field0");
+                stamp.in_run(run).read(&value, b"field0")
+            };
+            let (one, other) = (RunMark::of(Some(one)), RunMark::of(Some(other)));
+            prop_assume!(one.tag != other.tag);
+            prop_assert_eq!(read(one, run, one), Some(Origin::Own(run)));
+            for another in [other, RunMark::default()] {
+                prop_assert_eq!(read(one, run, another), Some(Origin::OtherRun(run)));
+                prop_assert_eq!(read(another, run, one), Some(Origin::OtherRun(run)));
+                prop_assert_eq!(read(one, load, another), Some(Origin::Own(load)), "the load's values stay valid");
             }
         }
 

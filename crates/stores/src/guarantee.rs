@@ -17,6 +17,7 @@ pub struct Guarantee {
     /// The durability that acknowledged writes really have: what was asked for, or stronger.
     pub durability: Durability,
     known: Known,
+    loss_ns_max: Option<u64>,
     /// How that is done, in the store's own terms (`WAL, no sync`).
     pub how: String,
     /// Version, cache, compression, directory …: name and value.
@@ -26,17 +27,18 @@ pub struct Guarantee {
 impl Guarantee {
     /// A guarantee without facts.
     pub fn new(durability: Durability, how: impl Into<String>) -> Self {
-        Self { durability, known: Known::default(), how: how.into(), facts: Vec::new() }
+        let loss_ns_max = Some(if durability == Durability::None { u64::MAX } else { 0 });
+        Self { durability, known: Known::default(), loss_ns_max, how: how.into(), facts: Vec::new() }
     }
 
     /// Writes reach the log at intervals: the end of the process may lose those of the last moments, and no others.
     pub fn at_intervals(how: impl Into<String>) -> Self {
-        Self { known: Known::Interval, ..Self::new(Durability::None, how) }
+        Self { known: Known::Interval, loss_ns_max: None, ..Self::new(Durability::None, how) }
     }
 
     /// The servers did not report what they guarantee.
     pub fn unknown(how: impl Into<String>) -> Self {
-        Self { known: Known::Nothing, ..Self::new(Durability::None, how) }
+        Self { known: Known::Nothing, loss_ns_max: None, ..Self::new(Durability::None, how) }
     }
 
     /// What acknowledged writes survive, as results name it: `none`, `interval`, `os`, `device` or `unknown`.
@@ -46,6 +48,18 @@ impl Guarantee {
             Known::Interval => "interval",
             Known::Nothing => "unknown",
         }
+    }
+
+    /// How long before the end of a killed process the oldest acknowledged write that it may lose was done, ns: 0 where it
+    /// loses none, `u64::MAX` where it may lose all, `None` where the store states no bound.
+    pub fn loss_ns_max(&self) -> Option<u64> {
+        self.loss_ns_max
+    }
+
+    /// States that bound.
+    #[must_use]
+    pub fn losing_at_most(self, ns: u64) -> Self {
+        Self { loss_ns_max: Some(ns), ..self }
     }
 
     /// Adds a fact.

@@ -33,4 +33,4 @@ pub use error::{Failure, StoreError};
 pub use guarantee::Guarantee;
 pub use options::{Durability, Options};
 pub use reconnect::ConnectionAttempts;
-pub use session::{Collections, Connection, Drive, RecordStore, Rows, Session, Store};
+pub use session::{Collections, Connection, Drive, ReadLevel, RecordStore, Rows, Session, Store};

@@ -21,6 +21,15 @@ pub enum Drive {
     Either,
 }
 
+/// A consistency level of reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadLevel {
+    /// Its name, which is the property's value.
+    pub name: &'static str,
+    /// The property that sets it.
+    pub property: &'static str,
+}
+
 /// A system, opened.
 pub trait Store: Send + Sync + Sized + 'static {
     /// One client's way to it.
@@ -41,6 +50,12 @@ pub trait Store: Send + Sync + Sized + 'static {
 
     /// What it guarantees.
     fn guarantee(&self) -> Guarantee;
+
+    /// The levels at which records can be read, the strongest first; empty where a read has no level. A read-back begins with
+    /// the first, and continues with the next if servers that it needs are gone.
+    fn read_levels() -> &'static [ReadLevel] {
+        &[]
+    }
 
     /// A session, made on the thread that will use it (on an executor: within its runtime). It connects when it is asked
     /// to.

@@ -288,6 +288,8 @@ class Summary:
     wait_generator: str | None = None
     settle_seconds: float | None = None
     not_yet: int = 0
+    # Reads whose whole values were compared, and not their versions alone.
+    compared: int = 0
     carried: Carried = Carried()
     # Failed attempts that were retried; they are not operations.
     retried: int = 0

@@ -96,6 +96,8 @@ class ObservedCommand:
     # How long it takes, if known.
     seconds: float | None = None
     role: Role = "measure"
+    # Whether the servers must first have replicated and merged what they were sent.
+    settled: bool = False
 
 
 Phase = EngineLaunch | ObservedCommand

@@ -127,7 +127,7 @@ RULES: dict[str, Callable[[Values], Any]] = {
         ),
         ("unreached overdue pauses count ns_sum connection_attempts attempted", together),
         ("retried_by_status", add_counts),
-        ("operations succeeded warmup_operations unsent memory_bytes_max unclosed saturated_values", together),
+        ("compared operations succeeded warmup_operations unsent memory_bytes_max unclosed saturated_values", together),
         ("carried unanswered files sort rows bytes_read bytes_written", together),
         ("done unfinished unverified foreign retried data_node_failures bytes lost_bytes task_ns", together),
         ("rate_sum rate_square_sum returned flushed durable closed ns", together),

@@ -48,7 +48,7 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "load-differs": {"mix": 0.02},
     "guarantees-differ": {},
     "interference": {"share": 0.05},
-    "unverified": {"not_yet": 0.01, "coverage": 0.9},
+    "unverified": {"not_yet": 0.01, "coverage": 0.9, "proven": 0.95},
     "lost-segment": {},
     "server-died": {},
     "retried": {},

@@ -182,6 +182,8 @@ def verified(summary: Summary, prefix: str) -> Iterator[Value]:
     if counts:
         total = sum(count for _, count in counts)
         yield Value(f"{prefix}verified", total, "values", total)
+        if summary.compared:
+            yield Value(f"{prefix}verified.whole", summary.compared / total, "share", total)
         yield Value(f"{prefix}wrong", sum(count for status, count in counts if status != "OK"), "values", total)
 
 

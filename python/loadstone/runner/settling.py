@@ -1,4 +1,4 @@
-"""Waits until servers are idle: until flushes and compactions after a load are done."""
+"""Waits until servers are idle after a load, and until they have replicated everything before a read-back."""
 
 from __future__ import annotations
 
@@ -18,11 +18,37 @@ LONGEST_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
+class Replicated:
+    """How long the wait for replication took, and what was left to do at its end."""
+
+    seconds: float
+    left: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Waited:
     """How long the wait took, and whether the servers became idle."""
 
     seconds: float
     idle: bool
+
+
+def replicated(
+    unsettled: Callable[[], str | None],
+    clear_s: float,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> Replicated:
+    """Waits until the servers have had nothing to deliver and merge for `clear_s` seconds."""
+    begin = busy = clock()
+    while True:
+        left = unsettled()
+        now = clock()
+        if left is not None:
+            busy = now
+        if now - busy >= clear_s or now - begin >= LONGEST_S:
+            return Replicated(now - begin, left)
+        sleep(LOOK_S)
 
 
 def wait(

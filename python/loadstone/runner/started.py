@@ -72,6 +72,15 @@ class Stack:
         """Recreates the table."""
         self._last.fresh(table, options)
 
+    def unsettled(self) -> str | None:
+        """What one of the systems has to do until every reachable replica has what was written; None: nothing."""
+        return next(filter(None, (running.unsettled() for _, running, _ in self._up)), None)
+
+    @property
+    def unseen_s(self) -> float:
+        """How long such work may go unreported, seconds."""
+        return max((running.unseen_s for _, running, _ in self._up), default=0.0)
+
     def properties(self) -> Mapping[str, str]:
         """The store properties for reaching them."""
         return self._last.properties()

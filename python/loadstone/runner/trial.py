@@ -134,11 +134,17 @@ class Conductor:
         if each.role == "measure":
             return self._measure(each, planned, directory, files, at)
         if each.role == "verify":
+            settled = list[Value]()
+            if isinstance(each, ObservedCommand) and each.settled and at is not None:
+                self.display.step("settle")
+                if waited := at.replicated():
+                    settled.append(Value(f"{each.name}.settle", waited.seconds * 1e9, "ns", 1))
+                    settled.append(Value(f"{each.name}.settled", int(waited.left is None), "", 1))
             self.display.step("verify")
             if isinstance(each, ObservedCommand):
                 ended = command.run(each, directory, files, self.display, None, self._timeout())
                 run = phase_result.parsed(each, ended)
-                return PhaseResult(each.role, run.figures(), run.facts, run.notes, run.end)
+                return PhaseResult(each.role, [*run.figures(), *settled], run.facts, run.notes, run.end)
             runs = self._run(each, directory, self._seed(planned), files, None)
             failure = kind_of(variant).failure(runs)
             notes = [*phase_result.notes_of(runs), *([failure] if failure else [])]

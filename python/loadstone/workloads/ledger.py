@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from secrets import randbits
 from typing import Any
 
 from loadstone.engine import program
@@ -21,10 +22,16 @@ from loadstone.results.value import Value
 
 NAME = "ledger"
 FILE, SPEC = "writes.ledger", "ledger.spec.json"
-# The engine's exit statuses: nothing is lost, something is. With any other, not every record could be read.
-ANSWERED = (0, 1)
+# The engine's exit statuses: nothing is lost, something is, nothing is proven. The last one without a result means that
+# not every record could be read.
+ANSWERED = (0, 1, 3)
 # Writes by outcome, and fields by what they contain; see the guide.
-COUNTED = {"writes": ("acknowledged", "refused", "maybe", "unknown"), "found": ("phantom", "corrupt", "unsure")}
+COUNTED = {
+    "writes": ("acknowledged", "refused", "maybe", "unknown", "retried"),
+    "found": ("phantom", "corrupt", "other_run", "not_loaded", "unsure"),
+}
+# A JSON number in any language.
+RUN_BITS = 53
 
 
 def refuse(store: str) -> None:
@@ -34,29 +41,29 @@ def refuse(store: str) -> None:
 
 def recorded(spec: Spec, directory: Path) -> Spec:
     """The spec of a run with a ledger in the data directory. The spec is saved there as well, for the read-back."""
-    spec = {**spec, "ledger": {"file": str(directory / FILE)}}
+    spec = {**spec, "run": randbits(RUN_BITS), "ledger": {"file": str(directory / FILE)}}
     # The spec may contain passwords; the directory is removed after the trial.
     with open(directory / SPEC, "w", opener=partial(os.open, mode=0o600)) as file:
         json.dump(spec, file)
     return spec
 
 
-def read_back(engines: int) -> ObservedCommand:
-    """Reads every record that a run wrote."""
-    return ObservedCommand(NAME, partial(arguments, engines), read, role="verify")
+def read_back(engines: int, *, loaded: bool) -> ObservedCommand:
+    """Reads every record that a run wrote; `loaded`: the load wrote all records, or it would have failed."""
+    return ObservedCommand(NAME, partial(arguments, engines, loaded), read, role="verify", settled=True)
 
 
-def arguments(engines: int, files: Path) -> Sequence[str]:
+def arguments(engines: int, loaded: bool, files: Path) -> Sequence[str]:
     """Several engines: reads that missed an insert of another engine are judged by that engine's ledger."""
     ledgers = [f"{FILE}.{segment}" for segment in range(engines)]
     several = range(engines) if engines > 1 else ()
     events = [word for segment in several for word in ("--events", str(files / f"run.{segment}.events.jsonl"))]
-    return [str(program.find()), "ledger", *ledgers, "--spec", SPEC, *events]
+    return [str(program.find()), "ledger", *ledgers, "--spec", SPEC, *(["--loaded"] if loaded else []), *events]
 
 
 def read(ended: Ended) -> Run:
     """Parses the findings. Raises LoadstoneError if not every record could be read."""
-    if ended.status not in ANSWERED:
+    if ended.status not in ANSWERED or not ended.stdout.stat().st_size:
         raise LoadstoneError("not every record could be read back", "see its output")
     try:
         found = json.loads(ended.stdout.read_text())
@@ -72,7 +79,16 @@ def figures(found: Any) -> Iterator[Value]:
         unit = "operations" if group == "writes" else "fields"
         for name in names:
             yield Value(f"{NAME}.{name}", found[group][name], unit, fields)
-    yield Value(f"{NAME}.lost", found["lost"]["writes"], "fields", fields)
+    lost, acknowledged = found["lost"], found["writes"]["acknowledged"]
+    yield Value(f"{NAME}.lost", lost["writes"] - lost["allowed"], "operations", acknowledged)
+    yield Value(f"{NAME}.lost_allowed", lost["allowed"], "operations", acknowledged)
+    yield Value(f"{NAME}.lost_loaded", lost["loaded"], "records", found["read"]["records"])
+    yield Value(f"{NAME}.undecided", lost["undecided"], "operations", acknowledged)
+    yield Value(f"{NAME}.stale", found["stale"]["writes"], "operations", acknowledged)
+    if found["proven"]["share"] is not None:
+        yield Value(f"{NAME}.proven", found["proven"]["share"], "share", acknowledged)
+    if found["proved"] is not None:
+        yield Value(f"{NAME}.proved", int(found["proved"]), "", 1)
     yield Value(f"{NAME}.missed", found["misses"]["failed"], "operations", fields)
     # Writes beyond the room of the ledger, and misses that the events count and do not list.
     yield Value(f"{NAME}.unsettled", found["ledger"]["beyond"] + found["misses"]["unlisted"], "operations", fields)

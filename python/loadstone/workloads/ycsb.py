@@ -38,6 +38,8 @@ INTERVAL_MS = 1000
 INTERVALS_MIN = 20
 INTERVAL_MS_MIN = 100
 WINDOW_SECONDS = 86_400
+# A load that goes on after failed inserts leaves records out.
+KEEPS_GOING = "core_workload_insertion_keep_going_on_error"
 # The properties that determine the size of a record, with YCSB's defaults.
 DEFAULTS = {"fieldcount": 10, "fieldlength": 100}
 # Theta of YCSB's zipfian lengths: the i-th shortest is i^-theta times as frequent as the shortest.
@@ -103,7 +105,11 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
     if not description().keeps_data(variant.store):
         return (run,)
     load = EngineLaunch("load", "prepare", partial(load_spec, variant, measure.settle))
-    return (load, run, ledger.read_back(experiment.fleet.engines)) if measure.ledger else (load, run)
+    if not measure.ledger:
+        return (load, run)
+    given = {**read(Path(variant.work.file or "")), **variant.work.properties}
+    loaded = str(given.get(KEEPS_GOING, "")).lower() != "true"
+    return (load, run, ledger.read_back(experiment.fleet.engines, loaded=loaded))
 
 
 def whole(properties: Mapping[str, str], name: str, default: int) -> int:

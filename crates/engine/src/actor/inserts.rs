@@ -197,7 +197,7 @@ mod tests {
     use std::rc::Rc;
 
     use loadstone_load::Segment;
-    use loadstone_load::ledger::{Layout, Ledger};
+    use loadstone_load::ledger::{Layout, Ledger, Run};
 
     use super::*;
     use crate::actor::misses::Misses;
@@ -231,8 +231,9 @@ mod tests {
             files: crate::file_log::FileLog::default(),
             to_unix_ns: 0,
             misses: Misses::default(),
+            compared: AtomicU64::new(0),
             insert_policy,
-            ledger: Some(Ledger::create(mapping, layout, 1, Segment::default()).unwrap()),
+            ledger: Some(Ledger::create(mapping, layout, Run::default(), Segment::default()).unwrap()),
             seed: 1,
         };
         let shape = Shape { steps: Kind::COUNT, sinks: Vec::new(), open: false, deadline_ns: NEVER, to_unix_ns: 0 };
@@ -259,7 +260,8 @@ mod tests {
             (&[NO, Timeout], State::Maybe),
             (&[NO, Timeout, NO], State::Maybe),
             (&[NO, Ok], State::Acknowledged),
-            (&[Timeout, Ok], State::Acknowledged),
+            (&[Timeout, Ok], State::Retried),
+            (&[NO, Timeout, NO, Ok], State::Retried),
             (&[Ok], State::Acknowledged),
         ] {
             assert_eq!(tried(attempts), (*attempts.last().unwrap(), known), "{attempts:?}");

@@ -1,7 +1,7 @@
 //! Records a client's writes in the ledger.
 
 use loadstone_load::Status;
-use loadstone_load::ledger::{Exception, Ledger, Pen, SLOW_NS, State};
+use loadstone_load::ledger::{Exception, Ledger, Pen, State};
 use loadstone_stores::Session;
 
 use crate::mapping::Mapping;
@@ -19,7 +19,7 @@ impl LedgerWriter<'_> {
     #[inline]
     pub fn write(&self, number: u64, state: State, ready_ns: u64, how: Exception) {
         // Before the bits: to a reader, an acknowledged write without an exception is a fast one.
-        if state != State::Acknowledged || how.done.saturating_sub(ready_ns) > SLOW_NS {
+        if state != State::Acknowledged || how.done.saturating_sub(ready_ns) > self.ledger.slow_ns() {
             self.ledger.except(how);
         }
         self.pen.note(number, state);

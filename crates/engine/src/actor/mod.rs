@@ -10,6 +10,8 @@ pub mod misses;
 pub mod records;
 pub mod series;
 
+use std::sync::atomic::AtomicU64;
+
 use loadstone_load::ledger::Ledger;
 use loadstone_load::pace::Pace;
 use loadstone_load::{Status, StepId, Workload};
@@ -44,6 +46,8 @@ pub struct Task<W> {
     pub misses: Misses,
     /// What happens after a failed insert.
     pub insert_policy: InsertPolicy,
+    /// Reads whose whole values were compared, and not their versions alone.
+    pub compared: AtomicU64,
     /// The ledger of the run's writes, if the spec asks for one.
     pub ledger: Option<Ledger<Mapping>>,
     /// The outcomes of the files, if the work is on files.

@@ -1,5 +1,7 @@
 //! YCSB's records: reads, updates, inserts, scans, deletes and read-modify-writes.
 
+use std::sync::atomic::Ordering;
+
 use loadstone_load::ledger::{Exception, State};
 use loadstone_load::{Check, Kind, Operation, RecordWorkload, Row, Status, StepId};
 use loadstone_stores::{Rows, Session};
@@ -53,7 +55,8 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         if let Some(writer) = &self.writer
             && let Some(number) = self.task.workload.write_number(index)
         {
-            writer.write(number, state, watch.ready_ns, Exception { index, sent, done, status: Some(status) });
+            let retried = state == State::Retried;
+            writer.write(number, state, watch.ready_ns, Exception { index, sent, done, status: Some(status), retried });
         }
     }
 
@@ -162,6 +165,9 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         // A record that is still being inserted cannot be checked.
         if read == Status::NotYet {
             return Status::Ok;
+        }
+        if self.task.workload.compares(operation.index) && read.is_ok() {
+            self.task.compared.fetch_add(1, Ordering::Relaxed);
         }
         verify(self.task, watch, &operation.key, || self.task.workload.verify(operation, &self.row))
     }

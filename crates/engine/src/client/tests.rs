@@ -7,10 +7,11 @@ mod timing;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
-use loadstone_load::ledger::{Layout, Ledger, State};
+use loadstone_load::ledger::{Layout, Ledger, Run, State};
 use loadstone_load::meter::{Grid, Reading};
 use loadstone_load::pace::{Arrival, Pace, PaceSpec, RatePiece};
 use loadstone_load::values::Length;
@@ -153,7 +154,7 @@ fn shape(open: bool) -> Shape {
 fn ledger(file: &str, setting: &Setting<'_>) -> Ledger<Mapping> {
     let layout = Layout { writes: 1_000, clients: setting.clients as u64, workers: 1, ticks: 8, exceptions: 1_000 };
     let mapping = Mapping::create(file, layout.words().unwrap()).unwrap();
-    Ledger::create(mapping, layout, 1, setting.segment).unwrap()
+    Ledger::create(mapping, layout, Run { seed: 1, ..Run::default() }, setting.segment).unwrap()
 }
 
 fn task_of<W: Workload>(workload: W, pace: Option<&Pace>, borders: &Borders, setting: &Setting<'_>) -> Task<W> {
@@ -165,6 +166,7 @@ fn task_of<W: Workload>(workload: W, pace: Option<&Pace>, borders: &Borders, set
         files: FileLog::default(),
         to_unix_ns: 0,
         misses: Misses::default(),
+        compared: AtomicU64::new(0),
         insert_policy: setting.insert_policy,
         ledger: setting.ledger.map(|file| ledger(file, setting)),
         seed: 1,
@@ -284,6 +286,7 @@ impl<W> Simulated<W> {
             carried: Carried::default(),
             files: None,
             unsettled: Unsettled::default(),
+            compared: 0,
             latencies: &all,
             cpu_ns: [0, 0],
             device_bytes: [0, 0],

@@ -120,6 +120,7 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
         lease_ms: None,
         wait_for_start: false,
         settle: false,
+        run: None,
         ledger: None,
     };
     spec.check()?;

@@ -1,29 +1,41 @@
 //! The output of the command `ledger`.
 
-use loadstone_load::RecordWorkload;
-use loadstone_load::core::CoreRun;
-use loadstone_load::ledger::{Age, Evidence, Finding, Ledger, Loss, Shown, State, Writes};
+use loadstone_load::ledger::{Evidence, Fate, Finding, Ledger, Outcome, Shown, State, Writes};
 use loadstone_load::version::Phase;
+use loadstone_load::{RecordWorkload, Status};
 use serde::Serialize;
+
+use loadstone_load::core::CoreRun;
 
 use crate::event::Missed;
 use crate::mapping::Mapping;
 
 /// How many losses are listed.
 const LISTED: usize = 10;
+/// With a smaller share of the acknowledged writes proven, the read-back proves nothing.
+const PROVEN_MIN: f64 = 0.95;
 
 /// Everything that was found.
 #[derive(Debug, Default, Serialize)]
 pub struct Findings {
     writes: WriteCounts,
     ledger: LedgerFacts,
-    read: Read,
+    read: ReadCounts,
     found: Found,
     lost: Lost,
+    stale: Stale,
+    proven: Proven,
+    /// Whether the checker found what it planted; `null`: there was nothing to damage.
+    proved: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<Proof>,
     misses: MissCounts,
     /// The first value that no write of the run accounts for.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_wrong: Option<Place>,
+    /// Whether the strongest level could not be read: an absence proves nothing.
+    #[serde(skip)]
+    undecidable: bool,
 }
 
 /// The writes in the ledger.
@@ -33,11 +45,15 @@ struct WriteCounts {
     refused: u64,
     maybe: u64,
     unknown: u64,
+    /// Those acknowledged of which an earlier attempt may still be applied.
+    retried: u64,
 }
 
 /// How complete the ledger is.
 #[derive(Debug, Default, Serialize)]
 struct LedgerFacts {
+    /// The number of the run.
+    run: Option<u64>,
     /// Whether the engine closed it.
     closed: bool,
     beyond: u64,
@@ -46,9 +62,13 @@ struct LedgerFacts {
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Read {
+struct ReadCounts {
     records: u64,
     fields: u64,
+    /// The consistency level that decided; `null`: reads have none.
+    level: Option<String>,
+    /// That of the workload.
+    own_level: Option<String>,
 }
 
 /// Fields, by what was found in them.
@@ -61,16 +81,98 @@ struct Found {
     phantom: u64,
     corrupt: u64,
     unsure: u64,
+    other_run: u64,
+    not_loaded: u64,
 }
 
 #[derive(Debug, Default, Serialize)]
 struct Lost {
     /// Acknowledged writes that are missing, including overwritten ones.
     writes: u64,
+    /// Those of them that the store's guarantee allows a killed process to lose.
+    allowed: u64,
+    /// Missing at the strongest level that could be read, which is not the strongest one: they may not be lost.
+    undecided: u64,
+    /// Records that the load wrote, with nothing in a field.
+    loaded: u64,
+    /// How long before a kill the oldest write that the guarantee allows to be lost was done, ms; `null`: no bound is
+    /// stated, or it allows all.
+    window_ms: Option<f64>,
     /// The first few fields.
     first: Vec<Place>,
     /// How long before the crash the oldest of them was done.
     oldest: Option<Oldest>,
+    #[serde(skip)]
+    window_ns: Option<u64>,
+}
+
+/// Acknowledged writes that the workload's own level misses, and the strongest one returns.
+#[derive(Debug, Default, Serialize)]
+struct Stale {
+    writes: u64,
+}
+
+/// Acknowledged writes that are there, or replaced by later ones.
+#[derive(Debug, Default, Serialize)]
+struct Proven {
+    writes: u64,
+    /// Of the acknowledged writes, with those proven lost; `null` without any.
+    share: Option<f64>,
+}
+
+/// What became of the faults that the checker planted.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Proof {
+    /// Whether it found the corrupted value.
+    pub corrupted: bool,
+    /// Whether it found the removed write.
+    pub removed: bool,
+    /// Whether both records are as they were.
+    pub restored: bool,
+    #[serde(skip)]
+    repairs: u32,
+    /// The status with which the store refused to plant one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+}
+
+impl Proof {
+    /// Notes how an attempt to plant a fault ended. Returns whether it is planted.
+    pub fn planted(&mut self, status: Status) -> bool {
+        self.refused = (!status.is_ok()).then(|| status.name().to_owned());
+        status.is_ok()
+    }
+
+    /// Notes whether a record was repaired.
+    pub fn restored(&mut self, repaired: bool) {
+        self.restored = repaired && (self.restored || self.repairs == 0);
+        self.repairs += 1;
+    }
+
+    fn holds(&self) -> bool {
+        self.corrupted && self.removed && self.restored
+    }
+}
+
+/// When the system crashed.
+#[derive(Clone, Copy, Debug)]
+pub struct Crash {
+    /// ns of Unix time.
+    pub at_ns: u64,
+}
+
+/// What one reading of the records found.
+#[derive(Debug, Default)]
+pub struct Reading {
+    records: u64,
+    fields: u64,
+    found: Found,
+    first: Vec<Place>,
+    first_wrong: Option<Place>,
+    /// Records that the load wrote, with nothing in a field.
+    loaded: u64,
+    /// Whether the current record is one.
+    unloaded: bool,
 }
 
 /// Reads that found nothing where another segment inserts.
@@ -94,7 +196,7 @@ struct Place {
     expected: Option<u64>,
     /// The index of the write that is there; `null`: a loaded value, or one that is not ours.
     shown: Option<u64>,
-    /// What is there: `write`, `loaded`, `nothing` or `unreadable`.
+    /// What is there: `write`, `loaded`, `nothing`, `another run` or `unreadable`.
     what: &'static str,
 }
 
@@ -105,10 +207,56 @@ struct Oldest {
     at_most_ms: f64,
 }
 
+impl Reading {
+    /// Counts what was found in one field.
+    pub fn add(&mut self, finding: Finding, shown: Shown, key: &[u8], field: &str) {
+        self.fields += 1;
+        let place = |expected| {
+            let (index, what) = match shown {
+                Shown::Absent => (None, "nothing"),
+                Shown::Unreadable => (None, "unreadable"),
+                Shown::OtherRun => (None, "another run"),
+                Shown::Of(version) if version.phase == Phase::Load => (None, "loaded"),
+                Shown::Of(version) => (Some(version.index), "write"),
+            };
+            let key = String::from_utf8_lossy(key).into_owned();
+            Place { key, field: field.to_owned(), expected, shown: index, what }
+        };
+        let found = &mut self.found;
+        let count = match finding {
+            Finding::Fine => &mut found.fine,
+            Finding::Overlapped => &mut found.overlapped,
+            Finding::CameTrue => &mut found.came_true,
+            Finding::Unsure => &mut found.unsure,
+            Finding::OtherRun => &mut found.other_run,
+            Finding::NotLoaded => &mut found.not_loaded,
+            Finding::Lost(expected) => {
+                self.unloaded |= expected.is_none();
+                if self.first.len() < LISTED {
+                    self.first.push(place(expected));
+                }
+                &mut found.lost
+            }
+            Finding::Phantom(_) | Finding::Corrupt => {
+                self.first_wrong.get_or_insert_with(|| place(None));
+                if finding == Finding::Corrupt { &mut found.corrupt } else { &mut found.phantom }
+            }
+        };
+        *count += 1;
+    }
+
+    /// Ends a record.
+    pub fn end_record(&mut self) {
+        self.records += 1;
+        self.loaded += u64::from(std::mem::take(&mut self.unloaded));
+    }
+}
+
 impl Findings {
     /// What the ledgers show without reading the store.
     pub fn of_ledgers(ledgers: &[Ledger<Mapping>], evidence: &Evidence<'_, Mapping>, workload: &CoreRun) -> Self {
         let mut all = Self::default();
+        all.ledger.run = ledgers.first().and_then(|ledger| ledger.run().number);
         all.ledger.closed = ledgers.iter().all(|ledger| ledger.closed().is_some());
         for ledger in ledgers {
             all.ledger.beyond += ledger.beyond();
@@ -116,13 +264,15 @@ impl Findings {
             all.ledger.exceptions_lost += ledger.exceptions_lost();
         }
         for (index, number) in (0..evidence.end()).filter_map(|number| Some((workload.index(number)?, number))) {
-            match evidence.state(index, number) {
-                Some(State::Acknowledged) => all.writes.acknowledged += 1,
+            let state = evidence.state(index, number);
+            match state {
+                Some(State::Acknowledged | State::Retried) => all.writes.acknowledged += 1,
                 Some(State::Refused) => all.writes.refused += 1,
                 Some(State::Maybe) => all.writes.maybe += 1,
                 Some(State::Unknown) => all.writes.unknown += 1,
                 None => {}
             }
+            all.writes.retried += u64::from(state == Some(State::Retried));
         }
         all
     }
@@ -152,71 +302,121 @@ impl Findings {
         }
     }
 
-    /// Counts a record that was read.
-    pub fn read(&mut self) {
-        self.read.records += 1;
+    /// Notes the greatest age of a write that the store's guarantee allows a killed process to lose, ns.
+    pub fn guarantee(&mut self, loss_ns_max: Option<u64>) {
+        self.lost.window_ns = loss_ns_max;
+        self.lost.window_ms = loss_ns_max.filter(|&ns| ns < u64::MAX).map(|ns| ns as f64 / 1e6);
     }
 
-    /// Counts what was found in one field. Returns whether it is a loss.
-    pub fn add(&mut self, finding: Finding, shown: Shown, key: &[u8], field: &str) -> bool {
-        self.read.fields += 1;
-        let place = |expected| {
-            let (index, what) = match shown {
-                Shown::Absent => (None, "nothing"),
-                Shown::Unreadable => (None, "unreadable"),
-                Shown::Of(version) if version.phase == Phase::Load => (None, "loaded"),
-                Shown::Of(version) => (Some(version.index), "write"),
-            };
-            let key = String::from_utf8_lossy(key).into_owned();
-            Place { key, field: field.to_owned(), expected, shown: index, what }
-        };
-        match finding {
-            Finding::Fine => self.found.fine += 1,
-            Finding::Overlapped => self.found.overlapped += 1,
-            Finding::CameTrue => self.found.came_true += 1,
-            Finding::Unsure => self.found.unsure += 1,
-            Finding::Lost(expected) => {
-                self.found.lost += 1;
-                if self.lost.first.len() < LISTED {
-                    self.lost.first.push(place(expected));
+    /// Notes the levels of the reads.
+    pub fn levels(&mut self, decisive: Option<String>, own: Option<String>) {
+        (self.read.level, self.read.own_level) = (decisive, own);
+    }
+
+    /// Notes that servers were gone which the strongest level needs.
+    pub fn undecidable(&mut self) {
+        self.undecidable = true;
+    }
+
+    /// Adds the decisive reading of a range of records.
+    pub fn add(&mut self, reading: Reading) {
+        self.read.records += reading.records;
+        self.read.fields += reading.fields;
+        let Found { fine, overlapped, came_true, lost, phantom, corrupt, unsure, other_run, not_loaded } =
+            reading.found;
+        let found = &mut self.found;
+        for (sum, more) in [
+            (&mut found.fine, fine),
+            (&mut found.overlapped, overlapped),
+            (&mut found.came_true, came_true),
+            (&mut found.lost, lost),
+            (&mut found.phantom, phantom),
+            (&mut found.corrupt, corrupt),
+            (&mut found.unsure, unsure),
+            (&mut found.other_run, other_run),
+            (&mut found.not_loaded, not_loaded),
+            (&mut self.lost.loaded, reading.loaded),
+        ] {
+            *sum += more;
+        }
+        let room = LISTED - self.lost.first.len();
+        self.lost.first.extend(reading.first.into_iter().take(room));
+        self.first_wrong = self.first_wrong.take().or(reading.first_wrong);
+    }
+
+    /// Counts an acknowledged write by what became of it.
+    pub fn account(&mut self, outcome: &Outcome, crash: Option<Crash>) {
+        match outcome.fate {
+            Fate::Proven => self.proven.writes += 1,
+            Fate::Undecided => {}
+            Fate::Lost if self.undecidable => self.lost.undecided += 1,
+            Fate::Lost => {
+                self.lost.writes += 1;
+                if let Some(crash) = crash {
+                    self.age(outcome, crash);
                 }
-                return true;
-            }
-            Finding::Phantom(_) | Finding::Corrupt => {
-                *(if finding == Finding::Corrupt { &mut self.found.corrupt } else { &mut self.found.phantom }) += 1;
-                self.first_wrong.get_or_insert_with(|| place(None));
             }
         }
-        false
+        self.stale.writes += u64::from(outcome.missed && outcome.fate != Fate::Lost);
     }
 
-    /// Adds the ages of the lost writes, counting each history once. Ages are meaningful only after a crash.
-    pub fn age(&mut self, losses: &[Loss], ages: &[Option<Age>], histories: usize, crashed: bool) {
-        let mut counted = None;
-        for (loss, age) in losses.iter().zip(ages) {
-            let history = (loss.record, if histories > 1 { loss.field } else { 0 });
-            if counted.replace(history) == Some(history) {
-                continue;
-            }
-            let Some(age) = age else { continue };
-            self.lost.writes += age.writes;
-            let (least, most) = (age.least_ns as f64 / 1e6, age.most_ns as f64 / 1e6);
-            if crashed && self.lost.oldest.as_ref().is_none_or(|oldest| least > oldest.at_least_ms) {
-                self.lost.oldest = Some(Oldest { index: age.oldest, at_least_ms: least, at_most_ms: most });
-            }
+    /// How old a lost write was at the crash, and whether it may be lost. Negative where it was done after it.
+    fn age(&mut self, outcome: &Outcome, crash: Crash) {
+        let age = |ns: u64| (i128::from(crash.at_ns) - i128::from(ns)).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        let (least_ns, most_ns) = (age(outcome.span.done), age(outcome.span.begun));
+        // Only a write that is surely older than the bound accuses the store.
+        let allowed =
+            self.lost.window_ns.is_some_and(|window| i128::from(least_ns) <= i128::from(window) && window > 0);
+        self.lost.allowed += u64::from(allowed);
+        let (at_least_ms, at_most_ms) = (least_ns as f64 / 1e6, most_ns as f64 / 1e6);
+        if self.lost.oldest.as_ref().is_none_or(|oldest| at_least_ms > oldest.at_least_ms) {
+            self.lost.oldest = Some(Oldest { index: outcome.index, at_least_ms, at_most_ms });
+        }
+    }
+
+    /// Whether the checker has not yet proved itself.
+    pub fn unproved(&self) -> bool {
+        self.proved.is_none()
+    }
+
+    /// Notes what became of the faults that the checker planted; `None`: there was no record to damage.
+    pub fn prove(&mut self, proof: Option<Proof>) {
+        self.proved = proof.as_ref().map(Proof::holds);
+        self.proof = proof;
+    }
+
+    /// Fills in the shares.
+    pub fn conclude(&mut self) {
+        if self.writes.acknowledged > 0 {
+            let decided = self.proven.writes + self.lost.writes;
+            self.proven.share = Some(decided as f64 / self.writes.acknowledged as f64);
         }
     }
 
     /// What is wrong, in one line with the first place; `None` if nothing is.
     pub fn bad(&self) -> Option<String> {
-        if let Some(Place { key, field, expected, shown, .. }) = self.lost.first.first() {
-            let name = |index: &Option<u64>| index.map_or("none of this run".to_owned(), |index| index.to_string());
-            let (writes, fields) = (self.lost.writes, self.found.lost);
-            let (expected, shown) = (name(expected), name(shown));
-            return Some(format!(
-                "{writes} acknowledged writes are lost, in {fields} fields: {key} {field} should show write {expected} \
-                 or a later one, but shows {shown}"
-            ));
+        let Lost { writes, allowed, loaded, .. } = self.lost;
+        // Loaded data are older than any bound.
+        let emptied = self.lost.window_ns == Some(u64::MAX) && self.lost.oldest.is_some();
+        let loaded = if emptied || self.undecidable { 0 } else { loaded };
+        if let Some(Place { key, field, expected, shown, what }) = self.lost.first.first()
+            && writes - allowed + loaded > 0
+        {
+            let shown = shown.map_or_else(|| (*what).to_owned(), |index| format!("write {index}"));
+            let place = match expected {
+                Some(expected) => {
+                    format!("{key} {field} should show write {expected} or a later one, but shows {shown}")
+                }
+                None => format!("{key} {field} should show its loaded value, but shows {shown}"),
+            };
+            let count = match (writes - allowed, loaded) {
+                (0, records) => format!("{records} loaded records are lost"),
+                (lost, _) if allowed > 0 => format!(
+                    "{lost} acknowledged writes are lost, and {allowed} more that the guarantee allows to be lost"
+                ),
+                (lost, _) => format!("{lost} acknowledged writes are lost"),
+            };
+            return Some(format!("{count}: {place}"));
         }
         if let Some(key) = self.misses.first.first() {
             let failed = self.misses.failed;
@@ -227,5 +427,42 @@ impl Findings {
         let Place { key, field, .. } = self.first_wrong.as_ref()?;
         let wrong = self.found.corrupt + self.found.phantom;
         Some(format!("{wrong} fields hold values that no write of this run made; the first is {key} {field}"))
+    }
+
+    /// A line about losses that the guarantee allows, if there are no others.
+    pub fn allowed(&self) -> Option<String> {
+        let Lost { allowed, .. } = self.lost;
+        (allowed > 0).then(|| format!("{allowed} acknowledged writes are lost, which the store's guarantee allows"))
+    }
+
+    /// Why the read-back proves nothing, in one line; `None` if it does.
+    pub fn unproven(&self) -> Option<String> {
+        if let Some(proof) = self.proof.as_ref().filter(|proof| !proof.holds()) {
+            let Proof { corrupted, removed, restored, refused, .. } = proof;
+            let refused = refused.as_ref().map_or(String::new(), |status| format!(" (the store answered {status})"));
+            return Some(format!(
+                "the checker did not prove itself: of two planted faults it found the corrupted value: {corrupted}, the \
+                 removed write: {removed}, and it repaired both: {restored}{refused}"
+            ));
+        }
+        if self.lost.undecided > 0 {
+            return Some(format!(
+                "{} acknowledged writes are missing at the strongest level that could be read, {}, and may not be lost",
+                self.lost.undecided,
+                self.read.level.as_deref().unwrap_or("that of the workload")
+            ));
+        }
+        if let Some(share) = self.proven.share.filter(|&share| share < PROVEN_MIN) {
+            let acknowledged = self.writes.acknowledged;
+            return Some(format!(
+                "only {:.1} % of {acknowledged} acknowledged writes could be proven, less than {:.0} %",
+                share * 100.0,
+                PROVEN_MIN * 100.0
+            ));
+        }
+        if self.writes.acknowledged > 0 && self.proved.is_none() && self.lost.writes == 0 {
+            return Some("the checker could not prove itself: no record holds an acknowledged write".to_owned());
+        }
+        None
     }
 }

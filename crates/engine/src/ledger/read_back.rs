@@ -1,25 +1,28 @@
 //! Reads every record that a run wrote, and judges its values.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use loadstone_load::core::{CoreRun, CoreSpec};
 use loadstone_load::keys::write_key;
-use loadstone_load::ledger::{Evidence, Judge, Loss, Shown, Writes};
-use loadstone_load::version::Stamp;
+use loadstone_load::ledger::{Evidence, Finding, Judge, Shown, Standings, Writes};
+use loadstone_load::version::{LEN, Origin, Phase, Version};
 use loadstone_load::{RecordWorkload, Row, Status, Wanted};
-use loadstone_stores::{Connection, Options, RecordStore, Session};
+use loadstone_stores::{Connection, Options, ReadLevel, RecordStore, Session};
 
-use super::findings::Findings;
+use super::findings::{Crash, Findings, Proof, Reading};
 use crate::dispatch::Visitor;
 use crate::error::EngineError;
 use crate::mapping::Mapping;
 use crate::spec::TrialSpec;
 
-/// How many histories are judged at a time; 8 bytes each.
-const HISTORIES: u64 = 1 << 26;
+/// How many histories are judged at a time; 24 bytes each.
+const HISTORIES: u64 = 1 << 25;
 /// Attempts at a read: a server that was just restarted may need some time.
 const ATTEMPTS: u32 = 5;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
+/// Between the removal of a record and its return: HBase drops a write of the same millisecond (HBASE-2256).
+const BEFORE_RETURN: Duration = Duration::from_millis(5);
 /// The exit code when the store cannot be read.
 const UNREADABLE: u8 = 3;
 
@@ -36,6 +39,8 @@ pub struct ReadBack<'a, E> {
     pub evidence: &'a E,
     /// When the system crashed, ns of Unix time.
     pub crash: Option<u64>,
+    /// Whether the load wrote all its records.
+    pub loaded: bool,
     /// What is known so far.
     pub findings: Findings,
 }
@@ -44,7 +49,16 @@ impl Visitor for ReadBack<'_, Evidence<'_, Mapping>> {
     type Output = Result<Findings, EngineError>;
 
     fn visit<S: RecordStore>(self) -> Self::Output {
-        self.run::<S>()
+        // Outside the executor, as opening and closing a store may need one of its own.
+        let stores =
+            self.levels::<S>().into_iter().map(|level| self.open::<S>(level)).collect::<Result<Vec<_>, _>>()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(|error| unreadable(format!("cannot start an executor: {error}")))?;
+        let findings = tokio::task::LocalSet::new().block_on(&runtime, self.run(&stores))?;
+        for opened in stores {
+            opened.store.close().map_err(failed)?;
+        }
+        Ok(findings)
     }
 }
 
@@ -53,38 +67,44 @@ fn unreadable(message: String) -> EngineError {
     error.hint("repair the store and repeat the command: it must read every record")
 }
 
-impl ReadBack<'_, Evidence<'_, Mapping>> {
-    fn run<S: RecordStore>(mut self) -> Result<Findings, EngineError> {
-        let failed = |error: loadstone_stores::StoreError| {
-            let error = EngineError::from(error);
-            if error.exit == 2 { error } else { EngineError { exit: UNREADABLE, ..error } }
-        };
-        let store = S::open(&Options {
-            properties: self.spec.store.properties.clone(),
-            durability: self.spec.store.durability.into(),
-            table: self.core.table.clone(),
-            create: false,
-            clients: 1,
-        })
-        .map_err(failed)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-        let runtime = runtime.map_err(|error| unreadable(format!("cannot start an executor: {error}")))?;
-        tokio::task::LocalSet::new().block_on(&runtime, async {
-            let mut session = store.session().map_err(failed)?;
-            session.connect().await.map_err(failed)?;
-            self.judge(&mut session).await?;
-            session.cleanup().await;
-            Ok::<_, EngineError>(())
-        })?;
-        store.close().map_err(failed)?;
-        Ok(self.findings)
-    }
+fn failed(error: loadstone_stores::StoreError) -> EngineError {
+    let error = EngineError::from(error);
+    if error.exit == 2 { error } else { EngineError { exit: UNREADABLE, ..error } }
+}
 
-    async fn judge<S: Session>(&mut self, session: &mut S) -> Result<(), EngineError> {
+/// What one pass over the records of a range showed.
+struct Pass {
+    standings: Standings,
+    reading: Reading,
+    /// Records with a value of this run as it must be: the proof may damage them, and repairs them.
+    samples: Vec<u64>,
+}
+
+/// A store, opened to read at one level.
+struct Opened<S> {
+    store: S,
+    level: Option<String>,
+}
+
+impl<S: RecordStore> Opened<S> {
+    async fn session(&self) -> Result<S::Session, EngineError> {
+        let mut session = self.store.session().map_err(failed)?;
+        session.connect().await.map_err(failed)?;
+        Ok(session)
+    }
+}
+
+impl ReadBack<'_, Evidence<'_, Mapping>> {
+    /// Reads back at each of the levels of `stores` in which servers answer: the last is the workload's own.
+    async fn run<S: RecordStore>(mut self, stores: &[Opened<S>]) -> Result<Findings, EngineError> {
         let (workload, evidence, histories) = (self.workload, self.evidence, self.workload.histories());
         let operations = evidence.end().checked_sub(1).and_then(|last| workload.index(last)).map_or(0, |last| last + 1);
         let end = (0..operations).filter_map(|index| workload.write(index)).map(|write| write.record + 1).max();
         let end = end.unwrap_or(0);
+        let [stronger @ .., weakest] = stores else { return Ok(self.findings) };
+        self.findings.guarantee(weakest.store.guarantee().loss_ns_max());
+        let (mut own, mut stronger) = (weakest.session().await?, stronger.iter());
+        let mut strongest = next(&mut stronger).await?;
         let each = (HISTORIES / histories as u64).max(1);
         for start in (self.core.insert_start..end).step_by(each as usize) {
             let records = start..end.min(start + each);
@@ -94,42 +114,241 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
                     written[(record - start) as usize] = true;
                 }
             }
+            let written: Vec<u64> = records.clone().filter(|record| written[(record - start) as usize]).collect();
             // A server applies writes in the order of arrival, so an abandoned one may be applied last.
-            let mut judge = Judge::new(workload, evidence, true, records.clone());
-            let mut losses = Vec::new();
-            for record in records.filter(|record| written[(record - start) as usize]) {
-                self.record(session, &judge, record, &mut losses).await?;
+            let judge = Judge::new(workload, evidence, true, records);
+            // At the workload's own level first: a read at a stronger one repairs the replicas that it asks.
+            let earlier = match strongest {
+                None => None,
+                Some(_) => Some(self.pass(&mut own, &judge, &written).await?.standings),
+            };
+            let decisive = loop {
+                let Some((session, _)) = &mut strongest else { break self.pass(&mut own, &judge, &written).await? };
+                match self.pass(session, &judge, &written).await {
+                    Ok(pass) => break pass,
+                    // Servers that this level needs are gone.
+                    Err(error) if error.exit == UNREADABLE => strongest = next(&mut stronger).await?,
+                    Err(error) => return Err(error),
+                }
+                self.findings.undecidable();
+            };
+            self.findings.add(decisive.reading);
+            let crash = self.crash.map(|at_ns| Crash { at_ns });
+            let findings = &mut self.findings;
+            judge.account(&decisive.standings, earlier.as_ref(), |outcome| findings.account(&outcome, crash));
+            if self.findings.unproved() {
+                let session = strongest.as_mut().map_or(&mut own, |(session, _)| session);
+                let proof = self.prove(session, &judge, &decisive.samples).await?;
+                self.findings.prove(proof);
             }
-            let ages = judge.ages(&losses, self.crash.unwrap_or(0));
-            self.findings.age(&losses, &ages, histories, self.crash.is_some());
         }
-        Ok(())
+        let level = strongest.as_ref().map_or(&weakest.level, |(_, level)| level).clone();
+        self.findings.levels(level, weakest.level.clone());
+        own.cleanup().await;
+        if let Some((mut session, _)) = strongest {
+            session.cleanup().await;
+        }
+        Ok(self.findings)
     }
 
-    /// Reads a record and judges its fields.
-    async fn record<S: Session>(
-        &mut self,
+    /// The levels to read at, the strongest first; the last, the workload's own, is `None`.
+    fn levels<S: RecordStore>(&self) -> Vec<Option<ReadLevel>> {
+        let own = self.own_level::<S>();
+        let stronger = S::read_levels().iter().take_while(|level| own.as_deref() != Some(level.name));
+        stronger.copied().map(Some).chain([None]).collect()
+    }
+
+    /// The level of the workload's reads; `None` where reads have none. Not set, it is the weakest.
+    fn own_level<S: RecordStore>(&self) -> Option<String> {
+        let property = S::read_levels().first()?.property;
+        let set = self.spec.store.properties.get(property);
+        Some(set.map_or_else(|| "ONE".to_owned(), |level| level.to_ascii_uppercase()))
+    }
+
+    /// Opens the store as the run did, but for the level of reads if one is given.
+    fn open<S: RecordStore>(&self, level: Option<ReadLevel>) -> Result<Opened<S>, EngineError> {
+        let mut properties: BTreeMap<String, String> = self.spec.store.properties.clone();
+        if let Some(level) = level {
+            properties.insert(level.property.to_owned(), level.name.to_owned());
+        }
+        let store = S::open(&Options {
+            properties,
+            durability: self.spec.store.durability.into(),
+            table: self.core.table.clone(),
+            create: false,
+            clients: 1,
+        })
+        .map_err(failed)?;
+        let level = level.map_or_else(|| self.own_level::<S>(), |level| Some(level.name.to_owned()));
+        Ok(Opened { store, level })
+    }
+
+    /// Reads and judges these records.
+    async fn pass<S: Session>(
+        &self,
         session: &mut S,
         judge: &Judge<'_, CoreRun, Mapping>,
-        record: u64,
-        losses: &mut Vec<Loss>,
-    ) -> Result<(), EngineError> {
-        let (mut key, mut row) = (Vec::new(), Row::default());
-        write_key(&mut key, record, self.core.insert_order, self.core.zero_padding);
-        read(session, &key, &mut row).await?;
-        self.findings.read();
-        let stamp = Stamp::of(self.spec.seed, &key);
-        for (field, name) in self.workload.field_names().iter().enumerate() {
-            let shown = match row.get(name.as_bytes()) {
-                None => Shown::Absent,
-                Some(value) => stamp.read(value, name.as_bytes()).map_or(Shown::Unreadable, Shown::Of),
-            };
-            if self.findings.add(judge.judge(record, field, shown), shown, &key, name) {
-                losses.push(Loss { record, field, shown });
+        records: &[u64],
+    ) -> Result<Pass, EngineError> {
+        let mut pass = Pass { standings: judge.standings(), reading: Reading::default(), samples: Vec::new() };
+        let (mut key, mut row, mut scratch) = (Vec::new(), Row::default(), judge.standings());
+        for &record in records {
+            write_key(&mut key, record, self.core.insert_order, self.core.zero_padding);
+            read(session, &key, &mut row).await?;
+            let (mut own, mut clean) = (None, true);
+            self.judge_row(judge, &mut pass.standings, (record, &key), &row, |field, finding, shown| {
+                if finding == Finding::Fine && matches!(shown, Shown::Of(version) if version.phase == Phase::Run) {
+                    own = Some(field);
+                }
+                clean &= !matches!(finding, Finding::Lost(_) | Finding::Corrupt | Finding::Phantom(_));
+                pass.reading.add(finding, shown, &key, &self.workload.field_names()[field]);
+            });
+            pass.reading.end_record();
+            if let Some(field) = own.filter(|_| clean && pass.samples.len() < 2)
+                && matches!(judge.judge(&mut scratch, record, field, Shown::Absent), Finding::Lost(Some(_)))
+            {
+                pass.samples.push(record);
             }
         }
-        Ok(())
+        Ok(pass)
     }
+
+    /// Judges the fields of a record that was read.
+    fn judge_row(
+        &self,
+        judge: &Judge<'_, CoreRun, Mapping>,
+        standings: &mut Standings,
+        (record, key): (u64, &[u8]),
+        row: &Row,
+        mut each: impl FnMut(usize, Finding, Shown),
+    ) {
+        let mut expected = Vec::new();
+        let mut show = |field: usize, name: &str| match row.get(name.as_bytes()) {
+            None => Shown::Absent,
+            Some(value) => match self.workload.origin(key, name.as_bytes(), value) {
+                Some(Origin::OtherRun(_)) => Shown::OtherRun,
+                Some(Origin::Own(version)) if self.torn(version, (record, key), field, value, &mut expected) => {
+                    Shown::Unreadable
+                }
+                Some(Origin::Own(version)) => Shown::Of(version),
+                None => Shown::Unreadable,
+            },
+        };
+        let shown: Vec<Shown> = self.workload.field_names().iter().enumerate().map(|(i, name)| show(i, name)).collect();
+        // The load wrote a record if it says so, or if any of its values is there.
+        let loaded = self.loaded
+            || shown.iter().any(|shown| matches!(shown, Shown::Of(version) if version.phase == Phase::Load));
+        for (field, &shown) in shown.iter().enumerate() {
+            let finding = match judge.judge(standings, record, field, shown) {
+                Finding::Lost(None) if !loaded => Finding::NotLoaded,
+                finding => finding,
+            };
+            each(field, finding, shown);
+        }
+    }
+
+    /// Whether the remainder of a value with a right version is not what its write put there. A write that did not write
+    /// this field is left to the judge.
+    fn torn(
+        &self,
+        version: Version,
+        (record, key): (u64, &[u8]),
+        field: usize,
+        value: &[u8],
+        expected: &mut Vec<u8>,
+    ) -> bool {
+        self.workload.expect(version, record, key, field, expected) && expected != value
+    }
+
+    /// Plants a corrupted value and a removed write in records of this run, and reports whether the read-back finds them.
+    async fn prove<S: Session>(
+        &self,
+        session: &mut S,
+        judge: &Judge<'_, CoreRun, Mapping>,
+        samples: &[u64],
+    ) -> Result<Option<Proof>, EngineError> {
+        let (Some(&corrupted), Some(&removed)) = (samples.first(), samples.last()) else { return Ok(None) };
+        let mut proof = Proof::default();
+        let found = |row: &Row, record: u64, key: &[u8], wanted: fn(Finding) -> bool| {
+            let mut found = false;
+            self.judge_row(judge, &mut judge.standings(), (record, key), row, |_, finding, _| {
+                found |= wanted(finding);
+            });
+            found
+        };
+        let (mut key, mut before, mut after) = (Vec::new(), Row::default(), Row::default());
+        // One bit of the last byte of a value of this run: its version stays right.
+        write_key(&mut key, corrupted, self.core.insert_order, self.core.zero_padding);
+        read(session, &key, &mut before).await?;
+        let own = before.fields().flatten().find(|(name, value)| {
+            matches!(self.workload.origin(&key, name, value), Some(Origin::Own(version)) if version.phase == Phase::Run)
+        });
+        if let Some((name, value)) = own {
+            let (mut plant, mut repair) = (Row::default(), Row::default());
+            plant.push_with(name, value.len(), |out| {
+                out.copy_from_slice(value);
+                // A value of the version alone has no other byte.
+                out[value.len() - 1] ^= if value.len() > LEN { 1 } else { 0x40 };
+            });
+            repair.push(name, value);
+            for _ in 0..ATTEMPTS {
+                if proof.planted(session.update(&key, &plant).await) {
+                    break;
+                }
+                tokio::time::sleep(BETWEEN_ATTEMPTS).await;
+            }
+            read(session, &key, &mut after).await?;
+            proof.corrupted = found(&after, corrupted, &key, |finding| finding == Finding::Corrupt);
+            proof.restored(restore(session, &key, &repair, &before, false).await?);
+        }
+        write_key(&mut key, removed, self.core.insert_order, self.core.zero_padding);
+        read(session, &key, &mut before).await?;
+        for _ in 0..ATTEMPTS {
+            if proof.planted(session.delete(&key).await) {
+                break;
+            }
+            tokio::time::sleep(BETWEEN_ATTEMPTS).await;
+        }
+        read(session, &key, &mut after).await?;
+        proof.removed = found(&after, removed, &key, |finding| matches!(finding, Finding::Lost(Some(_))));
+        proof.restored(restore(session, &key, &before, &before, true).await?);
+        Ok(Some(proof))
+    }
+}
+
+/// A session of the next store, and its level.
+async fn next<S: RecordStore>(
+    stores: &mut std::slice::Iter<'_, Opened<S>>,
+) -> Result<Option<(S::Session, Option<String>)>, EngineError> {
+    match stores.next() {
+        None => Ok(None),
+        Some(opened) => Ok(Some((opened.session().await?, opened.level.clone()))),
+    }
+}
+
+/// Writes `row` until the record is as it was `before`; `false` if it never is.
+async fn restore<S: Session>(
+    session: &mut S,
+    key: &[u8],
+    row: &Row,
+    before: &Row,
+    whole: bool,
+) -> Result<bool, EngineError> {
+    let mut after = Row::default();
+    for _ in 0..ATTEMPTS {
+        tokio::time::sleep(BEFORE_RETURN).await;
+        let _status = if whole { session.insert(key, row).await } else { session.update(key, row).await };
+        read(session, key, &mut after).await?;
+        if sorted(&after) == sorted(before) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A store may return the fields in another order.
+fn sorted(row: &Row) -> BTreeMap<&[u8], &[u8]> {
+    row.fields().flatten().collect()
 }
 
 /// Reads a record; the row of a missing one is empty.

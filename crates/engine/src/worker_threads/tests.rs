@@ -139,6 +139,7 @@ fn spec(name: &str, clients: u64, segment: Segment) -> TrialSpec {
         lease_ms: None,
         wait_for_start: false,
         settle: false,
+        run: None,
         ledger: None,
     }
 }

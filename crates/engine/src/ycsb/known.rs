@@ -147,6 +147,7 @@ pub const KNOWN: &[Known] = &[
     ),
     ours("versions", "false", "values begin with the write that made them, and reads are checked; load and run need the same seed"),
     ours("ledger", "", "file in which a run records its writes, so that lost ones can be found; implies versions"),
+    ours("runnumber", "drawn", "number of a run with versions, in every value: equal for all segments, another for each run"),
     ours("settle", "false", "wait until the store is idle before ending"),
     ours("failures.tolerated", "0", "share of failed operations up to which the exit code is 0"),
 ];

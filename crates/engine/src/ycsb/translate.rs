@@ -2,6 +2,7 @@
 
 use loadstone_load::Segment;
 use loadstone_load::kind_sequence::KindSequence;
+use loadstone_load::random::mix;
 
 use super::args::{Args, Command};
 use super::config::{Reporting, reporting};
@@ -95,6 +96,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         return Err(EngineError::usage(format!("{clients} clients cannot be split into {} segments", segment.n))
             .hint(format!("use at least as many clients: -threads {}", segment.n)));
     }
+    let run = run_number(properties, phase, &work, segment)?;
     let (sinks, reporting) = reporting(properties, &mut warnings)?;
     let spec = TrialSpec {
         spec: VERSION,
@@ -124,6 +126,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         lease_ms: None,
         wait_for_start: false,
         settle: properties.boolean("settle", false),
+        run,
         // A load has no ledger: the versions of its values are enough.
         ledger: properties
             .trimmed("ledger")
@@ -133,6 +136,25 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
     spec.check()?;
     let tolerated = properties.within("failures.tolerated", 0.0, 0.0, 1.0)?;
     Ok(Translated { spec, reporting, warnings, tolerated })
+}
+
+/// The number of a run whose values name their writes; drawn if it is not given.
+fn run_number(
+    properties: &Properties,
+    phase: Phase,
+    work: &WorkSpec,
+    segment: Segment,
+) -> Result<Option<u64>, EngineError> {
+    let given = properties.whole("runnumber")?;
+    if phase == Phase::Load || !matches!(work, WorkSpec::Records(core) if core.versions) {
+        return Ok(None);
+    }
+    if given.is_none() && segment.n > 1 && properties.trimmed("ledger").is_some() {
+        return Err(EngineError::usage("segments with ledgers need the number of their run: it is in every value")
+            .hint("give all segments the same new one, e.g. -p runnumber=$(date +%s)"));
+    }
+    // 53 bits: JSON readers in other languages have no more.
+    Ok(Some(given.unwrap_or_else(|| mix(crate::clock::unix_ns()) >> 11)))
 }
 
 /// The store gets all properties that the front end itself does not interpret. Stores in a JVM get more.

@@ -3,6 +3,7 @@ use crate::keys::{InsertOrder, KeyDistribution};
 use crate::row::Wanted;
 use crate::segment::Segment;
 use crate::values::Length;
+use crate::version;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 fn spec() -> CoreSpec {
@@ -123,7 +124,10 @@ fn versions_name_the_write_of_every_value() {
     let mut operation = Operation::default();
     load.fill(3, &mut operation);
     let stored = operation.row.clone();
-    let version = |key: &[u8], name: &[u8], value: &[u8]| Stamp::of(5, key).read(value, name);
+    let version = |key: &[u8], name: &[u8], value: &[u8]| match workload.origin(key, name, value) {
+        Some(Origin::Own(version)) => Some(version),
+        _ => None,
+    };
     assert_eq!(stored.fields().count(), 10);
     for (name, value) in stored.fields().flatten() {
         assert_eq!(version(&operation.key, name, value), Some(Version::load(3)));
@@ -148,6 +152,78 @@ fn versions_name_the_write_of_every_value() {
         }
     }
     assert!(written > 200, "{written} values");
+}
+
+/// What a whole record holds after some operations wrote it.
+fn written(workload: &impl Workload<Operation = Operation>, indices: std::ops::Range<u64>) -> Vec<Operation> {
+    let mut written = Vec::new();
+    for index in indices {
+        let mut operation = Operation::default();
+        workload.fill(index, &mut operation);
+        if matches!(operation.kind, Kind::Insert | Kind::Update | Kind::ReadModifyWrite) {
+            written.push(operation);
+        }
+    }
+    written
+}
+
+#[test]
+fn expected_values_equal_written_values() {
+    for field_length in
+        [Length::Constant { bytes: 100 }, Length::Uniform { min: 21, max: 90 }, Length::Constant { bytes: 70_000 }]
+    {
+        for write_all_fields in [false, true] {
+            let spec = CoreSpec { versions: true, write_all_fields, field_length: field_length.clone(), ..spec() };
+            let load = CoreLoad::new(spec.clone(), 5);
+            let run = CoreRun::new(spec, 5).unwrap().numbered(Some(77));
+            let (mut expected, mut values) = (Vec::new(), 0);
+            let writes = written(&run, 0..60).into_iter().map(|write| (Version::run(write.index), write));
+            let loads = written(&load, 0..9).into_iter().map(|write| (Version::load(write.index), write));
+            for (version, write) in writes.chain(loads) {
+                for (name, value) in write.row.fields().flatten() {
+                    let field = run.field_names().iter().position(|own| own.as_bytes() == name).unwrap();
+                    assert!(run.expect(version, write.record, &write.key, field, &mut expected));
+                    assert_eq!(expected, value);
+                    values += 1;
+                }
+                assert!(!run.expect(version, 2_000_000, &write.key, 0, &mut expected), "another record");
+            }
+            assert!(values > 90);
+        }
+    }
+}
+
+#[test]
+fn whole_values_of_sampled_reads_are_compared() {
+    let spec = CoreSpec { versions: true, ..spec() };
+    let (run, load) = (CoreRun::new(spec.clone(), 5).unwrap().numbered(Some(77)), CoreLoad::new(spec.clone(), 5));
+    let mut operation = Operation::default();
+    load.fill(3, &mut operation);
+    let right = operation.row.clone();
+    let mut zeroed = Row::default();
+    for (name, value) in right.fields().flatten() {
+        zeroed.push_with(name, value.len(), |out| out[..version::LEN].copy_from_slice(&value[..version::LEN]));
+    }
+    let compared: Vec<u64> = (0..10_000).filter(|&index| run.compares(index)).collect();
+    assert!((500..750).contains(&compared.len()), "{} of 10,000", compared.len());
+    operation.index = compared[0];
+    assert_eq!(run.verify(&operation, &right), Some(Check::Right));
+    assert_eq!(run.verify(&operation, &zeroed), Some(Check::Wrong), "a right version and a wrong remainder");
+    operation.index = (0..99).find(|&index| !run.compares(index)).unwrap();
+    assert_eq!(run.verify(&operation, &zeroed), Some(Check::Right), "not in the sample");
+}
+
+#[test]
+fn values_of_two_runs_share_no_remainder() {
+    let spec = CoreSpec { versions: true, ..spec() };
+    let writes = |number| written(&CoreRun::new(spec.clone(), 5).unwrap().numbered(Some(number)), 0..200);
+    for (one, other) in writes(1).iter().zip(writes(2)) {
+        assert_eq!((&one.key, one.record), (&other.key, other.record), "operations do not depend on the number");
+        for ((name, value), (again, another)) in one.row.fields().flatten().zip(other.row.fields().flatten()) {
+            assert_eq!(name, again);
+            assert_ne!(value[version::LEN..], another[version::LEN..]);
+        }
+    }
 }
 
 #[test]

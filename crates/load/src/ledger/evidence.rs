@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use super::{Ledger, SLOW_NS, State};
+use super::{Ledger, State};
 
 /// What a write touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,14 +46,22 @@ pub struct Span {
     pub done: u64,
 }
 
+/// An exception, in Unix time.
+#[derive(Clone, Copy, Debug)]
+struct Excepted {
+    index: u64,
+    span: Span,
+    retried: bool,
+}
+
 /// One segment's times.
 #[derive(Debug)]
 struct Times {
     start: u64,
     /// Claims and ns, both rising.
     ticks: Vec<(u64, u64)>,
-    /// Index and span, by index.
-    exceptions: Vec<(u64, Span)>,
+    /// By index.
+    exceptions: Vec<Excepted>,
     /// The number behind the last write of the trial that this segment may have sent.
     end: u64,
     /// What a write without an exception took at most, ns.
@@ -63,13 +71,16 @@ struct Times {
 impl Times {
     fn of<M: AsRef<[AtomicU64]>>(ledger: &Ledger<M>) -> Self {
         let (start, ticks) = ledger.times();
-        let span = |sent, done| Span { begun: ledger.to_unix(sent), done: ledger.to_unix(done) };
-        let mut exceptions: Vec<_> = ledger.exceptions().map(|each| (each.index, span(each.sent, each.done))).collect();
-        exceptions.sort_unstable_by_key(|&(index, _)| index);
+        let exceptions = ledger.exceptions().map(|each| {
+            let span = Span { begun: ledger.to_unix(each.sent), done: ledger.to_unix(each.done) };
+            Excepted { index: each.index, span, retried: each.retried }
+        });
+        let mut exceptions: Vec<_> = exceptions.collect();
+        exceptions.sort_unstable_by_key(|each| each.index);
         // An engine that died had at most one write under way for each client. The segment's next writes are so many, and
         // those of the others lie between them: twice as many is room enough for how they are shuffled.
         let end = ledger.end() + 2 * ledger.layout().clients * ledger.segment().n + 64;
-        let slowest = if ledger.exceptions_lost() > 0 { u64::MAX } else { SLOW_NS };
+        let slowest = if ledger.exceptions_lost() > 0 { u64::MAX } else { ledger.slow_ns() };
         Self { start, ticks, exceptions, end, slowest }
     }
 
@@ -85,9 +96,9 @@ impl Times {
         self.ticks.last().map_or(0, |&(claims, _)| claims)
     }
 
-    fn exception(&self, index: u64) -> Option<Span> {
-        let found = self.exceptions.binary_search_by_key(&index, |&(index, _)| index).ok()?;
-        Some(self.exceptions[found].1)
+    fn exception(&self, index: u64) -> Option<&Excepted> {
+        let found = self.exceptions.binary_search_by_key(&index, |each| each.index).ok()?;
+        Some(&self.exceptions[found])
     }
 }
 
@@ -109,9 +120,11 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         let n = ledgers.len() as u64;
         for (k, ledger) in (0..n).zip(ledgers) {
             let segment = ledger.segment();
-            if (segment.k, segment.n, ledger.seed()) != (k, n, ledgers[0].seed()) {
-                let (own, seed) = (segment.k, ledger.seed());
-                return Err(format!("ledger {k} of {n} is that of segment {own}/{} with seed {seed}", segment.n));
+            if (segment.k, segment.n) != (k, n) {
+                return Err(format!("ledger {k} of {n} is that of segment {}/{}", segment.k, segment.n));
+            }
+            if ledger.run() != ledgers[0].run() {
+                return Err(format!("ledger {k} of {n} is that of another run than ledger 0"));
             }
         }
         if ledgers.is_empty() {
@@ -130,6 +143,12 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         let (segment, step) = self.place(index);
         let ledger = &self.ledgers[segment];
         let state = ledger.state(number);
+        let state = match state {
+            State::Acknowledged if self.times[segment].exception(index).is_some_and(|each| each.retried) => {
+                State::Retried
+            }
+            state => state,
+        };
         let sent = match ledger.closed() {
             _ if state != State::Unknown => true,
             Some(claims) => step < claims,
@@ -142,8 +161,8 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
     pub fn span(&self, index: u64) -> Span {
         let (segment, step) = self.place(index);
         let times = &self.times[segment];
-        if let Some(span) = times.exception(index) {
-            return span;
+        if let Some(exception) = times.exception(index) {
+            return exception.span;
         }
         let claimed = times.claimed(step);
         // A client that claims before an operation is due waits for that.
@@ -154,7 +173,7 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
     /// Whether the write at `index` had surely been acknowledged when something was sent, at `sent_ns` of Unix time, from
     /// another host.
     pub fn acknowledged_before(&self, index: u64, number: u64, sent_ns: u64) -> bool {
-        self.state(index, number) == Some(State::Acknowledged)
+        matches!(self.state(index, number), Some(State::Acknowledged | State::Retried))
             && self.span(index).done.saturating_add(self.skew_ns) < sent_ns
     }
 

@@ -2,13 +2,13 @@
 //!
 //! One pass over the writes keeps, for each history (a record, or a field where writes are of one field), the acknowledged
 //! write that was sent last: eight bytes. A value read back names its own write. It is stale if that was over before the
-//! last one was sent, and right, as far as can be known, if the two overlapped.
+//! last one was sent, and right, as far as can be known, if the two overlapped. A second pass counts what that means for
+//! each acknowledged write.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-use super::{Evidence, State, Write, Writes};
+use super::{Evidence, Span, State, Write, Writes};
 use crate::version::{Phase, Version};
 
 /// What stands in a field.
@@ -16,10 +16,12 @@ use crate::version::{Phase, Version};
 pub enum Shown {
     /// Nothing: no record, or none with this field.
     Absent,
-    /// A value whose check is wrong.
+    /// A value whose check is wrong, or whose remainder is not what its write put there.
     Unreadable,
     /// A value of this write.
     Of(Version),
+    /// A value of another run with the same seed.
+    OtherRun,
 }
 
 /// What that means.
@@ -29,42 +31,56 @@ pub enum Finding {
     Fine,
     /// A write that may have overlapped the last in time: either may have been the later one.
     Overlapped,
-    /// A write with an unknown outcome.
+    /// A write with an unknown outcome, or one of which an attempt may have been applied late.
     CameTrue,
     /// An acknowledged write is missing: that of this index, which was sent last, and maybe others before it, see
-    /// [`Judge::ages`]; `None`: what was there before the run.
+    /// [`Judge::account`]; `None`: what was there before the run.
     Lost(Option<u64>),
     /// A write that was surely refused, or never sent.
     Phantom(u64),
     /// A value that no write of this trial put there.
     Corrupt,
+    /// Nothing, in a record that the load may never have written, and to which this run has no acknowledged write.
+    NotLoaded,
+    /// A value of another run, in a history to which this run has no acknowledged write.
+    OtherRun,
     /// The ledger had no room for the evidence.
     Unsure,
 }
 
-/// A finding of a loss, to be looked into.
-#[allow(missing_docs, reason = "the field's name explains it")]
+/// What became of an acknowledged write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Loss {
-    pub record: u64,
-    /// The field's place in the workload's list.
-    pub field: usize,
-    /// What stands there.
-    pub shown: Shown,
+pub enum Fate {
+    /// It is there, or a write that was surely sent after its end has replaced it.
+    Proven,
+    /// Something that was over before it was sent stands in its place.
+    Lost,
+    /// The order of it and of what stands in its place is not known, or that is not a value of a known write.
+    Undecided,
 }
 
-/// How old the lost writes of a history were at a given instant; negative where they came after it.
+/// An acknowledged write, and what became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Age {
-    /// How many acknowledged writes were lost. Overwritten ones count: what stands there is older than they.
-    pub writes: u64,
-    /// The index of the oldest.
-    pub oldest: u64,
-    /// It was at least so old, ns: a stale read.
-    pub least_ns: i64,
-    /// And at most, ns.
-    pub most_ns: i64,
+pub struct Outcome {
+    /// Its index.
+    pub index: u64,
+    /// When it was done.
+    pub span: Span,
+    /// What the decisive reading shows of it.
+    pub fate: Fate,
+    /// Whether an earlier reading, at the workload's level, misses it.
+    pub missed: bool,
 }
+
+/// What one reading showed in each history of a range of records: eight bytes each.
+#[derive(Clone, Debug)]
+pub struct Standings(Vec<u64>);
+
+/// In [`Standings`]: nothing was read; what was there before the run; what no evidence exists for. Then indices of writes.
+const UNREAD: u64 = 0;
+const BEFORE_RUN: u64 = 1;
+const UNDECIDED: u64 = 2;
+const FIRST: u64 = 3;
 
 /// What stands in a history, and by when it was done.
 #[derive(Clone, Copy)]
@@ -94,28 +110,34 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
     /// range by range.
     pub fn new(writes: &'a W, evidence: &'a Evidence<'a, M>, late_writes_land: bool, records: Range<u64>) -> Self {
         let histories = (records.end.saturating_sub(records.start)) as usize * writes.histories();
-        let mut judge = Self { writes, evidence, late_writes_land, records, last: vec![0; histories] };
-        judge.acknowledged(|judge, index, write| {
-            let begun = judge.evidence.span(index).begun;
+        let mut judge = Self { writes, evidence, late_writes_land, records, last: Vec::new() };
+        let mut last = vec![0; histories];
+        judge.acknowledged(|index, write| {
+            let begun = evidence.span(index).begun;
             for history in judge.histories(write) {
-                let last = judge.last[history];
-                if last == 0 || judge.evidence.span(last - 1).begun <= begun {
-                    judge.last[history] = index + 1;
+                if last[history] == 0 || evidence.span(last[history] - 1).begun <= begun {
+                    last[history] = index + 1;
                 }
             }
         });
+        judge.last = last;
         judge
     }
 
+    /// Standings before any record is read.
+    pub fn standings(&self) -> Standings {
+        Standings(vec![UNREAD; self.last.len()])
+    }
+
     /// Every acknowledged write to a record of the range, by index.
-    fn acknowledged(&mut self, mut each: impl FnMut(&mut Self, u64, Write)) {
+    fn acknowledged(&self, mut each: impl FnMut(u64, Write)) {
         let end = self.evidence.end().checked_sub(1).and_then(|last| self.writes.index(last));
         for index in 0..end.map_or(0, |last| last + 1) {
             let Some(number) = self.writes.number(index) else { continue };
-            if self.evidence.state(index, number) == Some(State::Acknowledged)
+            if matches!(self.evidence.state(index, number), Some(State::Acknowledged | State::Retried))
                 && let Some(write) = self.writes.write(index).filter(|write| self.records.contains(&write.record))
             {
-                each(self, index, write);
+                each(index, write);
             }
         }
     }
@@ -133,16 +155,24 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         self.histories(Write { record, field: Some(field), delete: false }).start
     }
 
-    /// What `shown` means for the field of a record of the range.
-    pub fn judge(&self, record: u64, field: usize, shown: Shown) -> Finding {
+    /// What `shown` means for the field of a record of the range. Notes it in `standings`.
+    pub fn judge(&self, standings: &mut Standings, record: u64, field: usize, shown: Shown) -> Finding {
+        let history = self.history(record, field);
         let standing = match self.standing(record, field, shown) {
             Ok(standing) => standing,
-            Err(finding) => return finding,
+            Err(finding) => {
+                if standings.0[history] == UNREAD {
+                    standings.0[history] = UNDECIDED;
+                }
+                return finding;
+            }
         };
-        let Some(last) = self.last[self.history(record, field)].checked_sub(1) else {
+        self.note(&mut standings.0[history], standing);
+        let Some(last) = self.last[history].checked_sub(1) else {
             return match shown {
                 Shown::Absent if standing.index == BEFORE.index && self.writes.loaded(record) => Finding::Lost(None),
                 Shown::Absent if !self.writes.loaded(record) => Finding::Fine,
+                Shown::OtherRun => Finding::OtherRun,
                 _ if standing.maybe => Finding::CameTrue,
                 _ => Finding::Fine,
             };
@@ -160,6 +190,18 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         }
     }
 
+    /// Where the fields of a record have one history, the one that was over first decides: a loss of it is a loss.
+    fn note(&self, noted: &mut u64, standing: Standing) {
+        let earlier = match *noted {
+            UNREAD | UNDECIDED => true,
+            BEFORE_RUN => false,
+            other => standing.done < self.written(other - FIRST).map_or(u64::MAX, |own| own.done),
+        };
+        if earlier {
+            *noted = if standing.index == BEFORE.index { BEFORE_RUN } else { standing.index + FIRST };
+        }
+    }
+
     /// Whether what stands there was surely over before the write at `index` was sent.
     fn over(&self, standing: Standing, begun: u64, index: u64) -> bool {
         standing.index == BEFORE.index || self.evidence.precedes((standing.index, standing.done), (index, begun))
@@ -167,6 +209,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
 
     fn standing(&self, record: u64, field: usize, shown: Shown) -> Result<Standing, Finding> {
         let index = match shown {
+            Shown::OtherRun => return Ok(BEFORE),
             Shown::Of(Version { phase: Phase::Load, .. }) if self.writes.loaded(record) => return Ok(BEFORE),
             Shown::Unreadable | Shown::Of(Version { phase: Phase::Load, .. }) => return Err(Finding::Corrupt),
             Shown::Of(Version { phase: Phase::Run, index }) => {
@@ -180,43 +223,65 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
                 None => return Ok(BEFORE),
             },
         };
+        match self.written(index) {
+            Err(Finding::Phantom(_)) if shown == Shown::Absent => Ok(BEFORE),
+            other => other,
+        }
+    }
+
+    /// The write at `index`, standing somewhere.
+    fn written(&self, index: u64) -> Result<Standing, Finding> {
         let Some(number) = self.writes.number(index) else { return Err(Finding::Corrupt) };
         let span = self.evidence.span(index);
         match self.evidence.state(index, number) {
             Some(State::Acknowledged) => Ok(Standing { index, done: span.done, maybe: false }),
-            Some(State::Refused) | None if shown == Shown::Absent => Ok(BEFORE),
             Some(State::Refused) | None => Err(Finding::Phantom(index)),
             Some(State::Unknown) if self.evidence.overflowed(number) => Err(Finding::Unsure),
-            Some(State::Maybe) if !self.late_writes_land => Ok(Standing { index, done: span.done, maybe: true }),
+            // An attempt that was given up may be applied after later writes.
+            Some(State::Maybe | State::Retried) if !self.late_writes_land => {
+                Ok(Standing { index, done: span.done, maybe: true })
+            }
             Some(_) => Ok(Standing { index, done: u64::MAX, maybe: true }),
         }
     }
 
-    /// The acknowledged writes that each loss took, and how old the oldest was at `at_ns` of Unix time: the instant of the
-    /// crash. Goes over all writes once more. `None`: only what had been loaded is lost.
-    pub fn ages(&mut self, losses: &[Loss], at_ns: u64) -> Vec<Option<Age>> {
-        let mut lost: HashMap<usize, (Standing, Option<Age>)> = HashMap::new();
-        for loss in losses {
-            if let Ok(standing) = self.standing(loss.record, loss.field, loss.shown) {
-                lost.insert(self.history(loss.record, loss.field), (standing, None));
+    /// What became of each acknowledged write, by index: by the decisive reading, and by an earlier one at the workload's
+    /// level if there was one. Goes over all writes once more. Overwritten writes count as lost if what stands there is older
+    /// than they.
+    pub fn account(&self, decisive: &Standings, earlier: Option<&Standings>, mut each: impl FnMut(Outcome)) {
+        self.acknowledged(|index, write| {
+            let span = self.evidence.span(index);
+            let histories = self.histories(write);
+            let fate = self.fate(index, span, &decisive.0[histories.clone()]);
+            let missed = earlier.is_some_and(|earlier| self.fate(index, span, &earlier.0[histories]) == Fate::Lost);
+            each(Outcome { index, span, fate, missed });
+        });
+    }
+
+    /// By all histories that it touches: lost from one is lost.
+    fn fate(&self, index: u64, span: Span, noted: &[u64]) -> Fate {
+        let mut all = Fate::Proven;
+        for &noted in noted {
+            let standing = match noted {
+                UNREAD | UNDECIDED => None,
+                BEFORE_RUN => Some(BEFORE),
+                other => self.written(other - FIRST).ok(),
+            };
+            let Some(standing) = standing else {
+                all = Fate::Undecided;
+                continue;
+            };
+            if standing.index == index {
+                continue;
+            }
+            if self.over(standing, span.begun, index) {
+                return Fate::Lost;
+            }
+            let begun = self.evidence.span(standing.index).begun;
+            if !self.evidence.precedes((index, span.done), (standing.index, begun)) {
+                all = Fate::Undecided;
             }
         }
-        let age = |ns: u64| (i128::from(at_ns) - i128::from(ns)).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-        self.acknowledged(|judge, index, write| {
-            for history in judge.histories(write) {
-                let Some((standing, found)) = lost.get_mut(&history) else { continue };
-                let span = judge.evidence.span(index);
-                if judge.over(*standing, span.begun, index) {
-                    let (least_ns, most_ns) = (age(span.done), age(span.begun));
-                    let found = found.get_or_insert(Age { writes: 0, oldest: index, least_ns, most_ns });
-                    found.writes += 1;
-                    if least_ns > found.least_ns {
-                        (found.oldest, found.least_ns) = (index, least_ns);
-                    }
-                    found.most_ns = found.most_ns.max(most_ns);
-                }
-            }
-        });
-        losses.iter().map(|loss| lost.get(&self.history(loss.record, loss.field)).and_then(|&(_, age)| age)).collect()
+        all
     }
 }

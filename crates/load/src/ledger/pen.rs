@@ -15,13 +15,13 @@ pub struct Pen<'a> {
 }
 
 impl Pen<'_> {
-    /// Notes a write, once.
+    /// Notes a write, once. [`State::Retried`] is noted as acknowledged.
     #[inline]
     pub fn note(&self, number: u64, state: State) {
         let count = self.ring[0].load(Ordering::Relaxed) as usize;
         let count = count.min(ENTRIES - 1);
         // The entry before the count, so that a reader never finds a half-written entry.
-        self.ring[ENTRIES_AT + count].store(number << 2 | state as u64, Ordering::Relaxed);
+        self.ring[ENTRIES_AT + count].store(number << 2 | (state as u64 & 3), Ordering::Relaxed);
         self.ring[0].store(count as u64 + 1, Ordering::Release);
         if count + 1 == ENTRIES {
             self.empty();

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 
 mod worlds;
 
+const RUN: Run = Run { seed: 7, number: Some(3), spec: 9 };
 const LAYOUT: Layout = Layout { writes: 10_000, clients: 4, workers: 3, ticks: 20, exceptions: 2 };
 
 fn memory(layout: Layout) -> Vec<AtomicU64> {
@@ -10,7 +11,7 @@ fn memory(layout: Layout) -> Vec<AtomicU64> {
 }
 
 fn ledger() -> Ledger<Vec<AtomicU64>> {
-    Ledger::create(memory(LAYOUT), LAYOUT, 7, Segment { k: 1, n: 4 }).unwrap()
+    Ledger::create(memory(LAYOUT), LAYOUT, RUN, Segment { k: 1, n: 4 }).unwrap()
 }
 
 #[test]
@@ -28,9 +29,9 @@ fn anything_but_a_ledger_is_refused() {
     let cut: Vec<_> =
         words[..words.len() - 1].iter().map(|word| AtomicU64::new(word.load(Ordering::Relaxed))).collect();
     assert!(Ledger::open(cut).unwrap_err().contains("cut short"));
-    assert!(Ledger::create(words, LAYOUT, 7, Segment::default()).unwrap_err().contains("not empty"));
+    assert!(Ledger::create(words, LAYOUT, RUN, Segment::default()).unwrap_err().contains("not empty"));
     let small = memory(Layout { workers: 2, ..LAYOUT });
-    assert!(Ledger::create(small, LAYOUT, 7, Segment::default()).unwrap_err().contains("words"));
+    assert!(Ledger::create(small, LAYOUT, RUN, Segment::default()).unwrap_err().contains("words"));
 }
 
 #[test]
@@ -38,7 +39,7 @@ fn what_an_engine_noted_is_there_after_its_death() {
     let ledger = ledger();
     ledger.start(100, 1_000);
     ledger.tick(50, 120);
-    let exception = Exception { index: 9, sent: 1, done: 5, status: Some(Status::Timeout) };
+    let exception = Exception { index: 9, sent: 1, done: 5, status: Some(Status::Timeout), retried: true };
     for index in 9..12 {
         ledger.except(Exception { index, ..exception });
     }
@@ -50,7 +51,7 @@ fn what_an_engine_noted_is_there_after_its_death() {
     let after = Ledger::open(ledger.memory).unwrap();
     assert!((0..360).all(|number| after.state(number) == State::Acknowledged));
     assert_eq!((after.state(360), after.end()), (State::Unknown, 384));
-    assert_eq!((after.layout(), after.seed(), after.segment()), (LAYOUT, 7, Segment { k: 1, n: 4 }));
+    assert_eq!((after.layout(), after.run(), after.segment()), (LAYOUT, RUN, Segment { k: 1, n: 4 }));
     assert_eq!(after.times(), (1_100, vec![(50, 1_120)]));
     assert_eq!(after.exceptions().collect::<Vec<_>>(), [exception, Exception { index: 10, ..exception }]);
     assert_eq!((after.exceptions_lost(), after.closed()), (1, None));
@@ -66,6 +67,40 @@ fn numbers_beyond_the_ledger_are_counted_and_of_unknown_state() {
     ledger.settle();
     assert_eq!(ledger.state(LAYOUT.writes - 1), State::Refused);
     assert_eq!(ledger.state(LAYOUT.writes), State::Unknown);
+}
+
+#[test]
+fn old_ledgers_are_refused_by_version() {
+    let ledger = ledger();
+    ledger.set(at::VERSION, 1);
+    assert!(Ledger::open(ledger.memory).unwrap_err().contains("version 1"));
+}
+
+#[test]
+fn slow_bound_rises_as_exceptions_fill() {
+    let layout = Layout { exceptions: 8, ..LAYOUT };
+    let ledger = Ledger::create(memory(layout), layout, RUN, Segment::default()).unwrap();
+    let bounds: Vec<u64> = (0..6)
+        .map(|index| {
+            ledger.except(Exception { index, sent: 1, done: 5, status: None, retried: false });
+            ledger.slow_ns() / 1_000_000
+        })
+        .collect();
+    assert_eq!(bounds, [1, 1, 10, 10, 100, 100]);
+}
+
+#[test]
+fn ledgers_of_different_runs_are_refused_together() {
+    for run in
+        [Run { seed: 8, ..RUN }, Run { number: Some(4), ..RUN }, Run { number: None, ..RUN }, Run { spec: 8, ..RUN }]
+    {
+        let ledgers = [RUN, run]
+            .into_iter()
+            .zip(0..)
+            .map(|(run, k)| Ledger::create(memory(LAYOUT), LAYOUT, run, Segment { k, n: 2 }).unwrap());
+        let ledgers: Vec<_> = ledgers.collect();
+        assert!(Evidence::new(&ledgers, None, 0).err().unwrap().contains("another run"), "{run:?}");
+    }
 }
 
 #[test]
@@ -101,8 +136,9 @@ proptest! {
 
 #[test]
 fn a_write_tried_again_is_what_its_best_attempt_was() {
-    use State::{Acknowledged, Maybe, Refused};
-    assert_eq!(Maybe.then(Acknowledged), Acknowledged);
+    use State::{Acknowledged, Maybe, Refused, Retried};
+    assert_eq!((Maybe.then(Acknowledged), Refused.then(Acknowledged)), (Retried, Acknowledged));
+    assert_eq!(Refused.then(Maybe).then(Refused).then(Acknowledged), Retried);
     assert_eq!(Refused.then(Refused), Refused);
     assert_eq!((Maybe.then(Refused), Refused.then(Maybe)), (Maybe, Maybe));
 }

@@ -30,7 +30,10 @@ use crate::error::StoreError;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
 use crate::reconnect::{ConnectionAttempts, RECONNECT};
-use crate::session::{Drive, Store};
+use crate::session::{Drive, ReadLevel, Store};
+
+/// How often a periodic commit log is marked: what follows the last marker is not replayed after a kill.
+const MARKER_NS: u64 = 100_000_000;
 
 /// A cluster.
 #[derive(Debug)]
@@ -55,7 +58,8 @@ impl Cassandra {
             Some(_) => Guarantee::at_intervals(
                 "commit log, synced now and then (every 10 s if not set otherwise): os, except for the last 100 ms of a \
                  killed node (10 s if the log is compressed, encrypted or written with direct I/O)",
-            ),
+            )
+            .losing_at_most(MARKER_NS),
             None => Guarantee::unknown("commit log; when it is synced is not known"),
         }
     }
@@ -143,6 +147,11 @@ impl Store for Cassandra {
             guarantee = guarantee.fact("tracing", "yes");
         }
         guarantee
+    }
+
+    fn read_levels() -> &'static [ReadLevel] {
+        const PROPERTY: &str = "cassandra.readconsistencylevel";
+        &[ReadLevel { name: "ALL", property: PROPERTY }, ReadLevel { name: "QUORUM", property: PROPERTY }]
     }
 
     fn session(&self) -> Result<Self::Session, StoreError> {

@@ -30,7 +30,11 @@ pub fn guarantee(
     let interval_ms = of_kvdb(c"durability.interval_ms").unwrap_or_else(|| "100".to_owned());
     let kept = match (options.durability, journal) {
         (Durability::None, true) => {
-            Guarantee::at_intervals(format!("journal written within {interval_ms} ms, not waited for"))
+            let kept = Guarantee::at_intervals(format!("journal written within {interval_ms} ms, not waited for"));
+            match interval_ms.parse::<u64>() {
+                Ok(ms) => kept.losing_at_most(ms * 1_000_000),
+                Err(_) => kept,
+            }
         }
         (Durability::None, false) => Guarantee::new(Durability::None, "no journal"),
         (Durability::Os, true) => Guarantee::new(

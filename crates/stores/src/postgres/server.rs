@@ -18,7 +18,7 @@ use crate::remote::connect_hint;
 /// Settings of the server that decide what a result means.
 const SETTINGS: &str = "SELECT name, setting || coalesce(' ' || unit, '') FROM pg_settings WHERE name IN ('server_version', \
     'synchronous_commit', 'fsync', 'full_page_writes', 'wal_sync_method', 'synchronous_standby_names', 'shared_buffers', \
-    'default_transaction_isolation', 'max_connections', 'transaction_read_only')";
+    'default_transaction_isolation', 'max_connections', 'transaction_read_only', 'wal_writer_delay')";
 const COLUMNS: &str = "SELECT attname::text, format_type(atttypid, NULL), coalesce(c.collname::text, ''), \
     t.relpersistence::text FROM pg_attribute a JOIN pg_class t ON t.oid = a.attrelid \
     LEFT JOIN pg_collation c ON c.oid = a.attcollation \
@@ -92,8 +92,11 @@ impl ServerInfo {
         let how = format!("synchronous_commit={commit}, fsync={sync}");
         match (commit, sync) {
             _ if self.unlogged => Guarantee::new(Durability::None, "an unlogged table: emptied after a crash"),
-            // Up to three times wal_writer_delay, which is 0.6 s if not set otherwise.
-            ("off", _) => Guarantee::at_intervals(how),
+            // Up to three times wal_writer_delay (PostgreSQL's chapter on asynchronous commit); the default is 200 ms.
+            ("off", _) => {
+                let delay = self.setting("wal_writer_delay").strip_suffix(" ms").and_then(|ms| ms.parse().ok());
+                Guarantee::at_intervals(how).losing_at_most(3 * delay.unwrap_or(200_u64) * 1_000_000)
+            }
             ("unknown", _) => Guarantee::unknown(how),
             (_, "on") => Guarantee::new(Durability::Device, how),
             (_, "off") => Guarantee::new(Durability::Os, how),

@@ -14,7 +14,10 @@ NAME = "unverified"
 
 
 def check(trial: TrialResult, settings: Settings) -> Looks:
-    """Wrong values always; no value compared, if the file asks to verify; many reads that cannot be judged."""
+    """Wrong values always; no value compared, if the file asks to verify; many reads that cannot be judged.
+
+    A ledger that proves nothing has not looked.
+    """
     checked, wrong = counts(trial)
     yield from recorded(trial)
     if wrong:
@@ -29,6 +32,9 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
     elif not checked and trial.value("ledger.acknowledged") is None:
         yield NotLooked(NAME, "no value was compared with what was written: ask with `measure: {verify: true}`")
+    if reason := unproven(trial, settings):
+        # The file asked for it.
+        yield NotLooked(NAME, reason, ours=True)
     early = share(trial, "not_yet")
     if early is not None and early > settings.threshold(NAME, "not_yet"):
         message = f"{units.percent(early)} of the operations read records whose insert or delete was still under way"
@@ -38,8 +44,10 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
 
 # What the read-back may find, and what it means.
 LOST = {
-    "lost": "acknowledged writes of fields are missing",
+    "lost": "acknowledged writes are lost",
+    "lost_loaded": "loaded records are lost",
     "corrupt": "fields contain a value that no write of the trial wrote",
+    "other_run": "fields contain a value of another run",
     "phantom": "fields contain a write that was refused or never sent",
     "missed": "reads found nothing, although another engine's insert had been acknowledged before",
 }
@@ -55,10 +63,28 @@ def recorded(trial: TrialResult) -> Iterator[Finding]:
             " `writeallfields: true`, any other system has lost them"
         )
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
+    if trial.value("ledger.proved") == 0:
+        message = "the checker of the ledger missed a fault that it had planted, or could not repair it"
+        yield Finding(NAME, Severity.INVALID, message, "see ledger.stderr of the trial", (trial.trial,))
     unsure, unsettled = (trial.value(f"ledger.{name}") or 0 for name in ("unsure", "unsettled"))
     if unsure or unsettled:
         message = f"the ledger has no evidence for {unsure:,.0f} fields and {unsettled:,.0f} operations"
         yield Finding(NAME, Severity.SUSPECT, message, "use a shorter window or a lower rate", (trial.trial,))
+
+
+def unproven(trial: TrialResult, settings: Settings) -> str | None:
+    """Why the read-back of a ledger proves nothing; None if it does, or there was none."""
+    if trial.value("ledger.settled") == 0:
+        return "the servers had not replicated every write 5 minutes after the load: read back later"
+    if undecided := trial.value("ledger.undecided"):
+        return f"{undecided:,.0f} acknowledged writes are missing, but not all replicas could be read"
+    proven, limit = trial.value("ledger.proven"), settings.threshold(NAME, "proven")
+    if proven is not None and proven < limit:
+        share, acknowledged = units.percent(proven), trial.value("ledger.acknowledged") or 0
+        return (
+            f"only {share} of {acknowledged:,.0f} acknowledged writes could be proven, less than {units.percent(limit)}"
+        )
+    return None
 
 
 def covered(trial: TrialResult, checked: float, settings: Settings) -> bool:

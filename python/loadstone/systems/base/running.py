@@ -216,6 +216,15 @@ class Running:
         own = {f"{self.name}.{name}": number for name, number in counted.items()}
         return {**own, **self.system.figures(self.place, self.plan)}
 
+    def unsettled(self) -> str | None:
+        """What is left to do until every reachable replica has what was written; None: nothing."""
+        return self.system.unsettled(self.place, self.plan)
+
+    @property
+    def unseen_s(self) -> float:
+        """How long such work may go unreported, seconds."""
+        return self.system.unseen_s if self.plan.nodes > 1 else 0.0
+
     def fresh(self, table: str, options: Mapping[str, str] | None = None) -> None:
         """Drops a store's table and creates it again."""
         self.system.create(self.place, self.plan, table, options or {}, replace=True)

@@ -104,6 +104,8 @@ class System(ABC):
     activities: ClassVar[Mapping[str, str]] = {}
     # Seconds that each of its stages may take to become ready.
     deadline_s: ClassVar[float] = 180.0
+    # How long several nodes may hold writes for each other that `unsettled` does not show, seconds.
+    unseen_s: ClassVar[float] = 0.0
 
     @abstractmethod
     def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
@@ -143,6 +145,13 @@ class System(ABC):
         called before and after a trial's measured window, never within. Empty when nothing can be counted.
         """
         return {}
+
+    def unsettled(self, place: Place, plan: Plan) -> str | None:
+        """What is left to do until every reachable replica has what was written: hints, compactions; None: nothing.
+
+        A system without replicas that lag has nothing to do.
+        """
+        return None
 
     def create(self, place: Place, plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
         """Creates the table that a store would use, with the system's options (`family`, `splits`).

@@ -19,6 +19,8 @@ SETTINGS = "SELECT name, value FROM system_views.settings"
 KEYSPACES = "SELECT keyspace_name, durable_writes FROM system_schema.keyspaces"
 # The setting for the period of each kind of commit log.
 PERIOD_SETTINGS = {"periodic": "commitlog_sync_period", "group": "commitlog_sync_group_window"}
+# A node deletes the file of a hint once it is delivered.
+HINTS = "SELECT files FROM system_views.pending_hints"
 COMPACTIONS = "SELECT active_tasks, pending_tasks FROM system_views.thread_pools WHERE name = 'CompactionExecutor'"
 
 
@@ -33,6 +35,8 @@ class Cassandra(System):
         "compaction": r"CompactionTask.*Compacting \(\S+\) \[(?!\S*/data/system(_\w+)?/)",
     }
     nodes = (1, 3)
+    # Hints stay in memory, where no table shows them, for `hints_flush_period`: 10 s.
+    unseen_s = 11.0
     # Three at once take half a minute of two idle processors.
     deadline_s = 300.0
     settings = (
@@ -114,6 +118,23 @@ class Cassandra(System):
             if node in found:
                 figures |= {f"{name(node)}.{figure}": count for figure, count in compactions(plan, node).items()}
         return figures
+
+    def unsettled(self, place: Place, plan: Plan) -> str | None:
+        """Hints that a node keeps for others, and compactions, of the nodes that answer."""
+        found, _ = views(plan, ONLY_LOOK_S)
+        for node in found:
+            try:
+                with connect(plan, node, ONLY_LOOK_S) as cql:
+                    if hints := sum(int(str(row["files"])) for row in cql.query(HINTS)):
+                        return f"{name(node)} has {hints} files of hints for other nodes"
+            except UnreachableError as error:
+                return str(error.args[0])
+            except RefusedError as error:
+                # Before 4.1 there is no such table.
+                return f"the hints of {name(node)} are not known: {error.args[0]}"
+            if tasks := sum(compactions(plan, node).values()):
+                return f"{name(node)} has {tasks} compactions to do"
+        return None
 
     def create(self, place: Place, plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
         """Creates the keyspace and the table of YCSB's binding."""

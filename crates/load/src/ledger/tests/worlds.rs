@@ -8,14 +8,15 @@ use crate::keys::{InsertOrder, KeyDistribution};
 use crate::operation::{Kind, Operation, RecordWorkload, Workload};
 use crate::random::{Draws, Purpose};
 use crate::values::Length;
-use crate::version::{LEN, Phase, Stamp, Version};
+use crate::version::{LEN, Origin, Phase, Stamp, Version};
 
 const MS: u64 = 1_000_000;
 const SEED: u64 = 11;
 /// How far the clock of a segment is off at most.
 const SKEW: u64 = 250 * MS;
 /// Writes farther apart than this are in order for the judge as well: slow and tick bounds, late ticks, skew.
-const APART: u64 = SLOW_NS + 90 * MS + 2 * SKEW;
+const APART: u64 = SLOW_NS[2] + 90 * MS + 2 * SKEW;
+const NUMBER: Option<u64> = Some(5);
 
 #[derive(Clone, Debug)]
 struct World {
@@ -90,7 +91,7 @@ impl World {
             insert_lag: 4,
         };
         spec.check_versions().unwrap();
-        CoreRun::new(spec, SEED).unwrap()
+        CoreRun::new(spec, SEED).unwrap().numbered(NUMBER)
     }
 }
 
@@ -103,25 +104,27 @@ struct Deed {
     touches: Write,
     /// When the store did it, or by which stamp it ordered it.
     effect: Option<u64>,
+    /// When it did an earlier attempt that was given up.
+    again: Option<u64>,
     key: Vec<u8>,
     values: BTreeMap<usize, Vec<u8>>,
 }
 
-struct Outcome {
+struct Played {
     ledgers: Vec<Ledger<Vec<AtomicU64>>>,
     deeds: BTreeMap<u64, Deed>,
-    killed: u64,
     /// Record and field to what stands there.
     store: BTreeMap<(u64, usize), Vec<u8>>,
     keys: BTreeMap<u64, Vec<u8>>,
 }
 
-fn run(world: &World, workload: &CoreRun) -> Outcome {
+fn run(world: &World, workload: &CoreRun) -> Played {
     let mut draws = Draws::at(world.seed, 0, Purpose::Retry);
     let (clients, writes) = (world.clients, world.operations);
     let layout = Layout { writes, clients, workers: clients, ticks: 20_000, exceptions: 10_000 };
+    let run = Run { seed: SEED, number: NUMBER, spec: 1 };
     let mut ledgers: Vec<_> = (0..world.segments)
-        .map(|k| Ledger::create(memory(layout), layout, SEED, Segment { k, n: world.segments }).unwrap())
+        .map(|k| Ledger::create(memory(layout), layout, run, Segment { k, n: world.segments }).unwrap())
         .collect();
     let start = 1_000 * MS;
     for ledger in &ledgers {
@@ -161,7 +164,8 @@ fn run(world: &World, workload: &CoreRun) -> Outcome {
         workload.fill(index, &mut operation);
         let Some(touches) = workload.write(index) else { continue };
         let (state, within) = match draws.next_f64() {
-            p if p < 0.9 => (State::Acknowledged, Some(took)),
+            p if p < 0.88 => (State::Acknowledged, Some(took)),
+            p if p < 0.9 => (State::Retried, Some(took)),
             p if p < 0.94 => (State::Refused, None),
             p if p < 0.96 => (State::Maybe, None),
             _ => (State::Maybe, Some(2_000 * MS)),
@@ -177,12 +181,14 @@ fn run(world: &World, workload: &CoreRun) -> Outcome {
         if !world.server_orders {
             effect = effect.map(|_| now + draws.below(took));
         }
+        let again = (state == State::Retried && world.server_orders).then(|| now + draws.below(2_000 * MS));
         // What a dead engine was waiting for it noted nowhere.
         let noted = death.is_none_or(|death| done <= death);
         if noted {
             ledger.pen(client as usize).note(workload.number(index).unwrap(), state);
-            if state != State::Acknowledged || took > SLOW_NS {
-                ledger.except(Exception { index, sent: now, done, status: None });
+            if state != State::Acknowledged || took > ledger.slow_ns() {
+                let retried = state == State::Retried;
+                ledger.except(Exception { index, sent: now, done, status: None, retried });
             }
         }
         let state = if noted { state } else { State::Unknown };
@@ -192,7 +198,7 @@ fn run(world: &World, workload: &CoreRun) -> Outcome {
             (workload.field_names().iter().position(|own| own.as_bytes() == name).unwrap(), value.to_vec())
         });
         let (key, values) = (operation.key.clone(), values.collect());
-        deeds.insert(index, Deed { sent: now, done, state, touches, effect, key, values });
+        deeds.insert(index, Deed { sent: now, done, state, touches, effect, again, key, values });
     }
     for ((ledger, step), next) in ledgers.iter().zip(&steps).zip(next_tick) {
         let last = death.unwrap_or(end).min(end);
@@ -206,7 +212,7 @@ fn run(world: &World, workload: &CoreRun) -> Outcome {
         }
     }
     let (store, keys) = stored(world, workload, &deeds, &mut draws);
-    Outcome { ledgers, deeds, killed, store, keys }
+    Played { ledgers, deeds, store, keys }
 }
 
 type Stored = (BTreeMap<(u64, usize), Vec<u8>>, BTreeMap<u64, Vec<u8>>);
@@ -226,9 +232,10 @@ fn stored(world: &World, workload: &CoreRun, deeds: &BTreeMap<u64, Deed>, draws:
         }
         keys.insert(record, key);
     }
-    let mut done: Vec<&Deed> = deeds.values().filter(|deed| deed.effect.is_some()).collect();
-    done.sort_by_key(|deed| deed.effect);
-    for deed in &done {
+    let effects = deeds.values().flat_map(|deed| [deed.effect, deed.again].map(|at| (at, deed)));
+    let mut done: Vec<(u64, &Deed)> = effects.filter_map(|(at, deed)| Some((at?, deed))).collect();
+    done.sort_by_key(|&(at, _)| at);
+    for (_, deed) in &done {
         assert_eq!(keys[&deed.touches.record], deed.key, "a write touches the record that it names");
         if deed.touches.delete {
             (0..world.fields).for_each(|field| drop(store.remove(&(deed.touches.record, field))));
@@ -239,7 +246,7 @@ fn stored(world: &World, workload: &CoreRun, deeds: &BTreeMap<u64, Deed>, draws:
         }
     }
     // An old replica answers.
-    for deed in done {
+    for (_, deed) in done {
         if draws.next_f64() < world.wrong {
             for (&field, value) in &deed.values {
                 store.insert((deed.touches.record, field), value.clone());
@@ -253,11 +260,14 @@ fn stored(world: &World, workload: &CoreRun, deeds: &BTreeMap<u64, Deed>, draws:
 fn check(world: &World) -> Result<usize, TestCaseError> {
     let workload = world.workload();
     let outcome = run(world, &workload);
-    let Outcome { ledgers, deeds, killed, store, keys } = &outcome;
+    let Played { ledgers, deeds, store, keys } = &outcome;
     let evidence = Evidence::new(ledgers, None, SKEW).unwrap();
     let records = 0..world.records + world.operations;
-    let mut judge = Judge::new(&workload, &evidence, world.server_orders, records.clone());
-    let mut losses = Vec::new();
+    let judge = Judge::new(&workload, &evidence, world.server_orders, records.clone());
+    let mut standings = judge.standings();
+    let mut losses = 0;
+    // By when what stands in a history was over, and the write that it is of.
+    let mut overs = BTreeMap::new();
     for (&index, deed) in deeds {
         let number = workload.number(index).unwrap();
         prop_assert_eq!(evidence.state(index, number), Some(deed.state), "{} was sent", index);
@@ -268,18 +278,20 @@ fn check(world: &World) -> Result<usize, TestCaseError> {
     let sent = deeds.keys().next_back().map_or(0, |&last| workload.number(last).unwrap());
     let room = if world.death.is_some() { 96 + 2 * world.clients * world.segments } else { 0 };
     for (record, field) in records.flat_map(|record| (0..world.fields).map(move |field| (record, field))) {
-        let stamp = Stamp::of(SEED, &keys[&record]);
         let name = workload.field_names()[field].as_bytes();
         let shown = match store.get(&(record, field)) {
             None => Shown::Absent,
-            Some(value) => stamp.read(value, name).map_or(Shown::Unreadable, Shown::Of),
+            Some(value) => match workload.origin(&keys[&record], name, value) {
+                Some(Origin::Own(version)) => Shown::Of(version),
+                other => panic!("{other:?}"),
+            },
         };
-        let (finding, deleted) = (judge.judge(record, field, shown), workload.deleted(record));
+        let (finding, deleted) = (judge.judge(&mut standings, record, field, shown), workload.deleted(record));
         let acknowledged = || {
             let touching = deeds
                 .iter()
                 .filter(|(_, deed)| deed.touches.record == record && deed.touches.field.is_none_or(|own| own == field));
-            touching.filter(|(_, deed)| deed.state == State::Acknowledged)
+            touching.filter(|(_, deed)| matches!(deed.state, State::Acknowledged | State::Retried))
         };
         let standing = match shown {
             Shown::Of(Version { phase: Phase::Run, index }) => deeds.get(&index),
@@ -301,17 +313,22 @@ fn check(world: &World) -> Result<usize, TestCaseError> {
                     prop_assert!(matches!(finding, Finding::Phantom(_)), "{record}/{field}: {finding:?}");
                     continue;
                 }
-                State::Maybe | State::Unknown if world.server_orders || deed.state == State::Unknown => u64::MAX,
+                State::Maybe | State::Retried | State::Unknown
+                    if world.server_orders || deed.state == State::Unknown =>
+                {
+                    u64::MAX
+                }
                 _ => deed.done,
             },
         };
+        overs.insert((record, field), (over, standing));
         let gone = world.records > record && shown == Shown::Absent && over == 0;
         let lost = acknowledged().any(|(_, deed)| over < deed.sent) || gone;
         let plain = acknowledged().any(|(_, deed)| over.saturating_add(APART) < deed.sent) || gone;
         match finding {
             Finding::Lost(_) => {
                 prop_assert!(lost, "nothing is lost in {record}/{field}: {shown:?}");
-                losses.push((Loss { record, field, shown }, over));
+                losses += 1;
             }
             Finding::Fine | Finding::Overlapped | Finding::CameTrue => {
                 prop_assert!(!plain, "a loss in {record}/{field} is not found: {shown:?}, {finding:?}");
@@ -319,18 +336,29 @@ fn check(world: &World) -> Result<usize, TestCaseError> {
             other => prop_assert!(false, "{record}/{field}: {shown:?} is {other:?}"),
         }
     }
-    let asked: Vec<Loss> = losses.iter().map(|&(loss, _)| loss).collect();
-    for ((loss, over), age) in losses.iter().zip(judge.ages(&asked, *killed)) {
-        let Some(age) = age else { continue };
-        let oldest = &deeds[&age.oldest];
-        prop_assert!(
-            oldest.state == State::Acknowledged && oldest.sent > *over && oldest.touches.record == loss.record
-        );
-        let real = |ns: u64| *killed as i64 - ns as i64;
-        prop_assert!(age.least_ns <= real(oldest.done), "{age:?}");
-        prop_assert!(age.most_ns + SKEW as i64 >= real(oldest.sent), "{age:?}");
+    let mut outcomes = Vec::new();
+    judge.account(&standings, Some(&standings), |outcome| outcomes.push(outcome));
+    let acknowledged = deeds.values().filter(|deed| matches!(deed.state, State::Acknowledged | State::Retried)).count();
+    prop_assert_eq!(outcomes.len(), acknowledged);
+    for Outcome { index, span, fate, missed } in outcomes {
+        let deed = &deeds[&index];
+        prop_assert!(span.begun <= deed.sent + SKEW && span.done >= deed.done);
+        prop_assert_eq!(missed, fate == Fate::Lost);
+        let fields = (0..world.fields).filter(|&field| deed.touches.field.is_none_or(|own| own == field));
+        // Without the histories in which a phantom stands.
+        let shown: Vec<_> = fields.filter_map(|field| overs.get(&(deed.touches.record, field))).collect();
+        let lost = |apart: u64| shown.iter().any(|(over, _)| over.saturating_add(apart) < deed.sent);
+        match fate {
+            Fate::Lost => prop_assert!(lost(0), "{index} is not lost"),
+            _ => prop_assert!(!lost(APART), "{index} is lost, not {fate:?}"),
+        }
+        if fate == Fate::Proven && shown.len() == world.fields {
+            let replaced = |other: &Deed, over| std::ptr::eq(other, deed) || other.sent > deed.done || over == u64::MAX;
+            let proven = shown.iter().all(|(over, standing)| standing.is_none_or(|other| replaced(other, *over)));
+            prop_assert!(proven, "{} is not proven", index);
+        }
     }
-    Ok(losses.len())
+    Ok(losses)
 }
 
 proptest! {
