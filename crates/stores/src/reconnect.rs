@@ -141,6 +141,8 @@ pub struct Node {
     state: Mutex<State>,
     changed: Notify,
     losses: AtomicU64,
+    /// The losses after which a session last had an open connection.
+    confirmed: AtomicU64,
     attempted: AtomicU64,
     failed: AtomicU64,
 }
@@ -162,6 +164,7 @@ impl Node {
             state: Mutex::new(state),
             changed: Notify::new(),
             losses: AtomicU64::new(0),
+            confirmed: AtomicU64::new(0),
             attempted: AtomicU64::new(0),
             failed: AtomicU64::new(0),
         })
@@ -203,11 +206,26 @@ impl Node {
         }
     }
 
-    /// The failure of the last attempt while the node refuses connections: an operation fails with it at once.
+    /// Confirms that a session's own connection is open after this many losses. The node is reachable then, although an
+    /// attempt to connect failed; another may be made at once after the first failure.
+    #[cold]
+    pub fn confirm_connection(&self, losses: u64) {
+        self.confirmed.store(losses, Ordering::Relaxed);
+        let mut state = self.state();
+        if state.failures <= 1 && !matches!(state.reach, Reach::Up) {
+            state.next = Instant::now();
+            drop(state);
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// The failure of the last attempt while the node refuses connections and no session has one: an operation fails with it
+    /// at once. A client without a connection must not fail quickly next to clients that are served: it would take their
+    /// operations.
     pub fn refusal(&self) -> Option<Failure> {
         match &self.state().reach {
-            Reach::Down(failure) => Some(failure.clone()),
-            Reach::Up | Reach::Unknown => None,
+            Reach::Down(failure) if self.confirmed.load(Ordering::Relaxed) != self.losses() => Some(failure.clone()),
+            Reach::Up | Reach::Unknown | Reach::Down(_) => None,
         }
     }
 
@@ -533,6 +551,24 @@ mod tests {
             // A session that was idle during the outage notices it last.
             node.lose_connection(0);
             assert!(node.take_turn().is_ok_and(|turn| !turn.exclusive));
+        });
+    }
+
+    #[test]
+    fn served_clients_keep_a_refused_one_from_failing() {
+        run(async {
+            let node = Node::new(Reconnect::default());
+            // One attempt is reset; the next succeeds.
+            let attempts = Cell::new(0);
+            let server = Server::new(move |_| Some(if attempts.replace(1) == 0 { Err(new_refusal()) } else { Ok(()) }));
+            node.lose_connection(0);
+            assert!(node.connect(server.open(), 1_000 * MS).await.is_err());
+            assert!(node.refusal().is_some());
+            node.confirm_connection(node.losses());
+            assert!(node.refusal().is_none());
+            tokio::time::sleep(MS).await;
+            assert!(node.connect(server.open(), 1_000 * MS).await.is_ok());
+            assert!(server.start.elapsed() < 10 * MS, "without a delay after the first failure");
         });
     }
 

@@ -27,6 +27,8 @@ struct Line {
     link: RefCell<Option<Rc<Link>>>,
     /// The node's generation when the connection was opened.
     generation: Cell<u64>,
+    /// The node's losses when the connection was last known to be open.
+    losses: Cell<u64>,
     opening: Cell<bool>,
     /// Why the last attempt failed.
     failure: RefCell<Option<Failure>>,
@@ -61,6 +63,7 @@ impl Pool {
                     node: Arc::clone(reach),
                     link: RefCell::default(),
                     generation: Cell::default(),
+                    losses: Cell::default(),
                     opening: Cell::default(),
                     failure: RefCell::default(),
                 });
@@ -188,7 +191,12 @@ impl Pool {
 impl Line {
     #[inline]
     fn live(&self) -> Option<Rc<Link>> {
-        self.link.borrow().as_ref().filter(|link| link.connection().is_open()).cloned()
+        let link = self.link.borrow().as_ref().filter(|link| link.connection().is_open()).cloned();
+        let losses = self.node.losses();
+        if link.is_some() && self.losses.replace(losses) != losses {
+            self.node.confirm_connection(losses);
+        }
+        link
     }
 
     #[cold]

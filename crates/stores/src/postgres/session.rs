@@ -24,6 +24,8 @@ pub struct PostgresSession {
     deadline: Deadline,
     link: Option<Link>,
     generation: u64,
+    /// The node's losses when the connection was last known to be open.
+    losses: u64,
     name: Vec<u8>,
     json: Vec<u8>,
     last: LastFailure,
@@ -38,6 +40,7 @@ impl PostgresSession {
             deadline,
             link: None,
             generation: 0,
+            losses: 0,
             name: Vec::new(),
             json: Vec::new(),
             last: LastFailure::default(),
@@ -101,6 +104,11 @@ impl PostgresSession {
     #[inline]
     async fn connected(&mut self) -> Result<(), Failure> {
         if self.link.as_ref().is_some_and(|link| !link.client.is_closed()) {
+            let losses = self.plan.node.losses();
+            if self.losses != losses {
+                self.losses = losses;
+                self.plan.node.confirm_connection(losses);
+            }
             return Ok(());
         }
         if self.link.take().is_some() {

@@ -13,6 +13,7 @@ use super::request::Request;
 use super::settings::Settings;
 use crate::deadline::Deadline;
 use crate::error::Failure;
+use crate::reconnect::Node;
 use crate::remote::{is_open, unreachable};
 
 /// A page: the reply to reading a record of YCSB's fits, and ten thousand of them are little.
@@ -59,14 +60,18 @@ impl Connection {
     /// Whether a request can be sent, given the node's losses. A server that was killed closed the connections of idle
     /// clients, too; a request on one of them would fail although the server is back.
     #[inline]
-    pub fn is_usable(&self, losses: u64) -> bool {
-        self.losses.get() == losses || self.check(losses)
+    pub fn is_usable(&self, node: &Node, losses: u64) -> bool {
+        self.losses.get() == losses || self.check(node, losses)
     }
 
     #[cold]
-    fn check(&self, losses: u64) -> bool {
+    fn check(&self, node: &Node, losses: u64) -> bool {
         self.losses.set(losses);
-        is_open(&self.stream)
+        let open = is_open(&self.stream);
+        if open {
+            node.confirm_connection(losses);
+        }
+        open
     }
 
     async fn authenticate(&mut self, settings: &Settings, deadline: &mut Deadline) -> Result<(), Failure> {

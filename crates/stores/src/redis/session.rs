@@ -54,7 +54,7 @@ impl RedisSession {
     async fn ask(&mut self) -> Result<Replies<'_>, Failure> {
         let losses = self.node.losses();
         let connection = match &mut self.connection {
-            Some(connection) if connection.is_usable(losses) => connection,
+            Some(connection) if connection.is_usable(&self.node, losses) => connection,
             connection => {
                 *connection = None;
                 // Without a connection nothing is sent.
