@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from cassandra_support import nodetool
 from conftest import Engine
 from ledger_support import Proof, proof, started
 from loadstone.runner.settling import replicated
@@ -57,8 +58,35 @@ def test_paused_node_loses_no_writes(
             stale += verdict.found["stale"]["writes"]
             print(f"pause {pause + 1}: {verdict.writes}, {verdict.found['proven']}, {waited.seconds:.0f} s to settle")
         print(f"{PAUSES} pauses: no writes lost, {stale} stale")
+        miss_writes(engine, cluster, cassandra)
     finally:
         cluster.down()
+
+
+def miss_writes(engine: Engine, cluster: Running, cassandra: Proof) -> None:
+    """A killed node without hints misses writes: they are stale at ONE, and not lost."""
+    cluster.fresh("usertable", TABLE)
+    cassandra.load()
+    for node in (1, 2, 3):
+        nodetool(cluster.place, cluster.plan, node, "disablehandoff")
+    cluster.kill("cassandra-3")
+    line = cassandra.line("operationcount=400", "target=100")
+    # Until they notice, the others wait for answers of the dead node.
+    result = engine.run(*line, timeout=180)
+    written = result.returns("UPDATE")["OK"]
+    # One of three replicas is gone: the strongest level that can be read is QUORUM.
+    verdict = cassandra.judge(line, "--loaded")
+    assert verdict.sound, verdict
+    assert verdict.found["read"]["level"] == "QUORUM"
+    cluster.restart("cassandra-3")
+    verdict = cassandra.judge(line, "--loaded")
+    assert verdict.sound, verdict
+    assert verdict.found["read"]["level"] == "ALL"
+    assert 0 < verdict.found["stale"]["writes"] <= written
+    assert verdict.found["lost"]["writes"] == 0
+    # A read at ALL repairs what it finds.
+    assert cassandra.judge(line).found["stale"]["writes"] == 0
+    print(f"killed node: {written} writes acknowledged, {verdict.found['stale']['writes']} stale, none lost")
 
 
 @pytest.mark.parametrize(

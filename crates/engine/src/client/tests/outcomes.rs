@@ -131,12 +131,12 @@ fn a_write_that_was_late_because_its_client_was_busy_is_not_slow() {
     let directory = tempfile::tempdir().unwrap();
     let mix = Mix { update: 1.0, ..Mix::default() };
     let core = CoreSpec { versions: true, field_length: Length::Constant { bytes: 30 }, ..spec(mix, 100) };
-    let (file, pace) = (directory.path().join("ledger").display().to_string(), rate(1_000.0));
-    // The last one is due after 99 ms and sent after 495.
-    let script: Script = Rc::new(|_| (5 * MS, Status::Ok));
+    let (file, pace) = (directory.path().join("ledger").display().to_string(), rate(10_000.0));
+    // The last one is due after 10 ms and sent after 89.
+    let script: Script = Rc::new(|_| (9 * MS / 10, Status::Ok));
     let setting = Setting { ledger: Some(&file), ..Setting::new(Some(&pace), 1) };
     let run = run(CoreRun::new(core, 1).unwrap(), &setting, &script);
-    assert!(run.elapsed_ns >= 500 * MS);
+    assert!(run.elapsed_ns >= 90 * MS);
     assert_eq!(run.task.ledger.unwrap().exceptions().count(), 0);
 }
 
