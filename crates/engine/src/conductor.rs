@@ -234,7 +234,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
             }
             Ok(Control::Stop(who)) => Err(End::Stopped(who)),
             Ok(Control::LeaseLost(why)) => Err(End::Lease(why)),
-            Err(_) => Ok(soon()),
+            Ok(Control::StdinClosed) | Err(_) => Err(End::Failed(TrialFailure::NoStart)),
         }
     }
 
@@ -268,7 +268,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
             match controls.try_recv() {
                 Ok(Control::Stop(who)) => return Some(End::Stopped(who)),
                 Ok(Control::LeaseLost(why)) => return Some(End::Lease(why)),
-                Ok(Control::StartAt(_)) => {}
+                Ok(Control::StartAt(_) | Control::StdinClosed) => {}
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
                     std::thread::sleep(Duration::from_nanos(wait));
                     pulse.tick(borders, now + wait, Monotonic.now_ns());

@@ -171,7 +171,8 @@ fn errors(closed: &Closed<'_>) -> Option<Note> {
     let mut messages = closed.moment.failures.messages();
     let first = messages.find(|(_, status, _)| status.is_failure() && *status != Status::NotYet);
     let first = first.map(|(_, _, message)| format!(", the first: {message}")).unwrap_or_default();
-    Some(note("errors", format!("{failed} steps failed{first}"), "see the counts by operation and status"))
+    let steps = if failed == 1 { "step" } else { "steps" };
+    Some(note("errors", format!("{failed} {steps} failed{first}"), "see the counts by operation and status"))
 }
 
 fn recovered(closed: &Closed<'_>) -> Option<Note> {

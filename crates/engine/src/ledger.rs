@@ -3,6 +3,7 @@
 mod findings;
 mod read_back;
 
+use loadstone_load::Segment;
 use loadstone_load::core::CoreRun;
 use loadstone_load::keys::write_key;
 use loadstone_load::ledger::{Evidence, Layout, Ledger};
@@ -57,6 +58,17 @@ pub fn create(spec: &TrialSpec, workers: u64) -> Result<Option<Ledger<Mapping>>,
         layout.words().ok_or_else(|| EngineError::usage("a ledger for that many writes does not fit in memory"))?;
     let mapping = Mapping::create(&ledger.file, words)?;
     Ledger::create(mapping, layout, spec.seed, spec.segment).map(Some).map_err(EngineError::failed)
+}
+
+/// A ledger in memory for a probe of the driver's cost, if the spec asks for a ledger.
+pub fn create_for_probe(spec: &TrialSpec, writes: u64, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
+    if spec.ledger.is_none() {
+        return Ok(None);
+    }
+    let layout = Layout { writes, clients: workers, workers, ticks: 1, exceptions: 1 };
+    let memory = Mapping::anonymous(layout.words().unwrap_or_default())
+        .map_err(|error| EngineError::failed(format!("cannot allocate the ledger of a probe: {error}")))?;
+    Ledger::create(memory, layout, spec.seed, Segment::default()).map(Some).map_err(EngineError::failed)
 }
 
 fn layout(spec: &TrialSpec, workers: u64) -> Layout {

@@ -5,9 +5,9 @@
 //! proportion, so "inserts before i" is a division and a table look-up.
 //!
 //! The number of operations of a kind differs from its proportion by less than one at the end of each deck, at borders
-//! about 100 operations apart, and at the planned end of the run. Between borders the order is random: there the count
-//! is that of cards drawn without replacement from about 100 (standard deviation at most 2.5). That is what remains of
-//! the bursts of YCSB's random kinds; counts that were exact at every index would alternate reads and updates.
+//! about 100 operations apart, and at the planned end of the run. Between borders the order is random, as
+//! if cards were drawn without replacement from about 100 (standard deviation of the count: at most 2.5). This keeps some
+//! of the bursts of YCSB's random kinds; counts that were exact at every index would alternate reads and updates.
 
 use crate::divisor::Divisor;
 use crate::operation::Kind;
@@ -85,7 +85,10 @@ impl KindSequence {
             let mut draws = Draws::at(seed, shuffle as u64, Purpose::KindSequence);
             let mut start = first;
             for border in borders {
-                draws.shuffle(&mut kinds[start..first + border]);
+                let part = &mut kinds[start..first + border];
+                // In the order of choice, as before there were parts: decks of one part keep their order.
+                part.sort_by_key(|kind| one.iter().position(|(other, _)| other == kind));
+                draws.shuffle(part);
                 start = first + border;
             }
         };
@@ -121,7 +124,9 @@ impl KindSequence {
     #[inline]
     pub fn position_near(&self, index: u64, cursor: &mut Cursor) -> Position {
         let deck = self.deck.get();
-        if index.wrapping_sub(cursor.from) >= deck || (cursor.seed, cursor.deck, cursor.last) != (self.seed, deck, self.last) {
+        if index.wrapping_sub(cursor.from) >= deck
+            || (cursor.seed, cursor.deck, cursor.last) != (self.seed, deck, self.last)
+        {
             let first = index - self.deck.remainder(index);
             let Position { block, card } = self.position(first);
             *cursor = Cursor { seed: self.seed, last: self.last, deck, from: first, block, card };
@@ -226,7 +231,8 @@ fn spread_evenly(quotas: &[(Kind, usize)], deck: usize) -> Vec<Kind> {
     (0..deck)
         .filter_map(|place| {
             let ready = |&i: &usize| dealt[i] < quotas[i].1 && dealt[i] * deck / quotas[i].1 <= place;
-            let next = (0..quotas.len()).filter(ready).min_by_key(|&i| ((dealt[i] + 1) * deck).div_ceil(quotas[i].1))?;
+            let next =
+                (0..quotas.len()).filter(ready).min_by_key(|&i| ((dealt[i] + 1) * deck).div_ceil(quotas[i].1))?;
             dealt[next] += 1;
             Some(quotas[next].0)
         })
@@ -289,8 +295,8 @@ mod tests {
     fn a_position_is_the_same_with_a_cursor_of_any_sequence() {
         let weights = [(Kind::Read, 0.5), (Kind::Update, 0.5)];
         let thousands = [(Kind::Read, 0.999), (Kind::Update, 0.001)];
-        let sequences =
-            [(1, &weights), (2, &weights), (1, &thousands)].map(|(seed, w)| KindSequence::new(seed, w, &[], None).unwrap());
+        let sequences = [(1, &weights), (2, &weights), (1, &thousands)]
+            .map(|(seed, w)| KindSequence::new(seed, w, &[], None).unwrap());
         let mut cursor = Cursor::default();
         for index in [0, 1, 99, 100, 99, 5, 1_000, 100_000_007, 3, u64::MAX, 0] {
             for sequence in &sequences {
@@ -378,7 +384,8 @@ mod tests {
     fn rare_kinds_occur() {
         for (share, among, occurrences) in [(0.000_04, 100_000, 4), (0.000_14, 100_000, 14), (1e-9, 100_000, 2)] {
             let sequence =
-                KindSequence::new(1, &[(Kind::Read, 1.0 - share), (Kind::Insert, share)], &[Kind::Insert], None).unwrap();
+                KindSequence::new(1, &[(Kind::Read, 1.0 - share), (Kind::Insert, share)], &[Kind::Insert], None)
+                    .unwrap();
             let inserts = (0..among).filter(|&i| sequence.kind(i) == Kind::Insert).count();
             assert_eq!((inserts, sequence.before(Kind::Insert, among)), (occurrences, occurrences as u64), "{share}");
         }

@@ -77,7 +77,10 @@ impl Layout {
         let series = spec.key_count * per_key;
         let sparse = if spec.sparsity > 0.0 {
             let weights = [(Kind::Insert, 1.0 - spec.sparsity), (Kind::Delete, spec.sparsity)];
-            Some(KindSequence::new(DATA_SEED, &weights, &[Kind::Insert], None).filter(|kinds| kinds.includes(Kind::Insert))?)
+            Some(
+                KindSequence::new(DATA_SEED, &weights, &[Kind::Insert], None)
+                    .filter(|kinds| kinds.includes(Kind::Insert))?,
+            )
         } else {
             None
         };
