@@ -170,6 +170,19 @@ def test_a_missing_file_fails_and_the_others_are_read(program: Path, tmp_path: P
     assert "OPEN failed with NOT_FOUND" in result.err
 
 
+def test_failure_is_reported_once(program: Path, tmp_path: Path, place: Path) -> None:
+    assert dfsio(program, tmp_path, WRITE, place).code == 0
+    (place / "io_data/test_io_0").unlink()
+    result = dfsio(program, tmp_path, READ, place)
+    (warning,) = [line for line in result.err.splitlines() if "test_io_0" in line]
+    assert warning.startswith("warning: 1 OPEN failed with NOT_FOUND: ")
+    assert "steps failed" not in result.err
+    spec = dfsio(program, tmp_path, f"{READ} --print-spec", place).out
+    done = subprocess.run([program, "trial"], input=spec, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    (note,) = [line for line in done.stdout.splitlines() if '"errors"' in line and "failed" in line and "note" in line]
+    assert "1 step failed, the first: " in note
+
+
 def hadoops_file(place: Path, number: int) -> None:
     """As TestDFSIO's WriteMapper fills its buffer."""
     (place / "io_data").mkdir(parents=True, exist_ok=True)

@@ -91,6 +91,19 @@ def test_ten_million_rows_have_their_checksum_and_are_sorted_in_little_memory(pr
     shutil.rmtree(out)
 
 
+def test_output_within_input_is_refused(program: Path, tmp_path: Path, rows: Path) -> None:
+    (tmp_path / "link").symlink_to(rows)
+    before = sorted(rows.iterdir())
+    for output in (rows / "sub", tmp_path / "link/sub", tmp_path / "link/../in/sub"):
+        for command in ("terasort", "teravalidate"):
+            ran = tera(program, command, rows, output, code=2)
+            assert (
+                ran.err
+                == f"error: the output {output} is within the input {rows}\nhint: choose an output next to the input\n"
+            )
+    assert sorted(rows.iterdir()) == before
+
+
 def test_an_output_that_is_there_is_left_alone(program: Path, tmp_path: Path, rows: Path) -> None:
     (tmp_path / "out").mkdir()
     out = tmp_path / "out"

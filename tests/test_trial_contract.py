@@ -184,6 +184,17 @@ def test_two_segments_from_one_barrier_do_what_one_engine_does(
     assert all(abs(summary.start_unix_ns - start_ns) < 5e9 for summary in summaries)
 
 
+def test_closed_stdin_ends_wait_for_start(program: Path) -> None:
+    line = json.dumps(spec(wait_for_start=True)) + "\n"
+    done = subprocess.run([program, "trial"], input=line, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    error, hint = done.stderr.splitlines()
+    assert error == "error: stdin was closed before start_at"
+    assert hint.startswith("hint: ")
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert (summary["end"], summary["operations"]) == ("failed", 0)
+
+
 def test_a_start_in_the_past_is_refused(start: Start) -> None:
     # Its operations would all be due already.
     engine = start(wait_for_start=True, until={"operations": 100})

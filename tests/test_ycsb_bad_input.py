@@ -56,7 +56,14 @@ def refuse(engine: Engine, line: str, *more: str, code: int = USAGE, stdin: str 
         (f"load lmdb {A}", "lmdb.dir is not set", "-p lmdb.dir=DIRECTORY"),
         (f"{LOAD} recordcount=10 insertstart=20", "insertstart", "recordcount"),
         (f"{LOAD} recordcount=10 insertstart=5 insertcount=6", "insertstart", "recordcount"),
-        (f"{LOAD} -threads 0", "threadcount", "-threads 1"),
+        (
+            f"{RUN} insertstart=200 recordcount=200",
+            "there are no records in the range: insertstart = 200",
+            "insertcount",
+        ),
+        (f"{RUN} insertstart=50 insertcount=0", "insertcount = 0", "leave insertstart and insertcount out"),
+        (f"{LOAD} insertcount=0", "insertcount = 0", "insertcount"),
+        (f"{LOAD} -threads 0", "threadcount", "threadcount"),
         (f"{LOAD} -threads -1", "threadcount", "threadcount"),
         (f"{LOAD} -threads two", "threadcount", "threadcount"),
         (f"{RUN} -target -5", "target", "target"),
@@ -109,7 +116,7 @@ def refuse(engine: Engine, line: str, *more: str, code: int = USAGE, stdin: str 
         (f"{RUN} segment=4/4", "segment", "segment=0/4"),
         (f"{RUN} segment=half", "segment", "segment=0/4"),
         (f"{RUN} segment=1/0", "segment", "segment=0/4"),
-        (f"{RUN} segment=0/2 -threads 1", "segments", "threads"),
+        (f"{RUN} segment=0/2 -threads 1", "segments", "threadcount"),
         (f"{RUN} maxexecutiontime=-1", "maxexecutiontime", "maxexecutiontime"),
         (f"{RUN} maxexecutiontime=99999999999", "maxexecutiontime", "maxexecutiontime"),
         (f"{RUN} warmuptime=-1", "warmuptime", "warmuptime"),
@@ -205,6 +212,22 @@ def test_a_broken_properties_file_is_named_with_its_line(engine: Engine, text: b
     error, _ = refuse(engine, "load null -P broken")
     assert words in error
     assert "broken" in error
+
+
+def test_long_property_name_is_refused(engine: Engine) -> None:
+    (engine.home / "long").write_text("recordcount=10\n" + "n" * 3_000_000 + "=1\n")
+    error, _ = refuse(engine, "load null -P long")
+    assert error.startswith("a property name of 3000000 bytes")
+    assert "(long:2)" in error
+    assert len(error) < 1_000
+
+
+@pytest.mark.parametrize("name", ["recordcount", "requestdistribution", "rocksdb.dir", "measurementtype"])
+def test_long_values_are_shortened_in_messages(engine: Engine, name: str) -> None:
+    (engine.home / "long").write_text(f"recordcount=10\noperationcount=10\n{name}={'v' * 3_000_000}\n")
+    result = engine.run(f"run rocksdb -P {engine.home}/long", timeout=20)
+    assert result.code != 0
+    assert max(map(len, result.err.splitlines())) < 2_000
 
 
 def test_blanks_behind_a_number_are_forgiven(engine: Engine) -> None:

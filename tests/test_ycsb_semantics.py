@@ -179,6 +179,28 @@ def test_reads_of_the_latest_records_find_them_or_say_that_they_are_under_way(en
             assert returns.get("NOT_YET", 0) < 150
 
 
+def test_second_run_warns_of_overwritten_inserts(engine: Engine) -> None:
+    line = "lmdb -P workloads/workloadd lmdb.dir=db recordcount=1000"
+    engine(f"load {line}")
+    first = engine(f"run {line} operationcount=2000")
+    assert "overwritten" not in first.err
+    inserts = int(first.value("INSERT", "Operations"))
+    second = engine(f"run {line} operationcount=2000")
+    (warning,) = second.messages("warning: ")
+    assert warning.startswith(f"the inserts of this run begin at record 1000, and at least {inserts} records")
+    (hint,) = second.messages("hint: ")
+    assert hint.startswith(f"set recordcount={1000 + inserts} ")
+    third = engine(f"run lmdb -P workloads/workloadd lmdb.dir=db recordcount={1000 + inserts} operationcount=2000")
+    assert not third.messages("warning: ")
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_quotas_are_exact_for_run_length(engine: Engine, seed: int) -> None:
+    # 0.05 of 1.05, as updateproportion keeps its default.
+    result = engine(f"run null recordcount=10 operationcount=1000 readproportion=1 seed={seed}")
+    assert result.value("UPDATE", "Operations") in (47, 48)
+
+
 def test_deletes_remove_the_oldest_records(engine: Engine) -> None:
     mix = "readproportion=0.8 insertproportion=0.1 deleteproportion=0.1"
     for threads in (1, 3):

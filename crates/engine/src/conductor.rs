@@ -60,6 +60,10 @@ pub struct Conductor<'a, W> {
     latencies: Readings,
 }
 
+fn subtract(later: [u64; 2], earlier: [u64; 2]) -> [u64; 2] {
+    [later[0].saturating_sub(earlier[0]), later[1].saturating_sub(earlier[1])]
+}
+
 /// The resources used when the window began.
 struct Used {
     cpu_ns: [u64; 2],
@@ -171,9 +175,8 @@ impl<'a, W: Workload> Conductor<'a, W> {
         let last_ns = borders.first_ns.saturating_add(window.length_ns);
         self.read(&borders, true);
         self.report_rest(&borders, number, last_ns.min(borders.end_ns), observer);
-        let minus = |a: [u64; 2], b: [u64; 2]| [a[0].saturating_sub(b[0]), a[1].saturating_sub(b[1])];
-        let cpu_ns = minus(usage::cpu_ns(), used.cpu_ns);
-        let device_bytes = minus(usage::device_bytes(), used.device_bytes);
+        let cpu_ns = subtract(usage::cpu_ns(), used.cpu_ns);
+        let device_bytes = subtract(usage::device_bytes(), used.device_bytes);
         drop(beating);
         // Only after a complete trial: after a stop, the user is waiting.
         let settle = (self.spec.settle && all_ended && end == End::Done).then(|| {
@@ -238,7 +241,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
             }
             Ok(Control::Stop(who)) => Err(End::Stopped(who)),
             Ok(Control::LeaseLost(why)) => Err(End::Lease(why)),
-            Err(_) => Ok(soon()),
+            Ok(Control::StdinClosed) | Err(_) => Err(End::Failed(TrialFailure::NoStart)),
         }
     }
 
@@ -272,7 +275,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
             match controls.try_recv() {
                 Ok(Control::Stop(who)) => return Some(End::Stopped(who)),
                 Ok(Control::LeaseLost(why)) => return Some(End::Lease(why)),
-                Ok(Control::StartAt(_)) => {}
+                Ok(Control::StartAt(_) | Control::StdinClosed) => {}
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
                     std::thread::sleep(Duration::from_nanos(wait));
                     pulse.tick(borders, now + wait, Monotonic.now_ns());

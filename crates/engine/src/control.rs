@@ -12,6 +12,8 @@ pub enum Control {
     Stop(Stop),
     /// The lab is gone: `lease`.
     LeaseLost(String),
+    /// No further control line can come. Without a lease, only a trial that waits for its start ends.
+    StdinClosed,
 }
 
 /// Who stopped a trial.
@@ -53,6 +55,9 @@ pub enum TrialFailure {
     /// The store can no longer be used, for this reason.
     #[error("{0}")]
     StoreLost(String),
+    /// The trial waited for a start that can no longer be requested.
+    #[error("stdin was closed before start_at")]
+    NoStart,
     /// The requested start was in the past.
     #[error("start_at is {:.3} ms in the past: give engines more time to start together", *.late_ns as f64 / 1e6)]
     LateStart {

@@ -174,7 +174,8 @@ fn errors(closed: &Closed<'_>) -> Option<Note> {
     let first = messages.find(|(_, status, _)| status.is_failure() && *status != Status::NotYet);
     let first = first.map(|(_, _, message)| format!(", the first: {message}")).unwrap_or_default();
     let retried = if retried > 0 { format!(", and {retried} failed attempts were retried") } else { String::new() };
-    let message = format!("{failed} steps failed{retried}{first}");
+    let steps = if failed == 1 { "step" } else { "steps" };
+    let message = format!("{failed} {steps} failed{retried}{first}");
     Some(note("errors", message, "see the counts by operation and status"))
 }
 

@@ -3,9 +3,10 @@
 mod findings;
 mod read_back;
 
+use loadstone_load::Segment;
 use loadstone_load::core::CoreRun;
 use loadstone_load::keys::write_key;
-use loadstone_load::ledger::{Evidence, Layout, Ledger, Run};
+use loadstone_load::ledger::{Evidence, Layout, Ledger};
 use loadstone_load::pace::{Cursor, Pace};
 
 use crate::dispatch;
@@ -64,8 +65,18 @@ pub fn create(spec: &TrialSpec, workers: u64) -> Result<Option<Ledger<Mapping>>,
     let words =
         layout.words().ok_or_else(|| EngineError::usage("a ledger for that many writes does not fit in memory"))?;
     let mapping = Mapping::create(&ledger.file, words)?;
-    let run = Run { seed: spec.seed, number: spec.run, spec: spec.fingerprint() };
-    Ledger::create(mapping, layout, run, spec.segment).map(Some).map_err(EngineError::failed)
+    Ledger::create(mapping, layout, spec.identify_run(), spec.segment).map(Some).map_err(EngineError::failed)
+}
+
+/// A ledger in memory for a probe of the driver's cost, if the spec asks for a ledger.
+pub fn create_for_probe(spec: &TrialSpec, writes: u64, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
+    if spec.ledger.is_none() {
+        return Ok(None);
+    }
+    let layout = Layout { writes, clients: workers, workers, ticks: 1, exceptions: 1 };
+    let memory = Mapping::anonymous(layout.words().unwrap_or_default())
+        .map_err(|error| EngineError::failed(format!("cannot allocate the ledger of a probe: {error}")))?;
+    Ledger::create(memory, layout, spec.identify_run(), Segment::default()).map(Some).map_err(EngineError::failed)
 }
 
 fn layout(spec: &TrialSpec, workers: u64) -> Layout {

@@ -46,7 +46,7 @@ mod ycsb;
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
 
-use error::EngineError;
+use error::{EngineError, shorten};
 
 const USAGE: &str = "\
 usage: loadstone-engine COMMAND
@@ -126,6 +126,6 @@ fn main() -> ExitCode {
 
 fn fail(error: &EngineError) -> ExitCode {
     let hint = error.hint.as_deref().unwrap_or("see loadstone-engine --help for the commands");
-    output::err(&format!("error: {error}\nhint: {hint}\n"));
+    output::err(&format!("error: {}\nhint: {}\n", shorten(&error.message), shorten(hint)));
     ExitCode::from(error.exit)
 }

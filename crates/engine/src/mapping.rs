@@ -1,4 +1,4 @@
-//! A file mapped as words of memory, which the kernel writes back even if this process dies.
+//! A file mapped as words of memory, which the kernel writes back even if this process is killed.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -6,11 +6,11 @@ use std::sync::atomic::AtomicU64;
 
 use crate::error::EngineError;
 
-/// A shared mapping of a whole file.
+/// A shared mapping of a whole file, or memory without one.
 #[derive(Debug)]
 pub struct Mapping {
     start: *mut AtomicU64,
-    words: usize,
+    length: usize,
 }
 
 // SAFETY: the memory belongs to the mapping until it is dropped, and is accessed only as atomics.
@@ -21,7 +21,7 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// A new file of this many words, all zero. Its space is allocated at once: if the device filled up later, a store into
     /// memory would kill the process.
-    pub fn create(path: &str, words: usize) -> Result<Self, EngineError> {
+    pub fn create(path: &str, length: usize) -> Result<Self, EngineError> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).map_err(|error| {
             let hint = if error.kind() == std::io::ErrorKind::AlreadyExists {
                 "remove the file, or name another: a ledger holds one run"
@@ -30,10 +30,10 @@ impl Mapping {
             };
             EngineError::usage(format!("cannot create the ledger {path}: {error}")).hint(hint)
         })?;
-        let made = allocate(&file, words * 8).and_then(|()| Self::of(&file, words));
+        let made = allocate(&file, length * 8).and_then(|()| Self::of(&file, length));
         made.map_err(|error| {
             let _ = std::fs::remove_file(path);
-            EngineError::failed(format!("cannot create the ledger {path} of {} bytes: {error}", words * 8))
+            EngineError::failed(format!("cannot create the ledger {path} of {} bytes: {error}", length * 8))
                 .hint("free space, or set operationcount: the ledger takes 2 bits per write")
         })
     }
@@ -47,25 +47,26 @@ impl Mapping {
         })
     }
 
-    fn of(file: &File, words: usize) -> std::io::Result<Self> {
-        if words == 0 {
-            return Ok(Self { start: std::ptr::null_mut(), words });
+    /// Memory without a file, all zero.
+    pub fn anonymous(length: usize) -> std::io::Result<Self> {
+        Self::map(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, length)
+    }
+
+    fn of(file: &File, length: usize) -> std::io::Result<Self> {
+        Self::map(libc::MAP_SHARED, file.as_raw_fd(), length)
+    }
+
+    fn map(flags: libc::c_int, file: libc::c_int, length: usize) -> std::io::Result<Self> {
+        if length == 0 {
+            return Ok(Self { start: std::ptr::null_mut(), length });
         }
-        // SAFETY: a new mapping of an open file; the result is checked.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                words * 8,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
-        };
+        // SAFETY: a new mapping, of an open file or of none; the result is checked.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), length * 8, libc::PROT_READ | libc::PROT_WRITE, flags, file, 0) };
         if start == libc::MAP_FAILED {
             Err(std::io::Error::last_os_error())
         } else {
-            Ok(Self { start: start.cast(), words })
+            Ok(Self { start: start.cast(), length })
         }
     }
 }
@@ -83,19 +84,19 @@ fn allocate(file: &File, bytes: usize) -> std::io::Result<()> {
 
 impl AsRef<[AtomicU64]> for Mapping {
     fn as_ref(&self) -> &[AtomicU64] {
-        if self.words == 0 {
+        if self.length == 0 {
             return &[];
         }
         // SAFETY: this many words are mapped there, aligned to a page, until this is dropped.
-        unsafe { std::slice::from_raw_parts(self.start, self.words) }
+        unsafe { std::slice::from_raw_parts(self.start, self.length) }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        if self.words > 0 {
+        if self.length > 0 {
             // SAFETY: the range was mapped, and no reference into it is left.
-            unsafe { libc::munmap(self.start.cast(), self.words * 8) };
+            unsafe { libc::munmap(self.start.cast(), self.length * 8) };
         }
     }
 }

@@ -7,6 +7,7 @@ use loadstone_load::StepId;
 use loadstone_load::meter::Reading;
 use loadstone_stores::{Collections, ConnectionAttempts, Guarantee};
 
+use crate::actor::overwrites::Overwrites;
 use crate::borders::{Borders, Window};
 use crate::control::End;
 use crate::event::{Carried, Unsettled};
@@ -58,6 +59,8 @@ pub struct Opened<'a> {
     pub clients: u64,
     /// The driver's own cost, ns per operation.
     pub driver_ns: f64,
+    /// The records that the inserts of the run overwrite.
+    pub overwrites: Option<Overwrites>,
     /// How long opening and connecting took.
     pub connect: Duration,
 }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use loadstone_load::meter::{Grid, Table};
-use loadstone_load::{Kind, Status, StepId};
+use loadstone_load::{Kind, Refusal, Status, StepId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +42,22 @@ pub enum Sink {
     },
     /// Every operation (`measurementtype=raw`).
     YcsbRaw,
+}
+
+/// More buckets of 1 ms than any operation lasts.
+const BUCKETS_MAX: usize = 10_000_000;
+
+impl Sink {
+    /// Refuses parameters outside their ranges.
+    pub fn check(&self) -> Result<(), Refusal> {
+        match *self {
+            Self::YcsbHistogram { buckets } if buckets > BUCKETS_MAX => {
+                Err(Refusal::for_value("sinks.buckets", &format!("at most {BUCKETS_MAX}"), buckets))
+            }
+            Self::YcsbSeries { granularity_ms: 0 } => Err(Refusal::for_value("sinks.granularity_ms", "at least 1", 0)),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A worker's recording for one of YCSB's sinks: by service time (its *op* interval) and, at a rate, by response time

@@ -120,6 +120,6 @@ pub fn end_of(control: Control) -> Option<End> {
     match control {
         Control::Stop(who) => Some(End::Stopped(who)),
         Control::LeaseLost(why) => Some(End::Lease(why)),
-        Control::StartAt(_) => None,
+        Control::StartAt(_) | Control::StdinClosed => None,
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use loadstone_load::Segment;
 use loadstone_load::core::CoreSpec;
+use loadstone_load::ledger::Run;
 use loadstone_load::pace::{Pace, PaceSpec};
+use loadstone_load::refusal::check_range;
 use loadstone_load::time_series::TimeSeriesSpec;
-use loadstone_load::values::Lengths;
+use loadstone_load::{Refusal, Segment};
 use loadstone_storage::sort::job::{Job, Stage};
 use loadstone_storage::work::FilesSpec;
 use schemars::JsonSchema;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
 use crate::sink::Sink;
+use crate::workload::FilesOf;
 
 /// The version of this format.
 pub const VERSION: u32 = 2;
@@ -22,10 +24,10 @@ const OLDEST: u64 = 1;
 
 /// More clients than fit in the memory of any host.
 pub const CLIENTS_MAX: u64 = 1_000_000;
-/// Larger records belong in a file system.
-const RECORD_BYTES_MAX: usize = 1 << 30;
-/// No store here supports longer keys.
-const ZERO_PADDING_MAX: usize = 1_000;
+/// Thirty years, in seconds; for a deadline, twelve days in ms.
+const TIME_MAX: f64 = 1e9;
+/// Thirty years.
+const INTERVAL_MS_MAX: u64 = 1_000_000_000_000;
 
 /// One trial, or one segment of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -239,92 +241,130 @@ impl TrialSpec {
         Ok(spec)
     }
 
-    /// Refuses what cannot be run.
+    /// Refuses what cannot be run. Fields are named by their paths.
     pub fn check(&self) -> Result<(), EngineError> {
-        if self.segment.n == 0 || self.segment.k >= self.segment.n {
-            let message = format!("segment {}/{} is not valid", self.segment.k, self.segment.n);
-            return Err(EngineError::usage(message).hint("segment must be k/n with k below n"));
+        self.validate()?;
+        match &self.work {
+            WorkSpec::Files(files) => FilesOf::new(files, self.seed).map(drop),
+            WorkSpec::Sort(sort) => Ok(sort.job.check()?),
+            WorkSpec::Records(_) | WorkSpec::TimeSeries(_) => Ok(()),
         }
-        if self.interval_ms == 0 {
-            return Err(EngineError::usage("interval_ms must be at least 1").hint("use 1000 for one second"));
+    }
+
+    /// The rules for every spec, on which front ends rely as well: the refusal has the paths of fields in braces.
+    pub fn validate(&self) -> Result<(), Refusal> {
+        if self.segment.n == 0 || self.segment.k >= self.segment.n {
+            let segment = format!("{}/{}", self.segment.k, self.segment.n);
+            return Err(Refusal::for_value("segment", "k/n with k below n", segment));
+        }
+        if self.interval_ms == 0 || self.interval_ms > INTERVAL_MS_MAX {
+            let required = format!("1 to {INTERVAL_MS_MAX} ms");
+            return Err(Refusal::for_value("interval_ms", &required, self.interval_ms));
         }
         if self.lease_ms == Some(0) {
-            return Err(EngineError::usage("lease_ms must be at least 1").hint("leave lease_ms out for no lease"));
+            return Err(Refusal::new("{lease_ms} must be at least 1", "leave {lease_ms} out for no lease"));
         }
-        if let WorkSpec::Sort(sort) = &self.work {
-            return Ok(sort.job.check()?);
+        if let WorkSpec::Sort(_) = &self.work {
+            return Ok(());
         }
+        self.validate_clients()?;
+        self.validate_times()?;
+        self.sinks.iter().try_for_each(Sink::check)?;
+        match &self.work {
+            WorkSpec::Records(records) => records.check(self.phase == Phase::Run)?,
+            WorkSpec::TimeSeries(series) => series.check(self.phase == Phase::Run)?,
+            WorkSpec::Files(_) => self.validate_files()?,
+            WorkSpec::Sort(_) => {}
+        }
+        if self.ledger.is_some() {
+            self.validate_ledger()?;
+        }
+        let pace = Pace::new(&self.pace, self.seed);
+        pace.map(drop).map_err(|error| Refusal::new(format!("{{pace.rate}}: {error}"), "change {pace.rate}"))
+    }
+
+    fn validate_clients(&self) -> Result<(), Refusal> {
         if self.clients == 0 {
-            return Err(EngineError::usage("clients must be at least 1, got 0").hint("set clients to 1 or more"));
+            return Err(Refusal::for_value("clients", "at least 1", 0));
+        }
+        if self.clients > CLIENTS_MAX {
+            let refusal = Refusal::for_value("clients", &format!("at most {CLIENTS_MAX}"), self.clients);
+            return Err(Refusal {
+                hint: "use fewer clients, or several engines with a segment each".to_owned(),
+                ..refusal
+            });
         }
         if self.clients < self.segment.n {
             let (clients, n) = (self.clients, self.segment.n);
-            return Err(EngineError::usage(format!("{clients} clients cannot be split into {n} segments"))
-                .hint(format!("use at least {n} clients")));
+            return Err(Refusal::new(
+                format!("{{clients}} = {clients} cannot be split into {n} segments"),
+                format!("set {{clients}} to at least {n}"),
+            ));
         }
-        if self.clients > CLIENTS_MAX {
-            return Err(EngineError::usage(format!("clients must be at most {CLIENTS_MAX}, got {}", self.clients))
-                .hint("use fewer clients, or several engines with a segment each"));
-        }
-        if self.until.operations.is_none() && self.until.seconds.is_none() {
-            return Err(EngineError::usage("operations and time are both unlimited: this run would never end")
-                .hint("set a number of operations or of seconds"));
-        }
-        let time = |name: &str, seconds: f64| {
-            if seconds.is_finite() && (0.0..=1e9).contains(&seconds) {
-                Ok(())
-            } else {
-                Err(EngineError::usage(format!("{name} must be a number of seconds up to 1e9, got {seconds}"))
-                    .hint(format!("change {name}")))
-            }
-        };
-        time("until.seconds", self.until.seconds.unwrap_or(0.0))?;
-        time("warmup_seconds", self.warmup_seconds)?;
-        time("inserts.retry_seconds", self.inserts.retry_seconds)?;
-        time("deadline_ms", self.deadline_ms.unwrap_or(0.0))?;
-        if self.phase == Phase::Load && self.warmup_seconds > 0.0 {
-            return Err(EngineError::usage("a load cannot have a warm-up: every record of it counts")
-                .hint("leave the warm-up out"));
-        }
-        if let WorkSpec::Records(records) = &self.work {
-            check_core(records)?;
-        }
-        if let WorkSpec::Files(_) = &self.work {
-            self.check_files()?;
-        }
-        if self.ledger.is_some() {
-            self.check_ledger()?;
-        }
-        Pace::new(&self.pace, self.seed).map_err(|error| EngineError::usage(error).hint("change pace.rate"))?;
         Ok(())
     }
 
-    fn check_files(&self) -> Result<(), EngineError> {
+    fn validate_times(&self) -> Result<(), Refusal> {
+        if self.until.operations.is_none() && self.until.seconds.is_none() {
+            return Err(Refusal::new(
+                "operations and time are both unlimited: this run would never end",
+                "set {until.operations} or {until.seconds}",
+            ));
+        }
+        if self.phase == Phase::Run && self.until.operations == Some(0) {
+            return Err(Refusal::for_value("until.operations", "at least 1", 0));
+        }
+        let times = [
+            ("until.seconds", self.until.seconds.unwrap_or(0.0)),
+            ("warmup_seconds", self.warmup_seconds),
+            ("inserts.retry_seconds", self.inserts.retry_seconds),
+            ("deadline_ms", self.deadline_ms.unwrap_or(0.0)),
+        ];
+        times.into_iter().try_for_each(|(field, time)| check_range(field, time, 0.0, TIME_MAX))?;
+        if self.phase == Phase::Load && self.warmup_seconds > 0.0 {
+            return Err(Refusal::new(
+                "{warmup_seconds} is for a run: a load counts every record",
+                "leave it out of the load",
+            ));
+        }
+        Ok(())
+    }
+
+    fn validate_files(&self) -> Result<(), Refusal> {
         if self.warmup_seconds > 0.0 {
-            return Err(EngineError::usage("work on files cannot have a warm-up: a file counts from its first byte")
-                .hint("leave the warm-up out"));
+            return Err(Refusal::new(
+                "work on files cannot have a warm-up: a file counts from its first byte",
+                "leave the warm-up out",
+            ));
         }
         if !matches!(self.pace, PaceSpec::Closed) {
-            return Err(EngineError::usage(
+            return Err(Refusal::new(
                 "work on files cannot have a rate: a client writes a file as fast as it can",
-            )
-            .hint("leave the rate out, and use fewer clients for less load"));
+                "leave the rate out, and use fewer clients for less load",
+            ));
         }
         Ok(())
     }
 
-    fn check_ledger(&self) -> Result<(), EngineError> {
+    fn validate_ledger(&self) -> Result<(), Refusal> {
         let WorkSpec::Records(records) = &self.work else {
-            return Err(EngineError::usage("a ledger is for records only").hint("leave ledger out"));
+            return Err(Refusal::new("a ledger is for records only", "leave {ledger} out"));
         };
         if self.phase == Phase::Load {
-            return Err(EngineError::usage("a ledger is for a run, not for a load")
-                .hint("load with versions=true and a seed, then run with the same seed and ledger=FILE"));
+            return Err(Refusal::new(
+                "a ledger is for a run, not for a load",
+                "load with {work.versions}=true and a seed, then run with the same seed and {ledger}=FILE",
+            ));
         }
         if !records.versions {
-            return Err(EngineError::usage("a ledger needs values that name their writes").hint("set versions to true"));
+            return Err(Refusal::new("a ledger needs values that name their writes", "set {work.versions} to true"));
         }
         Ok(())
+    }
+
+    /// The identity of the run, as its ledger records it.
+    pub fn identify_run(&self) -> Run {
+        Run { seed: self.seed, number: self.run, spec: self.fingerprint() }
     }
 
     /// A hash of all that the operations of a run, and the order of their due times, follow from. A ledger carries it. What
@@ -354,41 +394,6 @@ fn from_version_1(spec: &mut serde_json::Value) {
         }
     }
     fields.insert("work".to_owned(), work);
-}
-
-fn check_core(core: &CoreSpec) -> Result<(), EngineError> {
-    if core.insert_start.checked_add(core.insert_count).is_none_or(|end| end > core.records) {
-        return Err(EngineError::usage(format!(
-            "insertstart + insertcount = {} + {} is beyond recordcount = {}",
-            core.insert_start, core.insert_count, core.records
-        ))
-        .hint("set recordcount to the number of records after the whole load"));
-    }
-    if core.integrity && !matches!(core.field_length, loadstone_load::values::Length::Constant { .. }) {
-        return Err(EngineError::usage("dataintegrity needs fieldlengthdistribution=constant")
-            .hint("set fieldlengthdistribution=constant: expected values follow from the length of the field"));
-    }
-    if core.field_count == 0 {
-        return Err(EngineError::usage("fieldcount must be at least 1, got 0").hint("leave fieldcount out for 10"));
-    }
-    let longest = Lengths::longest(&core.field_length);
-    if longest.checked_mul(core.field_count).is_none_or(|bytes| bytes > RECORD_BYTES_MAX) {
-        return Err(EngineError::usage(format!(
-            "a record of fieldcount {} and fieldlength {longest} is larger than {RECORD_BYTES_MAX} bytes",
-            core.field_count
-        ))
-        .hint("lower fieldcount or fieldlength"));
-    }
-    if core.zero_padding > ZERO_PADDING_MAX {
-        return Err(EngineError::usage(format!(
-            "zeropadding must be at most {ZERO_PADDING_MAX}, got {}",
-            core.zero_padding
-        ))
-        .hint("lower zeropadding"));
-    }
-    core.check_versions().map_err(|error| {
-        EngineError::usage(error).hint("raise fieldlength or minfieldlength, or leave versions and dataintegrity out")
-    })
 }
 
 #[cfg(test)]
@@ -439,15 +444,15 @@ mod tests {
     fn a_spec_that_cannot_run_is_refused_with_the_reason() {
         for (from, to, wanted) in [
             ("\"spec\": 1", "\"spec\": 3", "version 3"),
-            ("\"phase\": \"run\"", "\"phase\": \"load\", \"warmup_seconds\": 1", "warm-up"),
+            ("\"phase\": \"run\"", "\"phase\": \"load\", \"warmup_seconds\": 1", "warmup_seconds"),
             ("\"clients\": 8", "\"clients\": 0", "at least 1"),
             ("\"clients\": 8", "\"clients\": -1", "cannot be read"),
             ("\"clients\": 8", "\"cleints\": 8", "cleints"),
             ("{\n  \"operations\": 1000\n }", "{}", "never end"),
             ("{\n  \"operations\": 1000\n }", "{\"seconds\": -1}", "seconds"),
             ("\"interval_ms\": 1000", "\"interval_ms\": 0", "interval_ms"),
-            ("\"insert_start\": 0", "\"insert_start\": 1", "beyond recordcount"),
-            ("\"field_count\": 10", "\"field_count\": 0", "fieldcount"),
+            ("\"insert_start\": 0", "\"insert_start\": 1", "is beyond work.records"),
+            ("\"field_count\": 10", "\"field_count\": 0", "work.field_count"),
             ("\"mode\": \"closed\"", "\"mode\": \"open\", \"rate\": [], \"arrival\": \"uniform\"", "rate"),
         ] {
             let text = SPEC.replace(from, to);

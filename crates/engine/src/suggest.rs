@@ -38,7 +38,9 @@ pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Opt
         if candidate == word {
             return None;
         }
-        let distance = match distance(&wanted, &fold(candidate)) {
+        // Each missing character is an edit, so a name of megabytes need not be compared letter by letter.
+        let missing = wanted.len().saturating_sub(candidate.len());
+        let distance = match if missing > limit { missing } else { distance(&wanted, &fold(candidate)) } {
             0 => 0,
             _ if alias.is_some_and(|(_, name)| *name == candidate) => 1,
             // An alias is nearer than any typo.

@@ -52,7 +52,7 @@ pub fn run<S: Store, N: Connection + Default, W: Work<S::Session> + Work<N> + Se
     } else {
         1
     };
-    let (workload, driver_ns) = crate::calibrate::driver_ns::<N, W>(workload, spec.seed, workers, stripe);
+    let (workload, driver_ns) = crate::calibrate::driver_ns::<N, W>(workload, spec, workers, stripe)?;
     let store = S::open(&Options {
         properties: spec.store.properties.clone(),
         durability: spec.store.durability.into(),
@@ -97,6 +97,7 @@ pub fn run<S: Store, N: Connection + Default, W: Work<S::Session> + Work<N> + Se
         steps: task.workload.steps(),
         clients,
         driver_ns,
+        overwrites: workers.overwrites(),
         connect: connecting.elapsed(),
     });
     let mut conductor = Conductor::new(spec, operations, &task, workers, driver_ns);

@@ -13,7 +13,7 @@ use loadstone_load::meter::{Grid, Reading};
 use serde::Deserialize;
 
 use crate::borders::NEVER;
-use crate::control::{Control, Stop};
+use crate::control::{Control, End, Stop, TrialFailure};
 use crate::diagnostics;
 use crate::dispatch;
 use crate::error::EngineError;
@@ -56,6 +56,10 @@ pub fn main(signals: &Sender<Control>, controls: &Receiver<Control>) -> Result<u
         WorkSpec::Sort(work) => sort::trial::run(&spec, work, controls, &mut printer)?,
         _ => dispatch::run(&spec, controls, &mut printer)?,
     };
+    if end == End::Failed(TrialFailure::NoStart) {
+        return Err(EngineError::failed(TrialFailure::NoStart.to_string())
+            .hint("keep stdin open, and write {\"start_at\": UNIX_NS} to it; or leave wait_for_start out"));
+    }
     Ok(end.code())
 }
 
@@ -71,7 +75,10 @@ fn read_controls(controls: Sender<Control>, alive: Option<Sender<()>>) {
             };
             let _ = controls.send(control);
         }
-        // Dropping `alive` tells the watcher that stdin is closed.
+        // Dropping `alive` tells the watcher of the lease, for which this is the end anyhow.
+        if alive.is_none() {
+            let _ = controls.send(Control::StdinClosed);
+        }
     });
 }
 
@@ -154,6 +161,9 @@ impl Observer for EventPrinter {
             driver_ns: opened.driver_ns,
             connect_seconds: opened.connect.as_secs_f64(),
         }));
+        if let Some(overwrites) = opened.overwrites {
+            self.print(&Event::Note(overwrites.note()));
+        }
     }
 
     fn started(&mut self, _moment: &Moment<'_>) {

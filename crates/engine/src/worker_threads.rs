@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use loadstone_stores::{Connection, Drive, Store, StoreError};
 
+use crate::actor::overwrites::Overwrites;
 use crate::actor::{Task, Work};
 use crate::alarm::Alarm;
 use crate::borders::Borders;
@@ -18,7 +19,7 @@ use crate::error::EngineError;
 use crate::limits;
 use crate::pulse::{COARSE_TICK_NS, Pulse, TICK_NS};
 use crate::recorder::{Recorder, Shape};
-use crate::spec::TrialSpec;
+use crate::spec::{Phase, TrialSpec};
 
 /// With up to this many clients, a store that supports both gets a thread per client.
 const THREADS_MAX: u64 = 64;
@@ -114,6 +115,7 @@ pub struct WorkerThreads {
     working: Arc<AtomicUsize>,
     /// The message of the first worker that panicked.
     panic: Option<String>,
+    overwrites: Option<Overwrites>,
 }
 
 impl WorkerThreads {
@@ -138,6 +140,7 @@ impl WorkerThreads {
             gate: Arc::clone(&gate),
             working,
             panic: None,
+            overwrites: None,
         };
         for worker in 0..workers {
             let share = clients / workers + u64::from(worker < clients % workers);
@@ -172,9 +175,12 @@ impl WorkerThreads {
         }
         drop(connected);
         for result in connections.iter().take(workers as usize) {
-            if let Err(error) = result {
-                all.gate.open(None);
-                return Err(error.into());
+            match result {
+                Ok(overwrites) => all.overwrites = all.overwrites.or(overwrites),
+                Err(error) => {
+                    all.gate.open(None);
+                    return Err(error.into());
+                }
             }
         }
         Ok(all)
@@ -183,6 +189,11 @@ impl WorkerThreads {
     /// The workers' recorders.
     pub fn recorders(&self) -> &[Arc<Recorder>] {
         &self.recorders
+    }
+
+    /// The records that the inserts of the trial overwrite.
+    pub fn overwrites(&self) -> Option<Overwrites> {
+        self.overwrites
     }
 
     /// The pulses of the executors; empty where each client has a thread.
@@ -250,7 +261,7 @@ struct Worker<S, W> {
     pulse: Arc<Pulse>,
     gate: Arc<Gate>,
     working: Working,
-    connected: Sender<Result<(), StoreError>>,
+    connected: Sender<Result<Option<Overwrites>, StoreError>>,
     clients: u64,
     number: usize,
 }
@@ -259,8 +270,12 @@ impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
     /// One client on its own thread: its futures are always ready, so a poll is a call.
     fn thread(self) {
         let Self { job, recorder, pulse, gate, working, connected, number: worker, .. } = self;
-        let session = job.store.session().and_then(|mut session| block_on(session.connect()).map(|()| session));
-        let reported = connected.send(session.as_ref().map(|_| ()).map_err(Clone::clone));
+        let mut session = job.store.session().and_then(|mut session| block_on(session.connect()).map(|()| session));
+        let overwrites = match &mut session {
+            Ok(session) => Ok(block_on(find_overwrites(&job, worker, session))),
+            Err(error) => Err(error.clone()),
+        };
+        let reported = connected.send(overwrites);
         drop(connected);
         let (Ok(mut session), Ok(())) = (session, reported) else { return };
         if let Some(borders) = gate.wait() {
@@ -288,7 +303,7 @@ impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
         };
         let local = tokio::task::LocalSet::new();
         local.block_on(&runtime, async {
-            let sessions = match connect(&*job.store, clients as usize).await {
+            let mut sessions = match connect(&*job.store, clients as usize).await {
                 Ok(sessions) => sessions,
                 Err(error) => {
                     let _ = connected.send(Err(error));
@@ -303,7 +318,11 @@ impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
                     return;
                 }
             };
-            if connected.send(Ok(())).is_err() {
+            let overwrites = match sessions.first_mut() {
+                Some(session) => find_overwrites(&job, worker, session).await,
+                None => None,
+            };
+            if connected.send(Ok(overwrites)).is_err() {
                 return;
             }
             drop(connected);
@@ -341,6 +360,18 @@ impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
         drop(job);
         drop(working);
     }
+}
+
+/// Lets the first client of the first segment look for the records that inserts would overwrite.
+async fn find_overwrites<S: Store, W: Work<S::Session> + Send + Sync>(
+    job: &Job<S, W>,
+    worker: usize,
+    session: &mut S::Session,
+) -> Option<Overwrites> {
+    if worker > 0 || job.spec.segment.k > 0 || job.spec.phase == Phase::Load {
+        return None;
+    }
+    job.task.workload.find_overwrites(session).await
 }
 
 /// Connects an executor's clients, some at a time. Returns the first failure.

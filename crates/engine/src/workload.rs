@@ -3,7 +3,7 @@
 
 use std::ops::Deref;
 
-use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec};
+use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
 use loadstone_load::time_series::{SeriesOperation, SeriesWorkload, TimeSeriesLoad, TimeSeriesRun, TimeSeriesSpec};
 use loadstone_load::{Check, Operation, RecordWorkload, Row, StepId, Workload};
 use loadstone_storage::store::FileSession;
@@ -11,6 +11,7 @@ use loadstone_storage::work::{FileOperation, Files, FilesSpec};
 use loadstone_stores::Session;
 
 use crate::actor::files::Files as FilesActor;
+use crate::actor::overwrites::{Overwrites, find_overwrites};
 use crate::actor::records::Records;
 use crate::actor::series::Series;
 use crate::actor::{Task, Work};
@@ -28,13 +29,9 @@ pub enum RecordsOf {
 impl RecordsOf {
     /// The workload of a phase, in the run with this number. An error if it has no operations.
     pub fn new(spec: &CoreSpec, phase: Phase, seed: u64, run: Option<u64>) -> Result<Self, EngineError> {
-        let nothing = || {
-            EngineError::usage("no operation has a proportion above 0")
-                .hint("set readproportion, or another …proportion")
-        };
         Ok(match phase {
             Phase::Load => Self::Load(CoreLoad::new(spec.clone(), seed)),
-            Phase::Run => Self::Run(CoreRun::new(spec.clone(), seed).ok_or_else(nothing)?.numbered(run)),
+            Phase::Run => Self::Run(CoreRun::new(spec.clone(), seed).ok_or_else(Mix::refuse_empty)?.numbered(run)),
         })
     }
 }
@@ -168,6 +165,10 @@ impl<S: Session, W: RecordWorkload + 'static> Work<S> for W {
 
     fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a> {
         Records::new(task, session, worker)
+    }
+
+    async fn find_overwrites(&self, session: &mut S) -> Option<Overwrites> {
+        find_overwrites(self, session).await
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fnv::fnv;
 use crate::random::Draws;
+use crate::refusal::{Refusal, check_range};
 use crate::zipf::{GrowingZipfian, ScrambledZipfian, THETA, TrueZipfian};
 
 /// After this many draws outside the records that exist, the draw is folded into them instead: a range with one record
@@ -62,6 +63,24 @@ impl KeyDistribution {
     /// The true zipfian with YCSB's exponent.
     pub const fn true_zipfian() -> Self {
         Self::TrueZipfian { theta: THETA }
+    }
+
+    /// Refuses parameters outside their ranges.
+    pub fn check(&self) -> Result<(), Refusal> {
+        match *self {
+            Self::Hotspot { data_fraction, operation_fraction } => {
+                check_range("work.keys.data_fraction", data_fraction, 0.0, 1.0)?;
+                check_range("work.keys.operation_fraction", operation_fraction, 0.0, 1.0)
+            }
+            Self::Exponential { percentile, fraction } => {
+                if !(percentile > 0.0 && percentile < 100.0) {
+                    return Err(Refusal::for_value("work.keys.percentile", "above 0 and below 100", percentile));
+                }
+                check_range("work.keys.fraction", fraction, 1e-9, 1e9)
+            }
+            Self::TrueZipfian { theta } => check_range("work.keys.theta", theta, 0.01, 10.0),
+            Self::Uniform | Self::Sequential | Self::Zipfian | Self::Latest => Ok(()),
+        }
     }
 }
 

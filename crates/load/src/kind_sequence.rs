@@ -5,9 +5,9 @@
 //! proportion, so "inserts before i" is a division and a table look-up.
 //!
 //! The number of operations of a kind differs from its proportion by less than one at the end of each deck, at borders
-//! about 100 operations apart, and at the planned end of the run. Between borders the order is random: there the count
-//! is that of cards drawn without replacement from about 100 (standard deviation at most 2.5). That is what remains of
-//! the bursts of YCSB's random kinds; counts that were exact at every index would alternate reads and updates.
+//! about 100 operations apart, and at the planned end of the run. Between borders the order is random, as
+//! if cards were drawn without replacement from about 100 (standard deviation of the count: at most 2.5). This keeps some
+//! of the bursts of YCSB's random kinds; counts that were exact at every index would alternate reads and updates.
 
 use crate::divisor::Divisor;
 use crate::operation::Kind;
@@ -85,7 +85,10 @@ impl KindSequence {
             let mut draws = Draws::at(seed, shuffle as u64, Purpose::KindSequence);
             let mut start = first;
             for border in borders {
-                draws.shuffle(&mut kinds[start..first + border]);
+                let part = &mut kinds[start..first + border];
+                // In the order of choice, as before there were parts: decks of one part keep their order.
+                part.sort_by_key(|kind| one.iter().position(|(other, _)| other == kind));
+                draws.shuffle(part);
                 start = first + border;
             }
         };

@@ -17,6 +17,7 @@ pub mod operation;
 pub mod pace;
 pub mod pool;
 pub mod random;
+pub mod refusal;
 pub mod row;
 pub mod segment;
 pub mod status;
@@ -26,6 +27,7 @@ pub mod version;
 pub mod zipf;
 
 pub use operation::{Check, Kind, Operation, RecordWorkload, Selection, StepId, Workload};
+pub use refusal::Refusal;
 pub use row::{Fields, Row, Wanted};
 pub use segment::Segment;
 pub use status::Status;

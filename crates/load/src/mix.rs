@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kind_sequence::KindSequence;
 use crate::operation::Kind;
+use crate::refusal::Refusal;
 
 /// Proportions of the kinds of operation; they need not sum to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,7 +25,27 @@ pub struct Mix {
     pub delete: f64,
 }
 
+/// Larger proportions would hide the smaller ones.
+const PROPORTION_MAX: f64 = 1e9;
+
 impl Mix {
+    /// Refuses negative proportions and numbers that are not finite.
+    pub fn check(&self) -> Result<(), Refusal> {
+        let names = ["read", "update", "insert", "scan", "read_modify_write", "delete"];
+        for (name, (_, weight)) in names.into_iter().zip(self.weights()) {
+            if !(0.0..=PROPORTION_MAX).contains(&weight) {
+                let required = format!("at least 0 and at most {PROPORTION_MAX}");
+                return Err(Refusal::for_value(&format!("work.mix.{name}"), &required, weight));
+            }
+        }
+        Ok(())
+    }
+
+    /// The refusal of a run in which no kind of operation has a proportion above 0.
+    pub fn refuse_empty() -> Refusal {
+        Refusal::new("no operation has a proportion above 0", "set {work.mix.read}, or another proportion")
+    }
+
     /// Each kind's weight, in order of choice.
     pub fn weights(&self) -> [(Kind, f64); 6] {
         [

@@ -17,7 +17,7 @@
 //!   one than its load. YCSB shuffles again in every process.
 //! - A tag with one value after a tag with several (`tagcardinality=2,1`): all series are written; YCSB leaves some out.
 //! - Missing cardinalities are 1; in YCSB only the first of them, the others are 0 and end the run at its first query.
-//! - `sparsity` is the share of points that is missing, as YCSB documents it (exactly, in decks of 100 to 10,000
+//! - `sparsity` is the share of points that is missing, as YCSB documents it (exactly, in decks of 100 to 50,000
 //!   positions); YCSB's code skips up to `sparsity` × (series of a metric) places before each write, and ends the run
 //!   where that is below 1.
 //! - `randomwritetimestamporder`: after `recordcount` ÷ series + 1 time steps the next as many follow; YCSB ends.

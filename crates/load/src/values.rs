@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::java;
 use crate::random::Draws;
+use crate::refusal::Refusal;
 use crate::zipf::Zipfian;
 
 /// How long a field's value is, in bytes.
@@ -39,6 +40,43 @@ pub enum Length {
     },
 }
 
+/// Larger values belong in a file system.
+const BLOCK_MAX: usize = 1 << 30;
+/// So that the sum of a histogram does not overflow.
+const COUNT_MAX: u64 = 1 << 48;
+
+impl Length {
+    /// Refuses lengths that cannot be drawn. `field` is the path of this field in the spec.
+    pub fn check(&self, field: &str) -> Result<(), Refusal> {
+        match self {
+            Self::Constant { .. } => Ok(()),
+            Self::Uniform { min, max } | Self::Zipfian { min, max } => {
+                if min > max {
+                    let message = format!("{{{field}.min}} {min} is above {{{field}.max}} {max}");
+                    return Err(Refusal::new(message, format!("raise {{{field}.max}}")));
+                }
+                if i64::try_from(*max).is_err() {
+                    return Err(Refusal::for_value(&format!("{field}.max"), &format!("at most {}", i64::MAX), max));
+                }
+                Ok(())
+            }
+            Self::Histogram { block, counts } => {
+                if *block == 0 || *block > BLOCK_MAX {
+                    return Err(Refusal::for_value(&format!("{field}.block"), &format!("1 to {BLOCK_MAX}"), block));
+                }
+                if let Some(count) = counts.iter().find(|&&count| count >= COUNT_MAX) {
+                    return Err(Refusal::for_value(&format!("{field}.counts"), &format!("below {COUNT_MAX}"), count));
+                }
+                if counts.iter().all(|&count| count == 0) {
+                    let hint = format!("set at least one of {{{field}.counts}} above 0");
+                    return Err(Refusal::new(format!("{{{field}.counts}} has no count above 0"), hint));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
 /// Draws lengths.
 #[derive(Clone, Debug)]
 pub enum Lengths {
@@ -68,7 +106,7 @@ impl Lengths {
         match length {
             Length::Constant { bytes } => *bytes,
             Length::Uniform { min, max } | Length::Zipfian { min, max } => *max.max(min),
-            Length::Histogram { block, counts } => block * counts.len(),
+            Length::Histogram { block, counts } => block.saturating_mul(counts.len()),
         }
     }
 

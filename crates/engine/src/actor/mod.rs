@@ -7,6 +7,7 @@ pub mod files;
 pub mod inserts;
 mod ledger_writer;
 pub mod misses;
+pub mod overwrites;
 pub mod records;
 pub mod series;
 
@@ -28,6 +29,7 @@ use crate::scheduler::Scheduler;
 use crate::sink::Times;
 use inserts::{InsertLog, InsertPolicy};
 use misses::Misses;
+use overwrites::Overwrites;
 
 /// What all clients of a trial share.
 #[derive(Debug)]
@@ -58,6 +60,7 @@ pub struct Task<W> {
 }
 
 /// A workload that the engine can run in sessions of type `S`.
+#[allow(async_fn_in_trait)]
 pub trait Work<S: Connection>: Workload + Sized + 'static {
     /// What performs its operations.
     type Actor<'a>: Actor<Operation = Self::Operation>
@@ -67,6 +70,11 @@ pub trait Work<S: Connection>: Workload + Sized + 'static {
 
     /// An actor for one client of this worker.
     fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a>;
+
+    /// The records that the inserts of the workload overwrite, if it has inserts. Called before the trial starts.
+    async fn find_overwrites(&self, _session: &mut S) -> Option<Overwrites> {
+        None
+    }
 }
 
 /// How a whole operation ended.

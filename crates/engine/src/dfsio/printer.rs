@@ -176,13 +176,30 @@ impl Observer for Printer<'_> {
                 ));
             }
         }
-        for (step, status, message) in closed.moment.failures.messages() {
+        let failures = closed.moment.failures.messages().map(|(step, status, message)| {
             let count = closed.latencies.get(&(step, status)).map_or(0, |[service, ..]| service.count());
-            let name = FileStep::NAMES[usize::from(step.0)];
-            self.warnings.push(format!("{count} {name} failed with {}: {message}", status.name()));
-        }
-        self.warnings.extend(diagnostics::notes(closed).into_iter().map(|note| note.message));
+            (format!("{count} {}", FileStep::NAMES[usize::from(step.0)]), status, message)
+        });
+        let failures = group_by_cause(failures);
+        // The causes are more than the note of their sum says.
+        let notes = diagnostics::notes(closed).into_iter().filter(|note| note.name != "errors" || failures.is_empty());
+        self.warnings.extend(failures.iter().cloned().chain(notes.map(|note| note.message)));
     }
+}
+
+/// One line for each cause of failures, with the steps that it made fail.
+fn group_by_cause<'a>(failures: impl Iterator<Item = (String, Status, &'a str)>) -> Vec<String> {
+    let mut causes: Vec<(Status, &str, Vec<String>)> = Vec::new();
+    for (steps, status, message) in failures {
+        match causes.iter_mut().find(|cause| (cause.0, cause.1) == (status, message)) {
+            Some((.., all)) => all.push(steps),
+            None => causes.push((status, message, vec![steps])),
+        }
+    }
+    causes
+        .into_iter()
+        .map(|(status, message, steps)| format!("{} failed with {}: {message}", steps.join(", "), status.name()))
+        .collect()
 }
 
 fn latency_name(step: StepId, status: Status) -> String {
@@ -201,4 +218,22 @@ fn latency(service: &Reading) -> String {
         ms(histogram.value_at_quantile(0.99)),
         ms(histogram.max())
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_grouped_by_cause() {
+        let failures = [
+            ("1 OPEN", Status::Error, "no such directory"),
+            ("2 WRITE", Status::NoSpace, "no space left"),
+            ("1 SYNC", Status::NoSpace, "no space left"),
+        ];
+        let lines = group_by_cause(failures.into_iter().map(|(steps, status, text)| (steps.to_owned(), status, text)));
+        let [first, second] = &lines[..] else { panic!("{lines:?}") };
+        assert_eq!(*first, "1 OPEN failed with ERROR: no such directory");
+        assert!(second.starts_with("2 WRITE, 1 SYNC failed with ") && second.ends_with(": no space left"), "{second}");
+    }
 }

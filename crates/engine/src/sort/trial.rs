@@ -96,8 +96,8 @@ fn wait_for_start(spec: &TrialSpec, controls: &Receiver<Control>) -> Option<End>
     }
     let at = match controls.recv() {
         Ok(Control::StartAt(at)) => at,
+        Ok(Control::StdinClosed) | Err(_) => return Some(End::Failed(TrialFailure::NoStart)),
         Ok(other) => return end_of(other),
-        Err(_) => return None,
     };
     let now = unix_ns();
     let Some(ahead) = at.checked_sub(now) else {

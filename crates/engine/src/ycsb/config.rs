@@ -56,7 +56,7 @@ pub struct Reporting {
 
 /// Interprets the properties of reporting; also returns the sinks that it needs.
 pub fn reporting(properties: &Properties, warnings: &mut Vec<String>) -> Result<(Vec<Sink>, Reporting), EngineError> {
-    let buckets = properties.at_most("histogram.buckets", 10_000_000)?.unwrap_or(1_000) as usize;
+    let buckets = properties.whole("histogram.buckets")?.unwrap_or(1_000) as usize;
     let granularity_ms = properties.whole("timeseries.granularity")?.unwrap_or(1_000).max(1);
     let kind = properties.text("measurementtype", "hdrhistogram");
     let sinks = match kind.as_str() {
@@ -96,7 +96,7 @@ pub fn reporting(properties: &Properties, warnings: &mut Vec<String>) -> Result<
             Exporter::Text
         }
     };
-    let interval_seconds = properties.at_most("status.interval", 1_000_000_000)?.unwrap_or(10).max(1);
+    let interval_seconds = properties.whole("status.interval")?.unwrap_or(10).max(1);
     let hdr_files = properties.boolean("hdrhistogram.fileoutput", false);
     let reporting = Reporting {
         sinks: sinks.clone(),

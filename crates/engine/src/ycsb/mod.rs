@@ -30,7 +30,7 @@ use properties::Properties;
 
 use crate::control::Control;
 use crate::dispatch;
-use crate::error::EngineError;
+use crate::error::{EngineError, shorten};
 use crate::output::{err, out};
 
 /// Runs the front end. Returns the exit code.
@@ -48,7 +48,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     }
     let translated = translate::translate(&args, &properties)?;
     for warning in &translated.warnings {
-        err(&format!("warning: {warning}\n"));
+        err(&format!("warning: {}\n", shorten(warning)));
     }
     if args.print_spec {
         let spec = serde_json::to_string(&translated.spec)

@@ -196,6 +196,10 @@ impl Observer for Printer<'_> {
         };
         err(&format!("Writes survive: {}{difference}: {}\n", survives(guarantee), guarantee.how));
         err(&format!("Seed: {}\n", opened.spec.seed));
+        if let Some(overwrites) = opened.overwrites {
+            let note = overwrites.note();
+            err(&format!("warning: {}\nhint: {}\n", note.message, note.hint));
+        }
         err("Starting test.\n");
     }
 

@@ -8,6 +8,22 @@ use super::args::Args;
 use crate::error::EngineError;
 use java::{PropertiesError, PropertiesFile};
 
+/// No store has properties of longer names.
+const NAME_BYTES_MAX: usize = 1_000;
+
+/// Refuses a name that is not one, such as a file of data in place of properties.
+fn check_name(name: &str, origin: &str) -> Result<(), EngineError> {
+    if name.len() <= NAME_BYTES_MAX {
+        return Ok(());
+    }
+    let begin: String = name.chars().take(40).collect();
+    Err(EngineError::usage(format!(
+        "a property name of {} bytes, which begins with \"{begin}\" ({origin})",
+        name.len()
+    ))
+    .hint(format!("write NAME=VALUE, with names of up to {NAME_BYTES_MAX} bytes")))
+}
+
 /// A property and where it was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Setting {
@@ -42,10 +58,12 @@ impl Properties {
             properties.warnings.extend(parsed.warnings);
             for entry in parsed.entries {
                 let origin = format!("{file}:{}", entry.line);
+                check_name(&entry.key, &origin)?;
                 properties.settings.insert(entry.key, Setting { value: entry.value, origin });
             }
         }
         for (name, value) in &args.properties {
+            check_name(name, "-p")?;
             let setting = Setting { value: value.clone(), origin: format!("-p {name}") };
             properties.settings.insert(name.clone(), setting);
         }

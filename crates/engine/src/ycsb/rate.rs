@@ -1,22 +1,18 @@
 //! The properties of the rate: `target`, `rate.ramp`, `rate.steps`, `arrival`.
 
-use loadstone_load::pace::{Arrival, Pace, PaceSpec, RatePiece};
+use loadstone_load::pace::{Arrival, PaceSpec, RatePiece};
 
 use super::properties::Properties;
 use crate::error::EngineError;
 
-/// When operations are sent.
-pub fn pace(properties: &Properties) -> Result<PaceSpec, EngineError> {
-    let pace = spec(properties)?;
-    let name =
-        ["rate.ramp", "rate.steps"].into_iter().find(|name| properties.trimmed(name).is_some()).unwrap_or("target");
-    Pace::new(&pace, 0).map_err(|error| {
-        EngineError::usage(format!("{name}: {error} ({})", properties.origin(name))).hint(format!("change {name}"))
-    })?;
-    Ok(pace)
+/// The property that sets the rate.
+pub fn property(properties: &Properties) -> &'static str {
+    let set = |name: &&str| properties.trimmed(name).is_some();
+    ["rate.ramp", "rate.steps"].into_iter().find(set).unwrap_or("target")
 }
 
-fn spec(properties: &Properties) -> Result<PaceSpec, EngineError> {
+/// When operations are sent.
+pub fn pace(properties: &Properties) -> Result<PaceSpec, EngineError> {
     let arrival = match properties.text("arrival", "uniform").as_str() {
         "uniform" => Arrival::Uniform,
         "poisson" => Arrival::Poisson,
@@ -25,7 +21,7 @@ fn spec(properties: &Properties) -> Result<PaceSpec, EngineError> {
     let set: Vec<&str> =
         ["rate.ramp", "rate.steps"].into_iter().filter(|name| properties.trimmed(name).is_some()).collect();
     let target = properties.real("target", 0.0)?;
-    if set.len() + usize::from(target > 0.0) > 1 {
+    if set.len() + usize::from(target != 0.0) > 1 {
         return Err(EngineError::usage("target, rate.ramp and rate.steps exclude each other").hint("keep one of them"));
     }
     let parts = |name: &str, text: &str, wanted: &str, count: usize| -> Result<Vec<f64>, EngineError> {
@@ -49,12 +45,9 @@ fn spec(properties: &Properties) -> Result<PaceSpec, EngineError> {
         }
         return Ok(PaceSpec::Open { rate, arrival });
     }
-    if target < 0.0 {
-        return Err(properties.bad("target", "at least 0", &target.to_string()));
-    }
-    Ok(if target > 0.0 {
-        PaceSpec::Open { rate: vec![RatePiece { from: target, to: target, seconds: 0.0 }], arrival }
-    } else {
+    Ok(if target == 0.0 {
         PaceSpec::Closed
+    } else {
+        PaceSpec::Open { rate: vec![RatePiece { from: target, to: target, seconds: 0.0 }], arrival }
     })
 }

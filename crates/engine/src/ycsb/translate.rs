@@ -1,8 +1,8 @@
 //! From YCSB's properties to a TrialSpec and its reporting.
 
-use loadstone_load::Segment;
 use loadstone_load::kind_sequence::KindSequence;
 use loadstone_load::random::mix;
+use loadstone_load::{Refusal, Segment};
 
 use super::args::{Args, Command};
 use super::config::{Reporting, reporting};
@@ -10,16 +10,52 @@ use super::core_workload::core;
 use super::properties::Properties;
 use super::{bindings, hosted, known, rate, time_series};
 use crate::error::EngineError;
-use crate::spec::{
-    CLIENTS_MAX, DurabilitySpec, InsertSpec, LedgerSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec,
-};
+use crate::spec::{DurabilitySpec, InsertSpec, LedgerSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec};
 use crate::suggest;
 
 /// Without `-s` nothing reads intervals; the conductor still wakes once in a while.
 const QUIET_INTERVAL_MS: u64 = 3_600_000;
 
-/// Thirty years.
-const SECONDS_MAX: u64 = 1_000_000_000;
+/// The property of each field that a refusal may name. `pace.rate` has several.
+const PROPERTIES: &[(&str, &str)] = &[
+    ("segment", "segment"),
+    ("interval_ms", "status.interval"),
+    ("clients", "threadcount"),
+    ("until.operations", "operationcount"),
+    ("until.seconds", "maxexecutiontime"),
+    ("warmup_seconds", "warmuptime"),
+    ("inserts.retry_seconds", "core_workload_insertion_retry_interval"),
+    ("inserts.retries", "core_workload_insertion_retry_limit"),
+    ("ledger", "ledger"),
+    ("sinks.buckets", "histogram.buckets"),
+    ("sinks.granularity_ms", "timeseries.granularity"),
+    ("work.records", "recordcount"),
+    ("work.insert_start", "insertstart"),
+    ("work.insert_count", "insertcount"),
+    ("work.field_count", "fieldcount"),
+    ("work.field_length", "fieldlength"),
+    ("work.field_length.distribution", "fieldlengthdistribution"),
+    ("work.field_length.min", "minfieldlength"),
+    ("work.field_length.max", "fieldlength"),
+    ("work.field_length.block", "fieldlengthhistogram"),
+    ("work.field_length.counts", "fieldlengthhistogram"),
+    ("work.zero_padding", "zeropadding"),
+    ("work.integrity", "dataintegrity"),
+    ("work.versions", "versions"),
+    ("work.scan_length.min", "minscanlength"),
+    ("work.scan_length.max", "maxscanlength"),
+    ("work.keys.data_fraction", "hotspotdatafraction"),
+    ("work.keys.operation_fraction", "hotspotopnfraction"),
+    ("work.keys.percentile", "exponential.percentile"),
+    ("work.keys.fraction", "exponential.frac"),
+    ("work.keys.theta", "zipfian.theta"),
+    ("work.mix.read", "readproportion"),
+    ("work.mix.update", "updateproportion"),
+    ("work.mix.insert", "insertproportion"),
+    ("work.mix.scan", "scanproportion"),
+    ("work.mix.read_modify_write", "readmodifywriteproportion"),
+    ("work.mix.delete", "deleteproportion"),
+];
 
 /// The meaning of a command line.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,12 +78,6 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
     let phase = if args.command == Command::Load { Phase::Load } else { Phase::Run };
     let seed = properties.whole("seed")?.unwrap_or_else(crate::clock::unix_ns);
     let mut clients = properties.whole("threadcount")?.unwrap_or(1);
-    if clients == 0 {
-        return Err(properties.bad("threadcount", "at least 1", "0").hint("use -threads 1"));
-    }
-    if clients > CLIENTS_MAX {
-        return Err(properties.bad("threadcount", &format!("at most {CLIENTS_MAX}"), &clients.to_string()));
-    }
     let class = properties.text("workload", "CoreWorkload");
     let (work, operations) = match class.rsplit('.').next().unwrap_or_default() {
         "TimeSeriesWorkload" => time_series::translate(properties, phase, clients)?,
@@ -75,27 +105,13 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         warnings.push(format!("threadcount {clients} is above the number of operations: using {operations} clients"));
         clients = operations;
     }
-    let seconds = properties.at_most("maxexecutiontime", SECONDS_MAX)?.filter(|&s| s > 0).map(|s| s as f64);
-    let warmup_seconds = properties.within("warmuptime", 0.0, 0.0, SECONDS_MAX as f64)?;
-    if phase == Phase::Load && warmup_seconds > 0.0 {
-        return Err(EngineError::usage("warmuptime is for run: a load counts every record").hint("leave it out"));
-    }
-    if phase == Phase::Run && operations == Some(0) {
-        return Err(EngineError::usage("there is nothing to do: operationcount is 0").hint("set operationcount"));
-    }
-    if operations.is_none() && seconds.is_none() {
-        return Err(EngineError::usage("operations and time are both unlimited: this run would never end")
-            .hint("set operationcount or maxexecutiontime"));
-    }
+    let seconds = properties.whole("maxexecutiontime")?.filter(|&s| s > 0).map(|s| s as f64);
+    let warmup_seconds = properties.real("warmuptime", 0.0)?;
     let segment = match properties.trimmed("segment") {
         None => Segment::default(),
         Some(text) => Segment::parse(text)
             .map_err(|error| EngineError::usage(error).hint("write segment=0/4 for the first of four"))?,
     };
-    if clients < segment.n {
-        return Err(EngineError::usage(format!("{clients} clients cannot be split into {} segments", segment.n))
-            .hint(format!("use at least as many clients: -threads {}", segment.n)));
-    }
     let run = run_number(properties, phase, &work, segment)?;
     let (sinks, reporting) = reporting(properties, &mut warnings)?;
     let spec = TrialSpec {
@@ -115,14 +131,14 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         seed,
         inserts: InsertSpec {
             retries: properties.whole("core_workload_insertion_retry_limit")?.unwrap_or(0),
-            retry_seconds: properties.within("core_workload_insertion_retry_interval", 3.0, 0.0, SECONDS_MAX as f64)?,
+            retry_seconds: properties.real("core_workload_insertion_retry_interval", 3.0)?,
             keep_going: properties.boolean("core_workload_insertion_keep_going_on_error", false),
         },
         spin: properties.boolean("spin.sleep", false),
         executors: properties.whole("executors")?.unwrap_or(0),
         deadline_ms: None,
         sinks,
-        interval_ms: reporting.status_seconds.map_or(QUIET_INTERVAL_MS, |s| s * 1_000),
+        interval_ms: reporting.status_seconds.map_or(QUIET_INTERVAL_MS, |s| s.saturating_mul(1_000)),
         lease_ms: None,
         wait_for_start: false,
         settle: properties.boolean("settle", false),
@@ -133,7 +149,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
             .filter(|_| phase == Phase::Run)
             .map(|file| LedgerSpec { file: file.to_owned() }),
     };
-    spec.check()?;
+    spec.validate().map_err(|refusal| refuse(&refusal, properties))?;
     let tolerated = properties.within("failures.tolerated", 0.0, 0.0, 1.0)?;
     Ok(Translated { spec, reporting, warnings, tolerated })
 }
@@ -155,6 +171,17 @@ fn run_number(
     }
     // 53 bits: JSON readers in other languages have no more.
     Ok(Some(given.unwrap_or_else(|| mix(crate::clock::unix_ns()) >> 11)))
+}
+
+/// A refusal in YCSB's names, with the place where the first of them was set.
+fn refuse(refusal: &Refusal, properties: &Properties) -> EngineError {
+    let property = |field: &str| match field {
+        "pace.rate" => rate::property(properties).to_owned(),
+        _ => PROPERTIES.iter().find(|(path, _)| *path == field).map_or(field, |(_, property)| property).to_owned(),
+    };
+    let place = refusal.field().map(|field| properties.origin(&property(field))).filter(|place| !place.is_empty());
+    let Refusal { message, hint } = refusal.rename_fields(property);
+    EngineError::usage(message + &place.map_or_else(String::new, |place| format!(" ({place})"))).hint(hint)
 }
 
 /// The store gets all properties that the front end itself does not interpret. Stores in a JVM get more.
@@ -220,3 +247,6 @@ fn durability(properties: &Properties, store: &str) -> Result<DurabilitySpec, En
         Some(other) => Err(properties.bad("durability", "none, os or device", other)),
     }
 }
+
+#[cfg(test)]
+mod tests;

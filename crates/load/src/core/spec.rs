@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::keys::{InsertOrder, KeyDistribution};
 use crate::mix::Mix;
+use crate::refusal::Refusal;
 use crate::values::{Length, Lengths};
 use crate::version;
 
@@ -52,21 +53,101 @@ pub struct CoreSpec {
     pub insert_lag: u64,
 }
 
+/// Larger records belong in a file system.
+const RECORD_BYTES_MAX: usize = 1 << 30;
+/// No store here supports longer keys.
+const ZERO_PADDING_MAX: usize = 1_000;
+
 impl CoreSpec {
-    /// Why the values of this spec cannot carry versions, if it asks for them and they cannot.
-    pub fn check_versions(&self) -> Result<(), String> {
+    /// Refuses what cannot be loaded, or with `run` what cannot be run.
+    pub fn check(&self, run: bool) -> Result<(), Refusal> {
+        self.check_range()?;
+        self.keys.check()?;
+        self.mix.check()?;
+        if run && self.mix.weights().iter().all(|&(_, weight)| weight <= 0.0) {
+            return Err(Mix::refuse_empty());
+        }
+        self.scan_length.check("work.scan_length")?;
+        self.check_values()
+    }
+
+    /// The records that a load writes and a run chooses from.
+    fn check_range(&self) -> Result<(), Refusal> {
+        let Self { records, insert_start, insert_count, .. } = *self;
+        if i64::try_from(records).is_err() {
+            return Err(Refusal::for_value("work.records", &format!("at most {}", i64::MAX), records));
+        }
+        if insert_start.checked_add(insert_count).is_none_or(|end| end > records) {
+            return Err(Refusal::new(
+                format!(
+                    "{{work.insert_start}} + {{work.insert_count}} = {insert_start} + {insert_count} is beyond \
+                     {{work.records}} = {records}"
+                ),
+                "set {work.records} to the number of records after the whole load",
+            ));
+        }
+        if insert_count == 0 {
+            return Err(Refusal::new(
+                format!(
+                    "there are no records in the range: {{work.insert_start}} = {insert_start}, {{work.insert_count}} = 0, \
+                     {{work.records}} = {records}"
+                ),
+                "set {work.insert_count} to at least 1, or leave {work.insert_start} and {work.insert_count} out",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The fields of a record.
+    fn check_values(&self) -> Result<(), Refusal> {
+        self.field_length.check("work.field_length")?;
+        if self.integrity && !matches!(self.field_length, Length::Constant { .. }) {
+            return Err(Refusal::new(
+                "{work.integrity} needs {work.field_length.distribution}=constant",
+                "set {work.field_length.distribution}=constant: expected values follow from the length of the field",
+            ));
+        }
+        if self.field_count == 0 {
+            return Err(Refusal::for_value("work.field_count", "at least 1", 0));
+        }
+        let longest = Lengths::longest(&self.field_length);
+        if longest.checked_mul(self.field_count).is_none_or(|bytes| bytes > RECORD_BYTES_MAX) {
+            return Err(Refusal::new(
+                format!(
+                    "a record of {{work.field_count}} {} and {{work.field_length}} {longest} is larger than \
+                     {RECORD_BYTES_MAX} bytes",
+                    self.field_count
+                ),
+                "lower {work.field_count} or {work.field_length}",
+            ));
+        }
+        if self.zero_padding > ZERO_PADDING_MAX {
+            return Err(Refusal::for_value(
+                "work.zero_padding",
+                &format!("at most {ZERO_PADDING_MAX}"),
+                self.zero_padding,
+            ));
+        }
+        self.check_versions()
+    }
+
+    /// Whether the values of this spec can carry versions, if it asks for them.
+    pub fn check_versions(&self) -> Result<(), Refusal> {
         let shortest = Lengths::shortest(&self.field_length);
         if self.versions && self.integrity {
-            return Err(
-                "versions and dataintegrity exclude each other: one says what a value is by its write, the other by \
-                        its key alone"
-                    .to_owned(),
-            );
+            return Err(Refusal::new(
+                "{work.versions} and {work.integrity} exclude each other: a value follows from its write, or from its key",
+                "leave one of {work.versions} and {work.integrity} out",
+            ));
         }
         if self.versions && shortest < version::LEN {
-            return Err(format!(
-                "versions needs values of at least {} bytes, the shortest of this field length is {shortest}",
-                version::LEN
+            return Err(Refusal::new(
+                format!(
+                    "{{work.versions}} needs values of at least {} bytes, the shortest of {{work.field_length}} is \
+                     {shortest}",
+                    version::LEN
+                ),
+                "raise {work.field_length} or {work.field_length.min}, or leave {work.versions} out",
             ));
         }
         Ok(())

@@ -238,9 +238,9 @@ fn versions_are_refused_where_values_cannot_carry_them() {
         Length::Histogram { block: 20, counts: vec![1, 2] },
         Length::Histogram { block: 100, counts: vec![1] },
     ] {
-        assert!(with(short).unwrap_err().contains("at least 21 bytes"));
+        assert!(with(short).unwrap_err().message.contains("at least 21 bytes"));
     }
     let both = CoreSpec { versions: true, integrity: true, ..spec() };
-    assert!(both.check_versions().unwrap_err().contains("exclude each other"));
+    assert!(both.check_versions().unwrap_err().message.contains("exclude each other"));
     assert_eq!(CoreSpec { versions: false, ..both }.check_versions(), Ok(()));
 }

@@ -2,15 +2,33 @@
 
 use super::spec::{TimeSeriesSpec, ValueType};
 use super::words::Words;
+use crate::core::Mix;
 use crate::keys::KeyDistribution;
+use crate::refusal::Refusal;
 use crate::values::{Length, Lengths};
 
 /// More time steps than this are not shuffled; YCSB's limit, too.
 const SHUFFLED_STEPS_MAX: u64 = 1 << 24;
 
 impl TimeSeriesSpec {
+    /// Refuses what cannot be loaded, or with `run` what cannot be run.
+    pub fn check(&self, run: bool) -> Result<(), Refusal> {
+        let refuse = |message| Refusal::new(message, "change the property that the message names");
+        if run {
+            self.check_run().map_err(refuse)?;
+        }
+        self.check_data().map_err(refuse)?;
+        self.keys.check()?;
+        self.mix.check()?;
+        let Mix { read, update, insert, scan, delete, .. } = self.mix;
+        if run && [read, update, insert, scan, delete].iter().all(|&weight| weight <= 0.0) {
+            return Err(Mix::refuse_empty());
+        }
+        if run { self.scan_length.check("work.scan_length") } else { Ok(()) }
+    }
+
     /// Whether the data can be written.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn check_data(&self) -> Result<(), String> {
         let cards = self.cardinalities();
         let most = cards.iter().copied().max().unwrap_or(1);
         let words = [
@@ -82,7 +100,7 @@ impl TimeSeriesSpec {
         wrong.map_or(Ok(()), |needs| Err(format!("dataintegrity needs {needs}")))
     }
 
-    /// Whether the run is one, beyond [`TimeSeriesSpec::check`].
+    /// Whether the run is one, beyond [`TimeSeriesSpec::check_data`].
     pub(super) fn check_run(&self) -> Result<(), String> {
         if self.mix.read_modify_write > 0.0 {
             return Err("readmodifywriteproportion must be 0: time series have no such operation".to_owned());

@@ -40,7 +40,7 @@ enum Cell {
 
 impl Shape {
     pub(super) fn new(spec: TimeSeriesSpec, seed: u64) -> Result<Self, String> {
-        spec.check()?;
+        spec.check_data()?;
         let layout = Layout::new(&spec).ok_or("sparsity leaves no point")?;
         let tag_words = Words::new(spec.tag_key_length);
         let tag_names: Vec<String> = (0..spec.tag_count as u64).map(|tag| tag_words.word(tag)).collect();

@@ -1,10 +1,12 @@
 //! What is sorted, and how the memory for it is divided.
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::fs::{Location, Scheme};
 use crate::sort::SortError;
 use crate::sort::chunk::Chunk;
 use crate::sort::input::ALIGNED_ROWS;
@@ -182,6 +184,22 @@ impl Job {
         Ok(())
     }
 
+    /// Refuses an output within the input, and an input within the output: the next job would read both, and removing one of
+    /// them removes the other.
+    pub fn refuse_nesting(&self) -> Result<(), SortError> {
+        let (Some(input), Some(output)) = (&self.input, &self.output) else { return Ok(()) };
+        let (reads, writes) = (resolve(input)?, resolve(output)?);
+        let relation = if writes.starts_with(&reads) {
+            "the output {output} is within the input {input}"
+        } else if reads.starts_with(&writes) {
+            "the input {input} is within the output {output}"
+        } else {
+            return Ok(());
+        };
+        Err(SortError::usage(relation.replace("{output}", output).replace("{input}", input))
+            .hint("choose an output next to the input"))
+    }
+
     /// Whether an HDFS client is needed.
     fn on_hdfs(&self) -> bool {
         [&self.input, &self.output].into_iter().flatten().any(|place| place.starts_with("hdfs:"))
@@ -205,6 +223,40 @@ impl Job {
     }
 }
 
+/// The port of a name node, where a URI has none.
+const NAME_NODE_PORT: &str = ":8020";
+
+/// A place as a path that can be compared with others: file system, server and directory. Symbolic links of local paths are
+/// followed as far as the path exists.
+fn resolve(place: &str) -> Result<PathBuf, SortError> {
+    let Location { scheme, authority, path } = Location::parse(place)?;
+    if scheme == Scheme::Hdfs {
+        let server = authority.strip_suffix(NAME_NODE_PORT).unwrap_or(&authority);
+        return Ok(Path::new("hdfs:")
+            .join(server)
+            .join(normalise(Path::new(&path)).strip_prefix("/").unwrap_or(Path::new(""))));
+    }
+    let path = Path::new(&path);
+    let existing = path.ancestors().find_map(|ancestor| Some((ancestor, ancestor.canonicalize().ok()?)));
+    let Some((ancestor, real)) = existing else { return Ok(normalise(path)) };
+    Ok(normalise(&real.join(path.strip_prefix(ancestor).unwrap_or(Path::new("")))))
+}
+
+/// A path without `.` and `..`.
+fn normalise(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                normal.pop();
+            }
+            component => normal.push(component),
+        }
+    }
+    normal
+}
+
 impl Sizes {
     /// How many merges run at once, and the size of the blocks in which they read runs.
     pub fn merges(&self, runs: usize, parts: usize) -> Result<(usize, usize), SortError> {
@@ -226,6 +278,41 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nested_input_and_output_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().to_str().unwrap();
+        std::fs::create_dir_all(directory.path().join("in/sub")).unwrap();
+        std::os::unix::fs::symlink(directory.path().join("in"), directory.path().join("link")).unwrap();
+        let refusal = |input: &str, output: &str| {
+            let [input, output] = [input, output].map(|place| Some(place.replace('~', home)));
+            Job { input, output, ..Job::default() }.refuse_nesting().err()
+        };
+        for (input, output) in [
+            ("~/in", "~/in/out"),
+            ("~/in", "~/in"),
+            ("~/in", "~/link/out"),
+            ("~/link", "~/in/new/out"),
+            ("~/in", "~/other/../in/out"),
+            ("~/in/sub", "~/in"),
+            ("~/link/sub", "~/in"),
+            ("file://~/in", "~/in/out"),
+            ("hdfs://nn/data", "hdfs://nn:8020/data/out"),
+        ] {
+            let refusal = refusal(input, output).unwrap_or_else(|| panic!("{input} {output}"));
+            assert!(refusal.usage && refusal.message.contains(" is within the "), "{refusal:?}");
+        }
+        for (input, output) in [
+            ("~/in", "~/in2"),
+            ("~/in", "~/out"),
+            ("~/in/sub", "~/in/sub2"),
+            ("hdfs://nn/data", "hdfs://other/data/out"),
+            ("~/in", "hdfs://nn~/in/out"),
+        ] {
+            assert_eq!(refusal(input, output), None, "{input} {output}");
+        }
+    }
 
     #[test]
     fn what_is_allocated_is_less_than_the_memory() {

@@ -132,6 +132,7 @@ impl Task<'_> {
     }
 
     fn prepare(&self) -> Result<Outcome, SortError> {
+        self.job.refuse_nesting()?;
         if self.job.input.is_some() {
             self.listed()?;
         }

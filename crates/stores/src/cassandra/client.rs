@@ -215,7 +215,9 @@ impl Client {
     fn rows(&self, prepared: &Prepared, sink: &mut impl Sink) -> Result<(usize, Option<Page>), Failure> {
         let bytes = self.slot.bytes();
         let body = self.slot.body_of(&bytes).map_err(malformed)?;
-        let Some(mut table) = answer::rows(body).map_err(malformed)? else { return Ok((0, None)) };
+        let Some(mut table) = answer::rows(body).map_err(malformed)? else {
+            return Err(Failure::new(Status::UnexpectedState, "a SELECT was answered by a result without rows"));
+        };
         if table.width != prepared.columns.len() {
             // Another client prepared it again after the table was altered, so the node did not refuse ours.
             prepared.stale.set(true);

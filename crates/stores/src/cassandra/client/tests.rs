@@ -116,6 +116,14 @@ fn a_server_that_makes_no_progress_is_reported() {
     assert!(words.unwrap().contains("same page"));
 }
 
+#[test]
+fn result_without_rows_is_a_protocol_error() {
+    const VOID: &[u8] = b"\0\0\0\x01";
+    let (status, keys, message, _) = asked(9, &[VOID.to_vec()]);
+    assert_eq!((status, keys.len()), (Status::UnexpectedState, 0));
+    assert!(message.unwrap().contains("without rows"));
+}
+
 /// An error of a node.
 fn error(code: i32) -> (u8, Vec<u8>) {
     let mut body = code.to_be_bytes().to_vec();
