@@ -10,7 +10,7 @@ use crate::pool::{Place, Pool};
 use crate::random::{Draws, Purpose, Streams, mix};
 use crate::row::{EqualHeads, Head, Row};
 use crate::values::{Lengths, fill_integrity};
-use crate::version::{Mark, Origin, Phase, RunMark, Stamp, Version};
+use crate::version::{FieldHash, Mark, Origin, Phase, RunMark, Stamp, Version};
 
 mod spec;
 mod writes;
@@ -35,6 +35,7 @@ struct Shape {
     names: Vec<String>,
     /// Of the fields of these names.
     heads: Vec<Head>,
+    hashes: Vec<FieldHash>,
     /// Of a whole record, where its values are random text of one length.
     equal: Option<EqualHeads>,
     /// Field numbers in the order in which Java's `HashMap` hands them to a binding, so that stored bytes are YCSB's.
@@ -47,6 +48,7 @@ impl Shape {
     fn new(spec: CoreSpec, seed: u64, phase: Phase) -> Self {
         let names: Vec<String> = (0..spec.field_count).map(|i| format!("{}{i}", spec.field_name_prefix)).collect();
         let order = java::hash_map_order(&names);
+        let hashes = names.iter().map(|name| FieldHash::of(name.as_bytes())).collect();
         let heads = names.iter().map(|name| Head::new(name.as_bytes())).collect();
         let lengths = Lengths::new(&spec.field_length);
         let equal = match lengths {
@@ -57,7 +59,7 @@ impl Shape {
         };
         let (keys, values) = (Streams::of(seed, Purpose::Key), Streams::of(seed, Purpose::Value));
         let (run, pool) = (RunMark::default(), Pool::new(seed));
-        Self { spec, seed, keys, values, phase, run, names, heads, equal, order, lengths, pool }
+        Self { spec, seed, keys, values, phase, run, names, heads, hashes, equal, order, lengths, pool }
     }
 
     #[inline]
@@ -78,7 +80,7 @@ impl Shape {
             }
             self.pool.fill(out, place);
             if let Some(mark) = by {
-                mark.write(out, head.name());
+                mark.write(out, self.hashes[field]);
             }
         });
     }
@@ -119,7 +121,7 @@ impl Shape {
         }
         out.resize(len, 0);
         self.pool.fill(out, &mut place);
-        self.stamp(key).version(version).write(out, self.heads[field].name());
+        self.stamp(key).version(version).write(out, self.hashes[field]);
     }
 
     #[inline]

@@ -121,7 +121,7 @@ impl Stamp {
     #[inline]
     pub fn read(self, value: &[u8], field: &[u8]) -> Option<Origin> {
         let (version, check) = Version::parse(value)?;
-        match check ^ self.version(version).check(field) {
+        match check ^ self.version(version).check(FieldHash::of(field)) {
             0 => Some(Origin::Own(version)),
             other if other >> 16 == 0 && version.phase == Phase::Run => Some(Origin::OtherRun(version)),
             _ => None,
@@ -139,17 +139,29 @@ pub struct Mark {
 
 impl Mark {
     #[inline]
-    fn check(&self, field: &[u8]) -> u32 {
-        (mix(self.state ^ hash(0, field)) >> 32) as u32 ^ self.tag
+    fn check(&self, field: FieldHash) -> u32 {
+        (mix(self.state ^ field.0) >> 32) as u32 ^ self.tag
     }
 
     /// Overwrites the start of a value. One that is too short stays as it is: specs with such values are refused.
     #[inline(never)]
-    pub fn write(&self, value: &mut [u8], field: &[u8]) {
+    pub fn write(&self, value: &mut [u8], field: FieldHash) {
         if let Some(start) = value.first_chunk_mut::<LEN>() {
             start[..self.text.len()].copy_from_slice(&self.text);
             start[self.text.len()..].copy_from_slice(&hex(self.check(field)));
         }
+    }
+}
+
+/// What the name of a field contributes to the check of its values: the same for all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldHash(u64);
+
+impl FieldHash {
+    /// Of the field with this name.
+    #[inline]
+    pub fn of(name: &[u8]) -> Self {
+        Self(hash(0, name))
     }
 }
 
@@ -194,7 +206,7 @@ mod tests {
 
     fn written(seed: u64, key: &str, field: &str, version: Version) -> Vec<u8> {
         let mut value = vec![b'x'; LEN + 3];
-        Stamp::of(seed, key.as_bytes()).version(version).write(&mut value, field.as_bytes());
+        Stamp::of(seed, key.as_bytes()).version(version).write(&mut value, FieldHash::of(field.as_bytes()));
         value
     }
 
@@ -241,7 +253,7 @@ mod tests {
             let read = |run: RunMark, version: Version, by: RunMark| {
                 let mut value = vec![b'x'; LEN];
                 let stamp = Stamp::of(seed, b"user1");
-                stamp.in_run(by).version(version).write(&mut value, b"field0");
+                stamp.in_run(by).version(version).write(&mut value, FieldHash::of(b"field0"));
                 stamp.in_run(run).read(&value, b"field0")
             };
             let (one, other) = (RunMark::of(Some(one)), RunMark::of(Some(other)));

@@ -8,7 +8,7 @@ use crate::keys::{InsertOrder, KeyDistribution};
 use crate::operation::{Kind, Operation, RecordWorkload, Workload};
 use crate::random::{Draws, Purpose};
 use crate::values::Length;
-use crate::version::{LEN, Origin, Phase, Stamp, Version};
+use crate::version::{FieldHash, LEN, Origin, Phase, Stamp, Version};
 
 const MS: u64 = 1_000_000;
 const SEED: u64 = 11;
@@ -225,7 +225,7 @@ fn stored(world: &World, workload: &CoreRun, deeds: &BTreeMap<u64, Deed>, draws:
         for field in 0..world.fields {
             let mut value = vec![b'.'; 30];
             let name = workload.field_names()[field].as_bytes();
-            Stamp::of(SEED, &key).version(Version::load(record)).write(&mut value, name);
+            Stamp::of(SEED, &key).version(Version::load(record)).write(&mut value, FieldHash::of(name));
             if record < world.records {
                 store.insert((record, field), value);
             }
