@@ -37,6 +37,21 @@ CASES = [
         INVALID,
         "500 of 1,000 operations of the load failed (50 %)",
     ),
+    Case(
+        "errors",
+        "retried",
+        experiment(given(attempts__failed=101)),
+        INVALID,
+        "101 of 100,101 attempts at operations failed (0.101 %); after retries, 0 of 100,000 failed",
+    ),
+    Case("errors", "no attempt failed", experiment(given(attempts__failed=0))),
+    Case(
+        "errors",
+        "unsent",
+        experiment(given(errors=500, attempts__failed=500, unsent__unreached=480)),
+        INVALID,
+        "500 of 100,000 operations failed (0.5 %), 480 of them unsent: no server could be reached",
+    ),
     Case("errors", "every client closed", experiment(given(unclosed=0, load__unclosed=0))),
     Case(
         "errors",

@@ -31,7 +31,7 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
 def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Finding]:
     """Failed operations of one of the PHASES."""
     count, every, what = failed(trial, prefix), operations(trial, prefix), PHASES[prefix]
-    retried = (trial.value(f"{prefix}attempts.failed") or 0) - count
+    retried = max((trial.value(f"{prefix}attempts.failed") or 0) - count, 0)
     if count + retried <= 0:
         return
     message, severity = f"{count:,.0f} {what} failed", Severity.NOTE
