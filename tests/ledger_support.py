@@ -27,34 +27,34 @@ PROPERTIES = {"redis": "redis.", "postgres": "db."}
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the command `ledger` says."""
+    """The answer of the command `ledger`."""
 
     code: int
-    found: dict[str, Any]
+    output: dict[str, Any]
     err: str
 
     @property
     def sound(self) -> bool:
-        """Nothing is lost, and nothing is there that nobody wrote."""
-        found = self.found["found"]
-        assert found["unsure"] == 0
-        return self.proved and (self.err, found["lost"], found["phantom"], found["corrupt"]) == ("", 0, 0, 0)
+        """No write is lost, and no value is foreign."""
+        fields = self.output["found"]
+        assert fields["unsure"] == 0
+        return self.is_proven and (self.err, fields["lost"], fields["phantom"], fields["corrupt"]) == ("", 0, 0, 0)
 
     @property
-    def proved(self) -> bool:
-        """The checker found what it planted, and repaired it; its exit status says that enough was proven."""
-        proof = self.found.get("proof")
+    def is_proven(self) -> bool:
+        """The checker found and repaired its planted faults, and proved enough writes for exit status 0."""
+        proof = self.output.get("proof")
         return self.code == 0 and proof == {"corrupted": True, "removed": True, "restored": True}
 
     @property
     def writes(self) -> dict[str, int]:
-        """Writes by their outcome, without those that have none."""
-        return {outcome: count for outcome, count in self.found["writes"].items() if count}
+        """Writes by outcome, without outcomes that no write has."""
+        return {outcome: count for outcome, count in self.output["writes"].items() if count}
 
 
 @dataclass
 class Proof:
-    """Runs on one store, each with a ledger of its own."""
+    """Runs on one store, each with its ledger."""
 
     engine: Engine
     store: str
@@ -93,7 +93,7 @@ class Proof:
         line = self.line("operationcount=0", "maxexecutiontime=60")
         process = self.engine.start(*line)
         running.append(process)
-        started(process)
+        await_start(process)
         time.sleep(1.5)
         system.running.kill()
         crashed = time.time_ns()
@@ -101,14 +101,14 @@ class Proof:
         process.wait(60)
         system.running.restart()
         verdict = self.judge(line, "--crash", str(crashed), "--loaded")
-        assert verdict.found["writes"]["acknowledged"] > 100
+        assert verdict.output["writes"]["acknowledged"] > 100
         facts = {"closed": True, "beyond": 0, "ticks_lost": 0, "exceptions_lost": 0}
-        assert verdict.found["ledger"].items() >= facts.items()
-        print(json.dumps({name: verdict.found[name] for name in ("writes", "found", "lost")}))
+        assert verdict.output["ledger"].items() >= facts.items()
+        print(json.dumps({name: verdict.output[name] for name in ("writes", "found", "lost")}))
         return verdict
 
 
-def started(process: subprocess.Popen[str]) -> None:
+def await_start(process: subprocess.Popen[str]) -> None:
     """Waits until the run measures."""
     assert process.stderr
     for line in process.stderr:
@@ -120,9 +120,9 @@ def started(process: subprocess.Popen[str]) -> None:
 @contextmanager
 def proof(engine: Engine, system: str, **settings: str | int) -> Iterator[tuple[Proof, Up]]:
     """A real server, and runs on it."""
-    with up(system, None, **settings) as found:
-        words = [f"{n}={v}" for n, v in found.properties.items() if n.startswith(PROPERTIES[system])]
-        yield Proof(engine, system, tuple(words)), found
+    with up(system, None, **settings) as server:
+        properties = [f"{n}={v}" for n, v in server.properties.items() if n.startswith(PROPERTIES[system])]
+        yield Proof(engine, system, tuple(properties)), server
 
 
 @dataclass
@@ -133,7 +133,7 @@ class Liar:
     port: int
     # Indices of writes that it acknowledges and drops.
     drops: Collection[int] = ()
-    # Indices of inserts whose first attempt ends with an error; of those that are `done`, after it is passed on.
+    # Indices of inserts whose first attempt ends with an error, and whether the relay passes that attempt on.
     errors: Mapping[int, bool] = field(default_factory=dict)
     own_port: int = 0
     # The key and the first field of each write that it saw, by index, and the keys of inserts.
@@ -162,8 +162,8 @@ class Liar:
         back, server = await asyncio.open_connection(self.host, self.port)
         try:
             while True:
-                raw, words = await request(client)
-                reply = self._decide(words)
+                raw, arguments = await request(client)
+                reply = self._decide(arguments)
                 if reply is None or reply == ERROR:
                     server.write(raw)
                     answered = await response(back)
@@ -173,14 +173,14 @@ class Liar:
         except asyncio.IncompleteReadError:
             server.close()
 
-    def _decide(self, words: list[bytes]) -> bytes | None:
-        """None: pass it on. ERROR: pass it on, and answer so. With a `!`: answer the rest."""
-        if words[0] == b"ZADD":
-            self.inserted.add(words[3])
-        if words[0] != b"HMSET" or not words[3].startswith(b"R"):
+    def _decide(self, arguments: list[bytes]) -> bytes | None:
+        """None: pass the request on. ERROR: pass it on, reply ERROR. After a `!`: the reply to send instead."""
+        if arguments[0] == b"ZADD":
+            self.inserted.add(arguments[3])
+        if arguments[0] != b"HMSET" or not arguments[3].startswith(b"R"):
             return None
-        index = int(words[3][1:13], 16)
-        self.keys[index], self.fields[index] = words[1], words[2]
+        index = int(arguments[3][1:13], 16)
+        self.keys[index], self.fields[index] = arguments[1], arguments[2]
         if index in self.errors and index not in self.failed:
             self.failed.add(index)
             return ERROR if self.errors[index] else b"!" + ERROR
@@ -190,20 +190,20 @@ class Liar:
         return None
 
 
-# Not one that says for certain that nothing was done.
+# An error that does not exclude that the write was done.
 ERROR = b"-ERR scripted\r\n"
 
 
 async def request(source: asyncio.StreamReader) -> tuple[bytes, list[bytes]]:
-    """A request, as it came and as words."""
+    """A request: its bytes and its arguments."""
     raw = head = await source.readuntil(b"\r\n")
-    words = []
+    arguments = []
     for _ in range(int(head[1:])):
         size = await source.readuntil(b"\r\n")
         word = await source.readexactly(int(size[1:]) + 2)
         raw += size + word
-        words.append(word[:-2])
-    return raw, words
+        arguments.append(word[:-2])
+    return raw, arguments
 
 
 async def response(source: asyncio.StreamReader) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conftest import Engine
-from ledger_support import RECORDS, WORK, Liar, Proof, proof, started
+from ledger_support import RECORDS, WORK, Liar, Proof, await_start, proof
 from scripted_relay import OOM, FakeRedis, Fault
 from ycsb_support import USAGE, refused
 
@@ -37,10 +37,10 @@ def test_a_store_that_lives_has_lost_nothing(engine: Engine) -> None:
     assert set(result.returns("READ-MODIFY-WRITE")) <= {"OK", "NOT_YET"}
     verdict = lmdb.judge(line)
     assert verdict.sound, verdict
-    writes = verdict.found["writes"]
+    writes = verdict.output["writes"]
     assert sum(writes.values()) == 20_000
     assert writes["acknowledged"] >= 19_900
-    assert verdict.found["read"]["records"] > 4_000
+    assert verdict.output["read"]["records"] > 4_000
 
 
 def test_a_ledger_outlives_its_engine(engine: Engine, running: list[subprocess.Popen[str]]) -> None:
@@ -49,14 +49,14 @@ def test_a_ledger_outlives_its_engine(engine: Engine, running: list[subprocess.P
     line = lmdb.line("operationcount=0", "maxexecutiontime=60", "writeallfields=true")
     process = engine.start(*line)
     running.append(process)
-    started(process)
+    await_start(process)
     time.sleep(1)
     process.kill()
     process.wait()
     verdict = lmdb.judge(line)
     assert verdict.sound, verdict
-    assert not verdict.found["ledger"]["closed"]
-    assert verdict.found["writes"]["acknowledged"] > 100
+    assert not verdict.output["ledger"]["closed"]
+    assert verdict.output["writes"]["acknowledged"] > 100
 
 
 def test_segments_are_judged_together_and_in_order(engine: Engine) -> None:
@@ -71,7 +71,7 @@ def test_segments_are_judged_together_and_in_order(engine: Engine) -> None:
     verdict = lmdb.judge(lines[0], *lmdb.runs)
     assert verdict.sound, verdict
     assert verdict.writes == {"acknowledged": 20_000}
-    # One alone does not know what the other wrote.
+    # One ledger alone does not cover the writes of the other segment.
     for files in ([lmdb.runs[0]], lmdb.runs[::-1]):
         words = [str(engine.program), "ledger", "--spec", f"{lmdb.runs[-1]}.json", *files]
         done = subprocess.run(words, cwd=engine.home, capture_output=True, text=True, timeout=60)
@@ -119,28 +119,28 @@ def test_a_read_that_misses_another_segments_insert_is_settled_by_its_ledger(eng
         # What the other engine had not begun when a read came early is not a failure of the store.
         alone = redis.judge(lines[0], "part-0", "part-1")
     assert len(server.forgotten) > 20
-    print(failed, unsettled, verdict.found["misses"])
+    print(failed, unsettled, verdict.output["misses"])
     assert failed > 0, "misses of its own inserts a segment judges itself"
-    misses = verdict.found["misses"]
+    misses = verdict.output["misses"]
     assert misses["failed"] + misses["not_yet"] == unsettled
     assert misses["failed"] > 0
     assert {key.encode() for key in misses["first"]} <= set(server.forgotten)
-    assert alone.found["misses"] == {"failed": 0, "not_yet": 0, "unlisted": 0, "first": []}
+    assert alone.output["misses"] == {"failed": 0, "not_yet": 0, "unlisted": 0, "first": []}
     # Inserts that nobody read are found by the read-back.
-    assert verdict.found["found"]["lost"] == 10 * len(server.forgotten)
-    assert verdict.found["lost"]["writes"] == len(server.forgotten)
+    assert verdict.output["found"]["lost"] == 10 * len(server.forgotten)
+    assert verdict.output["lost"]["writes"] == len(server.forgotten)
 
 
 def test_redis_without_a_log_loses_everything(engine: Engine, running: list[subprocess.Popen[str]]) -> None:
     with proof(engine, "redis") as (redis, system):
         verdict = redis.crash(running, system)
-    lost, read = verdict.found["lost"], verdict.found["read"]
+    lost, read = verdict.output["lost"], verdict.output["read"]
     # Its guarantee is that nothing survives.
     assert (verdict.code, lost["allowed"], lost["window_ms"]) == (0, lost["writes"], None)
-    assert verdict.found["found"]["lost"] == read["fields"] == 10 * read["records"] > 0
-    assert lost["writes"] == verdict.found["writes"]["acknowledged"]
+    assert verdict.output["found"]["lost"] == read["fields"] == 10 * read["records"] > 0
+    assert lost["writes"] == verdict.output["writes"]["acknowledged"]
     assert len(lost["first"]) == 10
-    assert all(each["key"].startswith("user") and each["what"] == "nothing" for each in lost["first"])
+    assert all(place["key"].startswith("user") and place["what"] == "nothing" for place in lost["first"])
     assert lost["oldest"]["at_most_ms"] >= lost["oldest"]["at_least_ms"] > 0
     assert f"{lost['writes']} acknowledged writes are lost, which the store's guarantee allows" in verdict.err
 
@@ -159,17 +159,17 @@ def test_postgres_that_does_not_wait_for_its_log_loses_the_last_writes(
 ) -> None:
     with proof(engine, "postgres", synchronous_commit="off") as (postgres, system):
         verdict = postgres.crash(running, system)
-        while not verdict.found["lost"]["writes"] and len(postgres.runs) < KILLS_MAX:
+        while not verdict.output["lost"]["writes"] and len(postgres.runs) < KILLS_MAX:
             assert verdict.sound, verdict
             verdict = postgres.crash(running, system)
     print(f"lost after {len(postgres.runs)} kills")
-    found, lost = verdict.found, verdict.found["lost"]
-    assert 0 < lost["writes"] < found["writes"]["acknowledged"], f"nothing was lost in {KILLS_MAX} kills"
+    output, lost = verdict.output, verdict.output["lost"]
+    assert 0 < lost["writes"] < output["writes"]["acknowledged"], f"nothing was lost in {KILLS_MAX} kills"
     # Three times `wal_writer_delay`.
-    assert (verdict.proved, lost["allowed"], lost["window_ms"]) == (True, lost["writes"], 600)
-    assert found["found"]["phantom"] == found["found"]["corrupt"] == 0
+    assert (verdict.is_proven, lost["allowed"], lost["window_ms"]) == (True, lost["writes"], 600)
+    assert output["found"]["phantom"] == output["found"]["corrupt"] == 0
     # Older writes are there: what is lost is the end.
-    assert found["found"]["fine"] > 0
+    assert output["found"]["fine"] > 0
 
 
 def test_postgres_that_waits_for_its_log_loses_nothing(engine: Engine, running: list[subprocess.Popen[str]]) -> None:
@@ -187,10 +187,10 @@ def test_dropped_update_is_named(engine: Engine) -> None:
             line = redis.line("operationcount=10000", f"redis.port={liar.own_port}", "redis.timeout=10000")
             assert engine(*line).returns("UPDATE") == {"OK": 10_000}
         verdict = redis.judge(redis.line("operationcount=10000"), redis.runs[-2])
-    lost = {(each["key"], each["field"]) for each in verdict.found["lost"]["first"]}
+    lost = {(place["key"], place["field"]) for place in verdict.output["lost"]["first"]}
     assert verdict.code == 1
     assert lost == {(liar.keys[9_999].decode(), liar.fields[9_999].decode())}
-    assert verdict.found["lost"]["writes"] == 1
+    assert verdict.output["lost"]["writes"] == 1
     assert verdict.err.count("user") == 1
 
 
@@ -210,10 +210,10 @@ def test_only_a_refusal_that_is_certain_counts_as_one(engine: Engine, refusal: b
         server.refused_commands = set()
         verdict = redis.judge(line)
     assert verdict.writes == {state: 2000}
-    found = verdict.found["found"]
-    assert (verdict.code, verdict.err, found["lost"], found["phantom"], found["corrupt"]) == (0, "", 0, 0, 0)
+    fields = verdict.output["found"]
+    assert (verdict.code, verdict.err, fields["lost"], fields["phantom"], fields["corrupt"]) == (0, "", 0, 0, 0)
     # What was loaded is there.
-    assert verdict.found["found"]["fine"] == verdict.found["read"]["fields"] > 0
+    assert verdict.output["found"]["fine"] == verdict.output["read"]["fields"] > 0
 
 
 def test_refused_updates_among_others_are_counted_and_hide_nothing(engine: Engine) -> None:
@@ -227,7 +227,7 @@ def test_refused_updates_among_others_are_counted_and_hide_nothing(engine: Engin
     refused = server.refused_updates
     assert verdict.writes == {"acknowledged": 5000 - refused, "refused": refused}
     assert verdict.sound, verdict
-    assert verdict.found["found"]["came_true"] == 0
+    assert verdict.output["found"]["came_true"] == 0
 
 
 def test_a_refused_update_that_was_done_all_the_same_is_found(engine: Engine) -> None:
@@ -240,9 +240,9 @@ def test_a_refused_update_that_was_done_all_the_same_is_found(engine: Engine) ->
         verdict = redis.judge(line)
     assert verdict.code == 1
     # Later updates of the same fields have covered the others.
-    assert verdict.found["found"]["phantom"] == len(server.phantoms) > 0
-    assert verdict.found["writes"]["refused"] == server.refused_updates
-    first = verdict.found["first_wrong"]
+    assert verdict.output["found"]["phantom"] == len(server.phantoms) > 0
+    assert verdict.output["writes"]["refused"] == server.refused_updates
+    first = verdict.output["first_wrong"]
     assert (first["key"].encode(), first["field"].encode()) in server.phantoms
     assert first["key"] in verdict.err
 
@@ -257,8 +257,8 @@ def test_an_insert_that_was_half_done_was_not_refused(engine: Engine) -> None:
         assert engine.run(*line).returns("INSERT") == {"NO_SPACE": 200}
         verdict = redis.judge(line)
     assert verdict.writes == {"maybe": 200}
-    found = verdict.found["found"]
-    assert (verdict.code, found["came_true"], found["lost"], found["corrupt"]) == (0, 10 * 200, 0, 0)
+    fields = verdict.output["found"]
+    assert (verdict.code, fields["came_true"], fields["lost"], fields["corrupt"]) == (0, 10 * 200, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -271,8 +271,7 @@ def test_an_insert_that_was_half_done_was_not_refused(engine: Engine) -> None:
         (f"run null {WORK} ledger=x dataintegrity=true operationcount=1", "exclude each other", "dataintegrity"),
         (f"run null {WORK} ledger=x segment=0/2 -threads 2 operationcount=2", "number of their run", "runnumber="),
         (
-            "run null workload=TimeSeriesWorkload recordcount=10 seed=1 ledger=x operationcount=1 "
-            "dataintegrity=true valuetype=integers querytimespan=0",
+            "run null workload=TimeSeriesWorkload recordcount=10 seed=1 ledger=x operationcount=1",
             "records only",
             "leave ledger out",
         ),
@@ -299,7 +298,7 @@ def test_ledger_of_another_spec_is_refused(engine: Engine, tmp_path: Path, other
     words = [str(engine.program), "ledger", "--spec", str(tmp_path / "spec.json")]
     done = subprocess.run(words, cwd=engine.home, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (USAGE, "")
-    assert f"the ledger {lmdb.runs[-1]} is that of another spec" in done.stderr
+    assert f"the ledger {lmdb.runs[-1]} belongs to another spec" in done.stderr
     assert "hint: " in done.stderr
 
 
@@ -315,8 +314,8 @@ def test_dropped_updates_of_a_second_run_are_lost(engine: Engine) -> None:
         server.faults.clear()
         verdict = redis.judge(line)
     assert verdict.code == 1
-    assert verdict.found["lost"]["writes"] == verdict.found["writes"]["acknowledged"] == 5000
-    assert {each["what"] for each in verdict.found["lost"]["first"]} == {"another run"}
+    assert verdict.output["lost"]["writes"] == verdict.output["writes"]["acknowledged"] == 5000
+    assert {place["what"] for place in verdict.output["lost"]["first"]} == {"another run"}
 
 
 def test_second_run_on_the_same_data_is_proven(engine: Engine) -> None:
@@ -339,7 +338,7 @@ def test_zeroed_remainders_are_corrupt(engine: Engine) -> None:
         verdict = redis.judge(line)
         zeroed = sum(value.endswith(b"0" * 19) for fields in server.hashes.values() for value in fields.values())
     assert verdict.code == 1
-    assert verdict.found["found"]["corrupt"] == zeroed > 20
+    assert verdict.output["found"]["corrupt"] == zeroed > 20
     # A sample of the reads compares whole values.
     verified = result.returns("VERIFY")
     assert 0 < verified["UNEXPECTED_STATE"] < sum(verified.values()) / 16
@@ -355,10 +354,10 @@ def test_records_never_loaded_are_not_lost(engine: Engine) -> None:
         verdict = redis.judge(line)
         loaded = redis.judge(line, "--loaded")
     assert verdict.sound, verdict
-    assert verdict.found["found"]["not_loaded"] == loaded.found["found"]["lost"] > 1000
+    assert verdict.output["found"]["not_loaded"] == loaded.output["found"]["lost"] > 1000
     assert loaded.code == 1
-    assert f"{loaded.found['lost']['loaded']} loaded records are lost" in loaded.err
-    assert loaded.found["lost"]["writes"] == 0
+    assert f"{loaded.output['lost']['loaded']} loaded records are lost" in loaded.err
+    assert loaded.output["lost"]["writes"] == 0
 
 
 @pytest.mark.parametrize(("kind", "missed"), [("lose", "corrupted"), ("keep", "removed")])
@@ -373,7 +372,7 @@ def test_checker_that_misses_a_planted_fault_proves_nothing(engine: Engine, kind
         # Updates, or deletes, are acknowledged and not done.
         server.faults.append(Fault(kind))
         verdict = redis.judge(line)
-    assert (verdict.code, verdict.found["proved"], verdict.found["proof"][missed]) == (3, False, False)
+    assert (verdict.code, verdict.output["proved"], verdict.output["proof"][missed]) == (3, False, False)
     assert "the checker did not prove itself" in verdict.err
     assert server.hashes == before
 
@@ -399,5 +398,5 @@ def test_concurrent_writes_to_one_record_prove_nothing(engine: Engine) -> None:
         engine(*line)
         verdict = redis.judge(line)
     assert verdict.code == 3
-    assert verdict.found["proven"]["share"] < 0.95
+    assert verdict.output["proven"]["share"] < 0.95
     assert "acknowledged writes could be proven, less than 95 %" in verdict.err

@@ -32,7 +32,7 @@ class Trial:
     """One trial of four engines through a relay, and its read-back."""
 
     liar: Liar
-    found: dict[str, Any]
+    output: dict[str, Any]
 
 
 def run(redis: Proof, system: Up, number: int, drops: Collection[int], errors: dict[int, bool]) -> Trial:
@@ -48,9 +48,9 @@ def run(redis: Proof, system: Up, number: int, drops: Collection[int], errors: d
             assert sum(isinstance(event, Summary) for _, event in engines.events()) == ENGINES
     redis.runs.append(f"part-{number}")
     verdict = redis.judge(line, *(f"part-{number}.{k}" for k in range(ENGINES)))
-    assert verdict.found["proved"], verdict
+    assert verdict.output["proved"], verdict
     assert verdict.code == (1 if drops else 0), verdict
-    return Trial(liar, verdict.found)
+    return Trial(liar, verdict.output)
 
 
 def droppable(liar: Liar, errors: Collection[int]) -> list[list[int]]:
@@ -70,7 +70,7 @@ def droppable(liar: Liar, errors: Collection[int]) -> list[list[int]]:
 
 
 def choose(ends: list[list[int]], count: int) -> set[int]:
-    """So many of these writes: whole ends, the hottest record's among them."""
+    """`count` of these writes: whole ends, among them the end of the hottest record."""
     chosen: set[int] = set()
     for end in ends:
         if len(chosen) + len(end) <= count:
@@ -91,11 +91,11 @@ def test_lost_writes_equal_dropped_writes(engine: Engine, retried: bool) -> None
         for number, count in enumerate((0, 1, 7, 100), 2):
             drops = choose(ends, count)
             # What a dropped insert's first attempt did would not be lost.
-            kept = {index: done and index not in drops for index, done in errors.items()}
-            trial = run(redis, system, number, drops, kept)
+            passed_on = {index: done and index not in drops for index, done in errors.items()}
+            trial = run(redis, system, number, drops, passed_on)
             assert trial.liar.dropped == dict.fromkeys(drops, 1)
             assert trial.liar.failed == set(errors)
-            assert trial.found["lost"]["writes"] == count
-            assert trial.found["writes"]["retried"] == len(errors)
-            assert trial.found["writes"]["acknowledged"] == len(dry.liar.keys)
+            assert trial.output["lost"]["writes"] == count
+            assert trial.output["writes"]["retried"] == len(errors)
+            assert trial.output["writes"]["acknowledged"] == len(dry.liar.keys)
     assert len(ends[0]) > 1, "a hot record"

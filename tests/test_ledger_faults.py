@@ -10,8 +10,8 @@ import pytest
 
 from cassandra_support import nodetool
 from conftest import Engine
-from ledger_support import Proof, proof, started
-from loadstone.runner.settling import replicated
+from ledger_support import Proof, await_start, proof
+from loadstone.runner.settling import await_replication
 from loadstone.systems.base.running import Running
 from loadstone.systems.cassandra.system import Cassandra
 from test_systems_cassandra import free_ports
@@ -40,23 +40,23 @@ def test_paused_node_loses_no_writes(
             line = cassandra.line("operationcount=0", "maxexecutiontime=12", "target=100", "insertproportion=0.3")
             process = engine.start(*line)
             running.append(process)
-            started(process)
+            await_start(process)
             time.sleep(2)
             victim = f"cassandra-{pause % 3 + 1}"
             cluster.pause(victim)
             time.sleep(PAUSE_SECONDS)
             cluster.resume(victim)
             process.wait(120)
-            waited = replicated(cluster.unsettled, cluster.unseen_s)
-            assert waited.left is None, waited
+            waited = await_replication(cluster.find_backlog, cluster.unseen_s)
+            assert waited.backlog is None, waited
             verdict = cassandra.judge(line, "--loaded")
             assert verdict.sound, verdict
-            read = verdict.found["read"]
+            read = verdict.output["read"]
             assert (read["level"], read["own_level"]) == ("ALL", "ONE")
-            assert verdict.found["writes"]["acknowledged"] > 100
-            assert verdict.found["lost"]["writes"] == verdict.found["lost"]["undecided"] == 0
-            stale += verdict.found["stale"]["writes"]
-            print(f"pause {pause + 1}: {verdict.writes}, {verdict.found['proven']}, {waited.seconds:.0f} s to settle")
+            assert verdict.output["writes"]["acknowledged"] > 100
+            assert verdict.output["lost"]["writes"] == verdict.output["lost"]["undecided"] == 0
+            stale += verdict.output["stale"]["writes"]
+            print(f"pause {pause + 1}: {verdict.writes}, {verdict.output['proven']}, {waited.seconds:.0f} s to settle")
         print(f"{PAUSES} pauses: no writes lost, {stale} stale")
         miss_writes(engine, cluster, cassandra)
     finally:
@@ -71,22 +71,22 @@ def miss_writes(engine: Engine, cluster: Running, cassandra: Proof) -> None:
         nodetool(cluster.place, cluster.plan, node, "disablehandoff")
     cluster.kill("cassandra-3")
     line = cassandra.line("operationcount=400", "target=100")
-    # Until they notice, the others wait for answers of the dead node.
+    # Until they notice the failure, the live nodes wait for answers of the killed node.
     result = engine.run(*line, timeout=180)
     written = result.returns("UPDATE")["OK"]
-    # One of three replicas is gone: the strongest level that can be read is QUORUM.
+    # One of three replicas is down: the strongest readable level is QUORUM.
     verdict = cassandra.judge(line, "--loaded")
     assert verdict.sound, verdict
-    assert verdict.found["read"]["level"] == "QUORUM"
+    assert verdict.output["read"]["level"] == "QUORUM"
     cluster.restart("cassandra-3")
     verdict = cassandra.judge(line, "--loaded")
     assert verdict.sound, verdict
-    assert verdict.found["read"]["level"] == "ALL"
-    assert 0 < verdict.found["stale"]["writes"] <= written
-    assert verdict.found["lost"]["writes"] == 0
+    assert verdict.output["read"]["level"] == "ALL"
+    assert 0 < verdict.output["stale"]["writes"] <= written
+    assert verdict.output["lost"]["writes"] == 0
     # A read at ALL repairs what it finds.
-    assert cassandra.judge(line).found["stale"]["writes"] == 0
-    print(f"killed node: {written} writes acknowledged, {verdict.found['stale']['writes']} stale, none lost")
+    assert cassandra.judge(line).output["stale"]["writes"] == 0
+    print(f"killed node: {written} writes acknowledged, {verdict.output['stale']['writes']} stale, none lost")
 
 
 @pytest.mark.parametrize(
@@ -103,31 +103,31 @@ def test_killed_server_loses_what_its_guarantee_allows(
         lost = []
         for _ in range(KILLS):
             verdict = store.crash(running, at)
-            assert verdict.proved, verdict
-            assert verdict.found["lost"]["window_ms"] == window_ms
-            assert verdict.found["lost"]["allowed"] == verdict.found["lost"]["writes"]
-            lost.append(verdict.found["lost"]["writes"])
+            assert verdict.is_proven, verdict
+            assert verdict.output["lost"]["window_ms"] == window_ms
+            assert verdict.output["lost"]["allowed"] == verdict.output["lost"]["writes"]
+            lost.append(verdict.output["lost"]["writes"])
     print(f"{KILLS} kills of {system}: {lost} acknowledged writes lost, all as allowed")
 
 
-class Answers:
-    """Scripted answers to the question of what is left to do, and a clock."""
+class Backlogs:
+    """Scripted backlogs, and a clock."""
 
-    def __init__(self, *left: str | None) -> None:
-        self.left = list(left)
+    def __init__(self, *backlogs: str | None) -> None:
+        self.backlogs = list(backlogs)
         self.now = 0.0
 
-    def look(self) -> str | None:
-        """The next answer; the last one stays."""
-        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
+    def find(self) -> str | None:
+        """The next backlog; the last is permanent."""
+        return self.backlogs.pop(0) if len(self.backlogs) > 1 else self.backlogs[0]
 
     def sleep(self, seconds: float) -> None:
-        """Lets the clock go on."""
+        """Advances the clock."""
         self.now += seconds
 
 
 @pytest.mark.parametrize(
-    ("left", "seconds", "last"),
+    ("backlogs", "seconds", "last"),
     [
         ((None,), 11.0, None),
         (("hints", "hints", None), 12.0, None),
@@ -135,7 +135,7 @@ class Answers:
         (("hints",), 300.0, "hints"),
     ],
 )
-def test_read_back_waits_for_replication(left: tuple[str | None, ...], seconds: float, last: str | None) -> None:
-    answers = Answers(*left)
-    waited = replicated(answers.look, Cassandra.unseen_s, answers.sleep, lambda: answers.now)
-    assert (waited.seconds, waited.left) == (seconds, last)
+def test_read_back_waits_for_replication(backlogs: tuple[str | None, ...], seconds: float, last: str | None) -> None:
+    script = Backlogs(*backlogs)
+    waited = await_replication(script.find, Cassandra.unseen_s, script.sleep, lambda: script.now)
+    assert (waited.seconds, waited.backlog) == (seconds, last)

@@ -230,8 +230,8 @@ pub struct Summary {
     /// Those of them that missed inserts of other segments, whose ledgers show whether the inserts had been acknowledged.
     #[serde(default)]
     pub unsettled: Unsettled,
-    /// Reads whose whole values were compared with what their writes put there; of the others verified, only the versions
-    /// of values were.
+    /// Reads whose whole values were compared with the values written. The remaining verified reads had only the versions
+    /// of their values compared.
     #[serde(default)]
     pub compared: u64,
     /// Attempts that failed and were retried.

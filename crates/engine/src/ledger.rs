@@ -36,12 +36,12 @@ const USAGE: &str = "\
 usage: loadstone ledger [FILE…] --spec SPEC [--crash UNIX_NS] [--loaded] [--events FILE]…
 
 Reads back what a run wrote and prints, as one JSON object, which of its acknowledged writes are missing. To prove itself, it
-then corrupts one value and removes one record of the run, looks whether it finds that, and repairs both.
+then corrupts one value and removes one record of the run, checks that it finds both faults, and repairs them.
 
   FILE             the ledger of the run, or the ledgers of all its segments, in order (default: the one that SPEC names)
   --spec SPEC      the run's TrialSpec (loadstone-engine ycsb run … --print-spec)
-  --crash UNIX_NS  when a process of the system was killed, ns of Unix time: the age of lost writes is then reported, and those
-                   that the store's guarantee allows to be lost count separately
+  --crash UNIX_NS  when a process of the system was killed, ns of Unix time: the age of lost writes is then reported, and
+                   losses that the store's guarantee allows count separately
   --loaded         the load wrote all its records: a record with nothing in it is lost
   --events FILE    the output of `loadstone-engine trial` for a segment: reads that missed another segment's insert count
                    as failures if that insert had been acknowledged before
@@ -155,8 +155,8 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
         (Some(bad), _) => (bad, 1),
         (None, Some(unproven)) => (unproven, 3),
         (None, None) => {
-            if let Some(allowed) = findings.allowed() {
-                err(&format!("warning: {allowed}\n"));
+            if let Some(losses) = findings.describe_allowed_losses() {
+                err(&format!("warning: {losses}\n"));
             }
             return Ok(0);
         }
@@ -179,7 +179,7 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     let run = ledgers.first().map(Ledger::run).unwrap_or_default();
     if run.seed != spec.seed || run.spec != spec.fingerprint() {
         return Err(EngineError::usage(format!(
-            "the ledger {} is that of another spec than {}",
+            "the ledger {} belongs to another spec than {}",
             args.files[0], args.spec
         ))
         .hint("print the spec with all properties of the run: its operations follow from them"));
@@ -189,8 +189,8 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     let due = due.as_ref().map(|due| due as &dyn Fn(u64) -> u64);
     let evidence = Evidence::new(&ledgers, due, SKEW_NS).map_err(wrong)?;
     let nothing = || EngineError::usage("no operation of the spec has a proportion above 0").hint("use the run's spec");
-    // A front end draws a number for each command, so that of the run is in the ledger.
-    let workload = CoreRun::new(core.clone(), spec.seed).ok_or_else(nothing)?.numbered(run.number);
+    // A front end draws a number for each command, so the run's number comes from the ledger.
+    let workload = CoreRun::new(core.clone(), spec.seed).ok_or_else(nothing)?.with_number(run.number);
     let mut findings = Findings::of_ledgers(&ledgers, &evidence, &workload);
     for file in &args.events {
         let Unsettled { count, first } = unsettled(file)?;

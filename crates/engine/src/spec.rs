@@ -369,10 +369,10 @@ impl TrialSpec {
 
     /// A hash of all that the operations of a run, and the order of their due times, follow from. A ledger carries it. What
     /// may differ between segments, or between a run and its read-back, is not in it: addresses and levels of the store, the
-    /// run's number, which a front end draws anew for each command, and what is recorded.
+    /// run's number, which a front end draws for each command, and the recording options.
     pub fn fingerprint(&self) -> u64 {
         let followed = (&self.store.name, self.phase, &self.work, self.clients, &self.pace, self.until);
-        // As a value, so that the members are in alphabetic order, whatever that of the types is.
+        // As a value, whose members are in alphabetic order, so the order of fields in the types has no effect.
         let canonical = serde_json::to_value((followed, self.warmup_seconds, self.seed));
         let canonical = canonical.map_or_else(|error| error.to_string(), |value| value.to_string());
         canonical

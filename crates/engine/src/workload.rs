@@ -31,7 +31,7 @@ impl RecordsOf {
     pub fn new(spec: &CoreSpec, phase: Phase, seed: u64, run: Option<u64>) -> Result<Self, EngineError> {
         Ok(match phase {
             Phase::Load => Self::Load(CoreLoad::new(spec.clone(), seed)),
-            Phase::Run => Self::Run(CoreRun::new(spec.clone(), seed).ok_or_else(Mix::refuse_empty)?.numbered(run)),
+            Phase::Run => Self::Run(CoreRun::new(spec.clone(), seed).ok_or_else(Mix::refuse_empty)?.with_number(run)),
         })
     }
 }

@@ -17,8 +17,8 @@ mod writes;
 
 pub use spec::CoreSpec;
 
-/// One read of so many has its whole values compared with what their writes put there, which costs as much as making them.
-/// The others have the versions of their values checked.
+/// One read in this many compares whole values with the values written. A comparison costs as much as generating the
+/// values. All other reads check only the versions of their values.
 pub const COMPARED_ONE_IN: u64 = 16;
 
 /// What both phases share: the shape of records.
@@ -48,7 +48,7 @@ impl Shape {
     fn new(spec: CoreSpec, seed: u64, phase: Phase) -> Self {
         let names: Vec<String> = (0..spec.field_count).map(|i| format!("{}{i}", spec.field_name_prefix)).collect();
         let order = java::hash_map_order(&names);
-        let hashes = names.iter().map(|name| FieldHash::of(name.as_bytes())).collect();
+        let hashes = names.iter().map(|name| FieldHash::new(name.as_bytes())).collect();
         let heads = names.iter().map(|name| Head::new(name.as_bytes())).collect();
         let lengths = Lengths::new(&spec.field_length);
         let equal = match lengths {
@@ -93,7 +93,7 @@ impl Shape {
 
     #[inline]
     fn stamp(&self, key: &[u8]) -> Stamp {
-        Stamp::of(self.seed, key).in_run(self.run)
+        Stamp::new(self.seed, key).with_run(self.run)
     }
 
     /// Where the values of a write are read from.
@@ -102,7 +102,7 @@ impl Shape {
         self.pool.place_turned(draws, if phase == Phase::Run { self.run.turn } else { 0 })
     }
 
-    /// Makes the value that a write put into a field, with the same draws as the write; `field`: the only one that it wrote.
+    /// Generates the value that a write put into `field`, with the same draws as the write.
     fn regenerate(&self, version: Version, write: Write, key: &[u8], field: usize, out: &mut Vec<u8>) {
         let mut draws = self.values.at(version.index);
         let mut place = self.place(version.phase, &mut draws);
@@ -227,10 +227,10 @@ impl CoreRun {
         Some(Self { shape: Shape::new(spec, seed, Phase::Run), kinds, chooser, scan_length })
     }
 
-    /// The run with this number: its values differ from those of other runs of the spec.
+    /// Sets the run's number, which distinguishes its values from the values of other runs of the spec.
     #[must_use]
-    pub fn numbered(mut self, run: Option<u64>) -> Self {
-        self.shape.run = RunMark::of(run);
+    pub fn with_number(mut self, run: Option<u64>) -> Self {
+        self.shape.run = RunMark::new(run);
         self
     }
 
@@ -245,7 +245,7 @@ impl CoreRun {
     pub fn expect(&self, version: Version, record: u64, key: &[u8], field: usize, out: &mut Vec<u8>) -> bool {
         let write = match version.phase {
             Phase::Run => self.write(version.index),
-            // Several loads with an `insertstart` of their own may have written the records, so the index says nothing.
+            // Several loads, each with its `insertstart`, may have written the records, so the index does not identify one.
             Phase::Load => self.loaded(record).then_some(Write { record, field: None, delete: false }),
         };
         let touches = |own: &Write| own.record == record && own.field.is_none_or(|only| only == field) && !own.delete;
@@ -254,7 +254,7 @@ impl CoreRun {
         true
     }
 
-    /// Whether every field of a value read is the one that its write put there. `false` as well where a version is wrong.
+    /// Whether every value read equals the value that its write put there; `false` if a version is wrong.
     #[cold]
     fn compare(&self, operation: &Operation, read: &Row) -> bool {
         let mut expected = Vec::new();

@@ -18,7 +18,7 @@ mod layout;
 mod pen;
 
 pub use evidence::{Evidence, Span, Write, Writes};
-pub use judge::{Fate, Finding, Judge, Outcome, Shown, Standings};
+pub use judge::{Fate, FieldValue, Finding, Judge, Outcome, Standings};
 pub use layout::Layout;
 use layout::{EXCEPTION, HEADER, RING, TICK, WRITES_PER_WORD};
 pub use pen::Pen;
@@ -79,8 +79,8 @@ pub enum State {
     Refused = 2,
     /// It may have been done, or may still be.
     Maybe = 3,
-    /// The system acknowledged it, and an attempt before that may still be applied. Two bits say acknowledged, and an
-    /// exception the rest.
+    /// The system acknowledged it, and an earlier attempt may still be applied. Its two bits mean acknowledged; an
+    /// exception records the earlier attempt.
     Retried = 5,
 }
 

@@ -1,8 +1,8 @@
 //! Which write made a value: a text of fixed width at the value's start, printable in any store's text column.
 //!
 //! `R00000000002a9f31c0de`: the phase (`L` load, `R` run), the index of the write in that phase, and a check over seed,
-//! key, field, index and run. A value of another record, another field or another seed has another check. A value of
-//! another run has another second half of it: values of the load stay valid, those of an earlier run are told apart.
+//! key, field, index and run. A value of another record, field or seed has another check. The run changes only the second
+//! half of the check of run writes: values of the load stay valid, and values of an earlier run are recognized as such.
 //! The check does not cover the filler behind it, which [`CoreRun::expect`](crate::core::CoreRun::expect) regenerates.
 
 use crate::random::mix;
@@ -21,7 +21,7 @@ pub enum Phase {
     Run,
 }
 
-/// The write that made a value. Load writes come before those of the run.
+/// The write that made a value. Load writes precede run writes.
 #[allow(missing_docs, reason = "the field's name explains it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
@@ -41,7 +41,7 @@ impl Version {
         Self { phase: Phase::Load, index }
     }
 
-    /// What a value claims to be, and its check, right or wrong; `None` if it does not begin like one of ours.
+    /// What a value claims to be, and its check, right or wrong; `None` if it does not begin like a version.
     pub fn parse(value: &[u8]) -> Option<(Self, u32)> {
         let (mark, rest) = value.split_first()?;
         let phase = match mark {
@@ -55,7 +55,7 @@ impl Version {
     }
 }
 
-/// What distinguishes the values of a run from those of other runs with its seed. The default is a run without a number.
+/// The difference between the values of runs with the same seed. The default is for a run without a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunMark {
     /// Applied to the second half of the check.
@@ -65,11 +65,11 @@ pub struct RunMark {
 }
 
 impl RunMark {
-    /// Of the run with this number.
-    pub const fn of(run: Option<u64>) -> Self {
+    /// The mark of the run with this number.
+    pub const fn new(run: Option<u64>) -> Self {
         let Some(run) = run else { return Self { tag: 0, turn: 0 } };
         let bits = mix(mix(run));
-        // Neither is zero, which is that of a run without a number. The lowest bit of a turn is in its first letter.
+        // Zero is for a run without a number. The lowest bit of a turn is in its first letter.
         let tag = bits as u32 & 0xffff;
         Self { tag: if tag == 0 { 1 } else { tag }, turn: (bits >> 32) as u32 | 1 }
     }
@@ -92,16 +92,16 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// For the record with this key, in a run without a number.
+    /// The stamp of the record with this key, in a run without a number.
     #[inline]
-    pub fn of(seed: u64, key: &[u8]) -> Self {
+    pub fn new(seed: u64, key: &[u8]) -> Self {
         Self { state: hash(mix(seed), key), tag: 0 }
     }
 
-    /// The same in this run.
+    /// The stamp of the same record in this run.
     #[inline]
     #[must_use]
-    pub const fn in_run(self, run: RunMark) -> Self {
+    pub const fn with_run(self, run: RunMark) -> Self {
         Self { tag: run.tag, ..self }
     }
 
@@ -121,7 +121,7 @@ impl Stamp {
     #[inline]
     pub fn read(self, value: &[u8], field: &[u8]) -> Option<Origin> {
         let (version, check) = Version::parse(value)?;
-        match check ^ self.version(version).check(FieldHash::of(field)) {
+        match check ^ self.version(version).check(FieldHash::new(field)) {
             0 => Some(Origin::Own(version)),
             other if other >> 16 == 0 && version.phase == Phase::Run => Some(Origin::OtherRun(version)),
             _ => None,
@@ -143,7 +143,7 @@ impl Mark {
         (mix(self.state ^ field.0) >> 32) as u32 ^ self.tag
     }
 
-    /// Overwrites the start of a value. One that is too short stays as it is: specs with such values are refused.
+    /// Overwrites the start of a value. A value that is too short stays unchanged: specs with such values are refused.
     #[inline(never)]
     pub fn write(&self, value: &mut [u8], field: FieldHash) {
         if let Some(start) = value.first_chunk_mut::<LEN>() {
@@ -160,7 +160,7 @@ pub struct FieldHash(u64);
 impl FieldHash {
     /// Of the field with this name.
     #[inline]
-    pub fn of(name: &[u8]) -> Self {
+    pub fn new(name: &[u8]) -> Self {
         Self(hash(0, name))
     }
 }
@@ -182,7 +182,7 @@ const fn hex(x: u32) -> [u8; 8] {
     x = (x << 16 | x) & 0x0000_ffff_0000_ffff;
     x = (x << 8 | x) & 0x00ff_00ff_00ff_00ff;
     x = (x << 4 | x) & 0x0f0f_0f0f_0f0f_0f0f;
-    // A digit above 9 carries into bit 4 when 6 is added; letters stand 39 beyond where the digits would go on.
+    // A digit above 9 carries into bit 4 when 6 is added; letters are 39 above the continuation of the digits.
     let letters = ((x + 0x0606_0606_0606_0606) >> 4) & 0x0101_0101_0101_0101;
     (x + 0x3030_3030_3030_3030 + letters * 39).to_be_bytes()
 }
@@ -204,22 +204,22 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn written(seed: u64, key: &str, field: &str, version: Version) -> Vec<u8> {
+    fn create_value(seed: u64, key: &str, field: &str, version: Version) -> Vec<u8> {
         let mut value = vec![b'x'; LEN + 3];
-        Stamp::of(seed, key.as_bytes()).version(version).write(&mut value, FieldHash::of(field.as_bytes()));
+        Stamp::new(seed, key.as_bytes()).version(version).write(&mut value, FieldHash::new(field.as_bytes()));
         value
     }
 
     #[test]
-    fn the_text_is_of_fixed_width_and_begins_with_phase_and_index() {
-        let text = String::from_utf8(written(1, "user1", "field0", Version::run(42))).unwrap();
+    fn text_begins_with_phase_and_index() {
+        let text = String::from_utf8(create_value(1, "user1", "field0", Version::run(42))).unwrap();
         assert!(text.starts_with("R00000000002a") && text.ends_with("xxx"), "{text}");
         assert!(text.bytes().all(|byte| byte.is_ascii_graphic()));
-        assert!(written(1, "user1", "field0", Version::load(0xfeed_dead_beef)).starts_with(b"Lfeeddeadbeef"));
+        assert!(create_value(1, "user1", "field0", Version::load(0xfeed_dead_beef)).starts_with(b"Lfeeddeadbeef"));
     }
 
     #[test]
-    fn hexadecimal_digits_are_those_of_the_standard_library() {
+    fn hexadecimal_digits_equal_the_standard_librarys() {
         for x in (0..=u16::MAX).map(u32::from).flat_map(|x| [x, x << 16, !x]) {
             assert_eq!(hex(x), format!("{x:08x}").as_bytes());
         }
@@ -227,12 +227,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_and_belongs_to_its_place_alone(
+        fn version_is_valid_in_its_own_field_only(
             seed: u64, key in "[a-z0-9]{0,30}", field in "[a-z0-9]{1,20}", index in 0u64..1 << 48, run: bool,
         ) {
             let version = if run { Version::run(index) } else { Version::load(index) };
-            let value = written(seed, &key, &field, version);
-            let read = |seed, key: &str, field: &str| Stamp::of(seed, key.as_bytes()).read(&value, field.as_bytes());
+            let value = create_value(seed, &key, &field, version);
+            let read = |seed, key: &str, field: &str| Stamp::new(seed, key.as_bytes()).read(&value, field.as_bytes());
             prop_assert_eq!(read(seed, &key, &field), Some(Origin::Own(version)));
             prop_assert_eq!(read(seed ^ 1, &key, &field), None);
             prop_assert_eq!(read(seed, &format!("{key}0"), &field), None);
@@ -240,7 +240,7 @@ mod tests {
             for at in 0..LEN {
                 let mut torn = value.clone();
                 torn[at] = if torn[at] == b'0' { b'1' } else { b'0' };
-                let origin = Stamp::of(seed, key.as_bytes()).read(&torn, field.as_bytes());
+                let origin = Stamp::new(seed, key.as_bytes()).read(&torn, field.as_bytes());
                 // The second half of the check alone could be another run's.
                 let other = (run && at >= LEN - CHECK_DIGITS / 2).then_some(Origin::OtherRun(version));
                 prop_assert_eq!(origin, other);
@@ -248,28 +248,28 @@ mod tests {
         }
 
         #[test]
-        fn values_of_other_runs_are_told_apart(seed: u64, index in 0u64..1 << 48, one: u64, other: u64) {
+        fn values_of_other_runs_are_recognized(seed: u64, index in 0u64..1 << 48, first: u64, second: u64) {
             let (run, load) = (Version::run(index), Version::load(index));
-            let read = |run: RunMark, version: Version, by: RunMark| {
+            let read = |run: RunMark, version: Version, writer: RunMark| {
                 let mut value = vec![b'x'; LEN];
-                let stamp = Stamp::of(seed, b"user1");
-                stamp.in_run(by).version(version).write(&mut value, FieldHash::of(b"field0"));
-                stamp.in_run(run).read(&value, b"field0")
+                let stamp = Stamp::new(seed, b"user1");
+                stamp.with_run(writer).version(version).write(&mut value, FieldHash::new(b"field0"));
+                stamp.with_run(run).read(&value, b"field0")
             };
-            let (one, other) = (RunMark::of(Some(one)), RunMark::of(Some(other)));
-            prop_assume!(one.tag != other.tag);
-            prop_assert_eq!(read(one, run, one), Some(Origin::Own(run)));
-            for another in [other, RunMark::default()] {
-                prop_assert_eq!(read(one, run, another), Some(Origin::OtherRun(run)));
-                prop_assert_eq!(read(another, run, one), Some(Origin::OtherRun(run)));
-                prop_assert_eq!(read(one, load, another), Some(Origin::Own(load)), "the load's values stay valid");
+            let (first, second) = (RunMark::new(Some(first)), RunMark::new(Some(second)));
+            prop_assume!(first.tag != second.tag);
+            prop_assert_eq!(read(first, run, first), Some(Origin::Own(run)));
+            for other in [second, RunMark::default()] {
+                prop_assert_eq!(read(first, run, other), Some(Origin::OtherRun(run)));
+                prop_assert_eq!(read(other, run, first), Some(Origin::OtherRun(run)));
+                prop_assert_eq!(read(first, load, other), Some(Origin::Own(load)), "the load's values stay valid");
             }
         }
 
         #[test]
         fn any_bytes_are_parsed_or_refused(value in proptest::collection::vec(any::<u8>(), 0..40)) {
             let _ = Version::parse(&value);
-            prop_assert_eq!(Stamp::of(1, b"user1").read(&value, b"field0"), None);
+            prop_assert_eq!(Stamp::new(1, b"user1").read(&value, b"field0"), None);
         }
     }
 }

@@ -52,7 +52,7 @@ pub trait Store: Send + Sync + Sized + 'static {
     fn guarantee(&self) -> Guarantee;
 
     /// The levels at which records can be read, the strongest first; empty where a read has no level. A read-back begins with
-    /// the first, and continues with the next if servers that it needs are gone.
+    /// the first, and continues with the next if servers that it needs are unavailable.
     fn read_levels() -> &'static [ReadLevel] {
         &[]
     }

@@ -96,7 +96,7 @@ class ObservedCommand:
     # How long it takes, if known.
     seconds: float | None = None
     role: Role = "measure"
-    # Whether the servers must first have replicated and merged what they were sent.
+    # Whether the servers must first have replicated and compacted all writes.
     settled: bool = False
 
 

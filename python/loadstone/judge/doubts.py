@@ -40,7 +40,7 @@ def overloaded(findings: Sequence[Finding]) -> bool:
 
 
 def weighable(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
-    """Findings that are weighed: it is known by how far the figures are off, or which repeats to leave out."""
+    """Findings to evaluate: the size of their bias is known, or the repeats to exclude."""
     biased = [finding for finding in findings if finding.understates > 1]
     sides = [{trial.trial for trial in trials} for trials in (pair.baselines, pair.contenders)]
     if all(any(math.isinf(each.understates) and side & set(each.trials) for each in biased) for side in sides):

@@ -56,9 +56,9 @@ class TrialServers:
         if self.hosts is None:
             self.waited = settling.wait(tuple(self.stack.watched()))
 
-    def replicated(self) -> settling.Replicated | None:
-        """Waits until servers that the lab started have replicated what they were sent; None for any others."""
-        return None if self.hosts else settling.replicated(self.stack.unsettled, self.stack.unseen_s)
+    def await_replication(self) -> settling.Replicated | None:
+        """Waits until servers that the lab started have replicated all writes; None for servers it did not start."""
+        return None if self.hosts else settling.await_replication(self.stack.find_backlog, self.stack.unseen_s)
 
     def begin(self) -> Observed | None:
         """Reads the servers' counters before the measured window; returns the servers to observe in it."""

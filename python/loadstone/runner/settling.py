@@ -19,10 +19,10 @@ LONGEST_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Replicated:
-    """How long the wait for replication took, and what was left to do at its end."""
+    """How long the wait for replication took, and the backlog at its end."""
 
     seconds: float
-    left: str | None
+    backlog: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +33,21 @@ class Waited:
     idle: bool
 
 
-def replicated(
-    unsettled: Callable[[], str | None],
+def await_replication(
+    find_backlog: Callable[[], str | None],
     clear_s: float,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Replicated:
-    """Waits until the servers have had nothing to deliver and merge for `clear_s` seconds."""
+    """Waits until the servers have had no hints to deliver and nothing to compact for `clear_s` seconds."""
     begin = busy = clock()
     while True:
-        left = unsettled()
+        backlog = find_backlog()
         now = clock()
-        if left is not None:
+        if backlog is not None:
             busy = now
         if now - busy >= clear_s or now - begin >= LONGEST_S:
-            return Replicated(now - begin, left)
+            return Replicated(now - begin, backlog)
         sleep(LOOK_S)
 
 

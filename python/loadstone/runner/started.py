@@ -72,9 +72,9 @@ class Stack:
         """Recreates the table."""
         self._last.fresh(table, options)
 
-    def unsettled(self) -> str | None:
-        """What one of the systems has to do until every reachable replica has what was written; None: nothing."""
-        return next(filter(None, (running.unsettled() for _, running, _ in self._up)), None)
+    def find_backlog(self) -> str | None:
+        """The first system's work that must end before every reachable replica has all writes; None: no work."""
+        return next(filter(None, (running.find_backlog() for _, running, _ in self._up)), None)
 
     @property
     def unseen_s(self) -> float:

@@ -137,9 +137,9 @@ class Conductor:
             settled = list[Value]()
             if isinstance(each, ObservedCommand) and each.settled and at is not None:
                 self.display.step("settle")
-                if waited := at.replicated():
+                if waited := at.await_replication():
                     settled.append(Value(f"{each.name}.settle", waited.seconds * 1e9, "ns", 1))
-                    settled.append(Value(f"{each.name}.settled", int(waited.left is None), "", 1))
+                    settled.append(Value(f"{each.name}.settled", int(waited.backlog is None), "", 1))
             self.display.step("verify")
             if isinstance(each, ObservedCommand):
                 ended = command.run(each, directory, files, self.display, None, self._timeout())

@@ -38,7 +38,7 @@ INTERVAL_MS = 1000
 INTERVALS_MIN = 20
 INTERVAL_MS_MIN = 100
 WINDOW_SECONDS = 86_400
-# A load that goes on after failed inserts leaves records out.
+# A load that continues after failed inserts does not write all its records.
 KEEPS_GOING = "core_workload_insertion_keep_going_on_error"
 # The properties that determine the size of a record, with YCSB's defaults.
 DEFAULTS = {"fieldcount": 10, "fieldlength": 100}
@@ -107,8 +107,8 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
     load = EngineLaunch("load", "prepare", partial(load_spec, variant, measure.settle))
     if not measure.ledger:
         return (load, run)
-    given = {**read(Path(variant.work.file or "")), **variant.work.properties}
-    loaded = str(given.get(KEEPS_GOING, "")).lower() != "true"
+    properties = {**read(Path(variant.work.file or "")), **variant.work.properties}
+    loaded = str(properties.get(KEEPS_GOING, "")).lower() != "true"
     return (load, run, ledger.read_back(experiment.fleet.engines, loaded=loaded))
 
 

@@ -1,6 +1,6 @@
 //! The output of the command `ledger`.
 
-use loadstone_load::ledger::{Evidence, Fate, Finding, Ledger, Outcome, Shown, State, Writes};
+use loadstone_load::ledger::{Evidence, Fate, FieldValue, Finding, Ledger, Outcome, State, Writes};
 use loadstone_load::version::Phase;
 use loadstone_load::{RecordWorkload, Status};
 use serde::Serialize;
@@ -21,7 +21,8 @@ pub struct Findings {
     writes: WriteCounts,
     ledger: LedgerFacts,
     read: ReadCounts,
-    found: Found,
+    #[serde(rename = "found")]
+    fields: FieldCounts,
     lost: Lost,
     stale: Stale,
     proven: Proven,
@@ -45,7 +46,7 @@ struct WriteCounts {
     refused: u64,
     maybe: u64,
     unknown: u64,
-    /// Those acknowledged of which an earlier attempt may still be applied.
+    /// Acknowledged writes with an earlier attempt that may still be applied.
     retried: u64,
 }
 
@@ -67,13 +68,13 @@ struct ReadCounts {
     fields: u64,
     /// The consistency level that decided; `null`: reads have none.
     level: Option<String>,
-    /// That of the workload.
+    /// The workload's level.
     own_level: Option<String>,
 }
 
-/// Fields, by what was found in them.
+/// Fields by the finding on them.
 #[derive(Debug, Default, Serialize)]
-struct Found {
+struct FieldCounts {
     fine: u64,
     overlapped: u64,
     came_true: u64,
@@ -89,7 +90,7 @@ struct Found {
 struct Lost {
     /// Acknowledged writes that are missing, including overwritten ones.
     writes: u64,
-    /// Those of them that the store's guarantee allows a killed process to lose.
+    /// Of these, the losses that the store's guarantee allows a killed process.
     allowed: u64,
     /// Missing at the strongest level that could be read, which is not the strongest one: they may not be lost.
     undecided: u64,
@@ -138,13 +139,13 @@ pub struct Proof {
 
 impl Proof {
     /// Notes how an attempt to plant a fault ended. Returns whether it is planted.
-    pub fn planted(&mut self, status: Status) -> bool {
+    pub fn note_planting(&mut self, status: Status) -> bool {
         self.refused = (!status.is_ok()).then(|| status.name().to_owned());
         status.is_ok()
     }
 
     /// Notes whether a record was repaired.
-    pub fn restored(&mut self, repaired: bool) {
+    pub fn note_repair(&mut self, repaired: bool) {
         self.restored = repaired && (self.restored || self.repairs == 0);
         self.repairs += 1;
     }
@@ -161,12 +162,12 @@ pub struct Crash {
     pub at_ns: u64,
 }
 
-/// What one reading of the records found.
+/// The findings of one reading of the records.
 #[derive(Debug, Default)]
 pub struct Reading {
     records: u64,
     fields: u64,
-    found: Found,
+    counts: FieldCounts,
     first: Vec<Place>,
     first_wrong: Option<Place>,
     /// Records that the load wrote, with nothing in a field.
@@ -194,7 +195,7 @@ struct Place {
     field: String,
     /// The index of the write that should be there; `null`: the loaded value.
     expected: Option<u64>,
-    /// The index of the write that is there; `null`: a loaded value, or one that is not ours.
+    /// The index of the write that is there; `null`: a loaded value, or a value that no write of the run made.
     shown: Option<u64>,
     /// What is there: `write`, `loaded`, `nothing`, `another run` or `unreadable`.
     what: &'static str,
@@ -208,38 +209,38 @@ struct Oldest {
 }
 
 impl Reading {
-    /// Counts what was found in one field.
-    pub fn add(&mut self, finding: Finding, shown: Shown, key: &[u8], field: &str) {
+    /// Counts the finding on one field.
+    pub fn add(&mut self, finding: Finding, value: FieldValue, key: &[u8], field: &str) {
         self.fields += 1;
         let place = |expected| {
-            let (index, what) = match shown {
-                Shown::Absent => (None, "nothing"),
-                Shown::Unreadable => (None, "unreadable"),
-                Shown::OtherRun => (None, "another run"),
-                Shown::Of(version) if version.phase == Phase::Load => (None, "loaded"),
-                Shown::Of(version) => (Some(version.index), "write"),
+            let (index, what) = match value {
+                FieldValue::Absent => (None, "nothing"),
+                FieldValue::Unreadable => (None, "unreadable"),
+                FieldValue::OtherRun => (None, "another run"),
+                FieldValue::Of(version) if version.phase == Phase::Load => (None, "loaded"),
+                FieldValue::Of(version) => (Some(version.index), "write"),
             };
             let key = String::from_utf8_lossy(key).into_owned();
             Place { key, field: field.to_owned(), expected, shown: index, what }
         };
-        let found = &mut self.found;
+        let counts = &mut self.counts;
         let count = match finding {
-            Finding::Fine => &mut found.fine,
-            Finding::Overlapped => &mut found.overlapped,
-            Finding::CameTrue => &mut found.came_true,
-            Finding::Unsure => &mut found.unsure,
-            Finding::OtherRun => &mut found.other_run,
-            Finding::NotLoaded => &mut found.not_loaded,
+            Finding::Fine => &mut counts.fine,
+            Finding::Overlapped => &mut counts.overlapped,
+            Finding::CameTrue => &mut counts.came_true,
+            Finding::Unsure => &mut counts.unsure,
+            Finding::OtherRun => &mut counts.other_run,
+            Finding::NotLoaded => &mut counts.not_loaded,
             Finding::Lost(expected) => {
                 self.unloaded |= expected.is_none();
                 if self.first.len() < LISTED {
                     self.first.push(place(expected));
                 }
-                &mut found.lost
+                &mut counts.lost
             }
             Finding::Phantom(_) | Finding::Corrupt => {
                 self.first_wrong.get_or_insert_with(|| place(None));
-                if finding == Finding::Corrupt { &mut found.corrupt } else { &mut found.phantom }
+                if finding == Finding::Corrupt { &mut counts.corrupt } else { &mut counts.phantom }
             }
         };
         *count += 1;
@@ -313,8 +314,8 @@ impl Findings {
         (self.read.level, self.read.own_level) = (decisive, own);
     }
 
-    /// Notes that servers were gone which the strongest level needs.
-    pub fn undecidable(&mut self) {
+    /// Notes that servers needed by the strongest level were unavailable.
+    pub fn note_weaker_level(&mut self) {
         self.undecidable = true;
     }
 
@@ -322,19 +323,19 @@ impl Findings {
     pub fn add(&mut self, reading: Reading) {
         self.read.records += reading.records;
         self.read.fields += reading.fields;
-        let Found { fine, overlapped, came_true, lost, phantom, corrupt, unsure, other_run, not_loaded } =
-            reading.found;
-        let found = &mut self.found;
+        let FieldCounts { fine, overlapped, came_true, lost, phantom, corrupt, unsure, other_run, not_loaded } =
+            reading.counts;
+        let fields = &mut self.fields;
         for (sum, more) in [
-            (&mut found.fine, fine),
-            (&mut found.overlapped, overlapped),
-            (&mut found.came_true, came_true),
-            (&mut found.lost, lost),
-            (&mut found.phantom, phantom),
-            (&mut found.corrupt, corrupt),
-            (&mut found.unsure, unsure),
-            (&mut found.other_run, other_run),
-            (&mut found.not_loaded, not_loaded),
+            (&mut fields.fine, fine),
+            (&mut fields.overlapped, overlapped),
+            (&mut fields.came_true, came_true),
+            (&mut fields.lost, lost),
+            (&mut fields.phantom, phantom),
+            (&mut fields.corrupt, corrupt),
+            (&mut fields.unsure, unsure),
+            (&mut fields.other_run, other_run),
+            (&mut fields.not_loaded, not_loaded),
             (&mut self.lost.loaded, reading.loaded),
         ] {
             *sum += more;
@@ -363,7 +364,7 @@ impl Findings {
     /// How old a lost write was at the crash, and whether it may be lost. Negative where it was done after it.
     fn age(&mut self, outcome: &Outcome, crash: Crash) {
         let age = |ns: u64| (i128::from(crash.at_ns) - i128::from(ns)).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-        let (least_ns, most_ns) = (age(outcome.span.done), age(outcome.span.begun));
+        let (least_ns, most_ns) = (age(outcome.span.done), age(outcome.span.sent));
         // Only a write that is surely older than the bound accuses the store.
         let allowed =
             self.lost.window_ns.is_some_and(|window| i128::from(least_ns) <= i128::from(window) && window > 0);
@@ -374,8 +375,8 @@ impl Findings {
         }
     }
 
-    /// Whether the checker has not yet proved itself.
-    pub fn unproved(&self) -> bool {
+    /// Whether the checker has yet to prove itself.
+    pub fn needs_proof(&self) -> bool {
         self.proved.is_none()
     }
 
@@ -425,12 +426,12 @@ impl Findings {
             ));
         }
         let Place { key, field, .. } = self.first_wrong.as_ref()?;
-        let wrong = self.found.corrupt + self.found.phantom;
+        let wrong = self.fields.corrupt + self.fields.phantom;
         Some(format!("{wrong} fields hold values that no write of this run made; the first is {key} {field}"))
     }
 
-    /// A line about losses that the guarantee allows, if there are no others.
-    pub fn allowed(&self) -> Option<String> {
+    /// A line about the losses that the guarantee allows; `None` without such losses.
+    pub fn describe_allowed_losses(&self) -> Option<String> {
         let Lost { allowed, .. } = self.lost;
         (allowed > 0).then(|| format!("{allowed} acknowledged writes are lost, which the store's guarantee allows"))
     }
@@ -449,7 +450,7 @@ impl Findings {
             return Some(format!(
                 "{} acknowledged writes are missing at the strongest level that could be read, {}, and may not be lost",
                 self.lost.undecided,
-                self.read.level.as_deref().unwrap_or("that of the workload")
+                self.read.level.as_deref().unwrap_or("the workload's level")
             ));
         }
         if let Some(share) = self.proven.share.filter(|&share| share < PROVEN_MIN) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use loadstone_load::core::{CoreRun, CoreSpec};
 use loadstone_load::keys::write_key;
-use loadstone_load::ledger::{Evidence, Finding, Judge, Shown, Standings, Writes};
+use loadstone_load::ledger::{Evidence, FieldValue, Finding, Judge, Standings, Writes};
 use loadstone_load::version::{LEN, Origin, Phase, Version};
 use loadstone_load::{RecordWorkload, Row, Status, Wanted};
 use loadstone_stores::{Connection, Options, ReadLevel, RecordStore, Session};
@@ -49,14 +49,14 @@ impl Visitor for ReadBack<'_, Evidence<'_, Mapping>> {
     type Output = Result<Findings, EngineError>;
 
     fn visit<S: RecordStore>(self) -> Self::Output {
-        // Outside the executor, as opening and closing a store may need one of its own.
+        // Outside the executor, as opening and closing a store may need a separate executor.
         let stores =
             self.levels::<S>().into_iter().map(|level| self.open::<S>(level)).collect::<Result<Vec<_>, _>>()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = runtime.map_err(|error| unreadable(format!("cannot start an executor: {error}")))?;
         let findings = tokio::task::LocalSet::new().block_on(&runtime, self.run(&stores))?;
         for opened in stores {
-            opened.store.close().map_err(failed)?;
+            opened.store.close().map_err(store_error)?;
         }
         Ok(findings)
     }
@@ -67,7 +67,7 @@ fn unreadable(message: String) -> EngineError {
     error.hint("repair the store and repeat the command: it must read every record")
 }
 
-fn failed(error: loadstone_stores::StoreError) -> EngineError {
+fn store_error(error: loadstone_stores::StoreError) -> EngineError {
     let error = EngineError::from(error);
     if error.exit == 2 { error } else { EngineError { exit: UNREADABLE, ..error } }
 }
@@ -88,8 +88,8 @@ struct Opened<S> {
 
 impl<S: RecordStore> Opened<S> {
     async fn session(&self) -> Result<S::Session, EngineError> {
-        let mut session = self.store.session().map_err(failed)?;
-        session.connect().await.map_err(failed)?;
+        let mut session = self.store.session().map_err(store_error)?;
+        session.connect().await.map_err(store_error)?;
         Ok(session)
     }
 }
@@ -105,9 +105,9 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         self.findings.guarantee(weakest.store.guarantee().loss_ns_max());
         let (mut own, mut stronger) = (weakest.session().await?, stronger.iter());
         let mut strongest = next(&mut stronger).await?;
-        let each = (HISTORIES / histories as u64).max(1);
-        for start in (self.core.insert_start..end).step_by(each as usize) {
-            let records = start..end.min(start + each);
+        let per_pass = (HISTORIES / histories as u64).max(1);
+        for start in (self.core.insert_start..end).step_by(per_pass as usize) {
+            let records = start..end.min(start + per_pass);
             let mut written = vec![false; (records.end - records.start) as usize];
             for record in (0..operations).filter_map(|index| workload.write(index)).map(|write| write.record) {
                 if records.contains(&record) {
@@ -126,17 +126,17 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
                 let Some((session, _)) = &mut strongest else { break self.pass(&mut own, &judge, &written).await? };
                 match self.pass(session, &judge, &written).await {
                     Ok(pass) => break pass,
-                    // Servers that this level needs are gone.
+                    // Servers that this level needs are unavailable.
                     Err(error) if error.exit == UNREADABLE => strongest = next(&mut stronger).await?,
                     Err(error) => return Err(error),
                 }
-                self.findings.undecidable();
+                self.findings.note_weaker_level();
             };
             self.findings.add(decisive.reading);
             let crash = self.crash.map(|at_ns| Crash { at_ns });
             let findings = &mut self.findings;
             judge.account(&decisive.standings, earlier.as_ref(), |outcome| findings.account(&outcome, crash));
-            if self.findings.unproved() {
+            if self.findings.needs_proof() {
                 let session = strongest.as_mut().map_or(&mut own, |(session, _)| session);
                 let proof = self.prove(session, &judge, &decisive.samples).await?;
                 self.findings.prove(proof);
@@ -178,7 +178,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
             create: false,
             clients: 1,
         })
-        .map_err(failed)?;
+        .map_err(store_error)?;
         let level = level.map_or_else(|| self.own_level::<S>(), |level| Some(level.name.to_owned()));
         Ok(Opened { store, level })
     }
@@ -196,16 +196,16 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
             write_key(&mut key, record, self.core.insert_order, self.core.zero_padding);
             read(session, &key, &mut row).await?;
             let (mut own, mut clean) = (None, true);
-            self.judge_row(judge, &mut pass.standings, (record, &key), &row, |field, finding, shown| {
-                if finding == Finding::Fine && matches!(shown, Shown::Of(version) if version.phase == Phase::Run) {
+            self.judge_row(judge, &mut pass.standings, (record, &key), &row, |field, finding, value| {
+                if finding == Finding::Fine && matches!(value, FieldValue::Of(version) if version.phase == Phase::Run) {
                     own = Some(field);
                 }
                 clean &= !matches!(finding, Finding::Lost(_) | Finding::Corrupt | Finding::Phantom(_));
-                pass.reading.add(finding, shown, &key, &self.workload.field_names()[field]);
+                pass.reading.add(finding, value, &key, &self.workload.field_names()[field]);
             });
             pass.reading.end_record();
             if let Some(field) = own.filter(|_| clean && pass.samples.len() < 2)
-                && matches!(judge.judge(&mut scratch, record, field, Shown::Absent), Finding::Lost(Some(_)))
+                && matches!(judge.judge(&mut scratch, record, field, FieldValue::Absent), Finding::Lost(Some(_)))
             {
                 pass.samples.push(record);
             }
@@ -220,30 +220,31 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         standings: &mut Standings,
         (record, key): (u64, &[u8]),
         row: &Row,
-        mut each: impl FnMut(usize, Finding, Shown),
+        mut visit: impl FnMut(usize, Finding, FieldValue),
     ) {
         let mut expected = Vec::new();
-        let mut show = |field: usize, name: &str| match row.get(name.as_bytes()) {
-            None => Shown::Absent,
+        let mut classify = |field: usize, name: &str| match row.get(name.as_bytes()) {
+            None => FieldValue::Absent,
             Some(value) => match self.workload.origin(key, name.as_bytes(), value) {
-                Some(Origin::OtherRun(_)) => Shown::OtherRun,
+                Some(Origin::OtherRun(_)) => FieldValue::OtherRun,
                 Some(Origin::Own(version)) if self.torn(version, (record, key), field, value, &mut expected) => {
-                    Shown::Unreadable
+                    FieldValue::Unreadable
                 }
-                Some(Origin::Own(version)) => Shown::Of(version),
-                None => Shown::Unreadable,
+                Some(Origin::Own(version)) => FieldValue::Of(version),
+                None => FieldValue::Unreadable,
             },
         };
-        let shown: Vec<Shown> = self.workload.field_names().iter().enumerate().map(|(i, name)| show(i, name)).collect();
-        // The load wrote a record if it says so, or if any of its values is there.
+        let names = self.workload.field_names().iter().enumerate();
+        let values: Vec<FieldValue> = names.map(|(field, name)| classify(field, name)).collect();
+        // The load wrote every record (`--loaded`), or a value of the load in this record proves it.
         let loaded = self.loaded
-            || shown.iter().any(|shown| matches!(shown, Shown::Of(version) if version.phase == Phase::Load));
-        for (field, &shown) in shown.iter().enumerate() {
-            let finding = match judge.judge(standings, record, field, shown) {
+            || values.iter().any(|value| matches!(value, FieldValue::Of(version) if version.phase == Phase::Load));
+        for (field, &value) in values.iter().enumerate() {
+            let finding = match judge.judge(standings, record, field, value) {
                 Finding::Lost(None) if !loaded => Finding::NotLoaded,
                 finding => finding,
             };
-            each(field, finding, shown);
+            visit(field, finding, value);
         }
     }
 
@@ -269,12 +270,12 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
     ) -> Result<Option<Proof>, EngineError> {
         let (Some(&corrupted), Some(&removed)) = (samples.first(), samples.last()) else { return Ok(None) };
         let mut proof = Proof::default();
-        let found = |row: &Row, record: u64, key: &[u8], wanted: fn(Finding) -> bool| {
-            let mut found = false;
+        let detects = |row: &Row, record: u64, key: &[u8], is_planted: fn(Finding) -> bool| {
+            let mut detected = false;
             self.judge_row(judge, &mut judge.standings(), (record, key), row, |_, finding, _| {
-                found |= wanted(finding);
+                detected |= is_planted(finding);
             });
-            found
+            detected
         };
         let (mut key, mut before, mut after) = (Vec::new(), Row::default(), Row::default());
         // One bit of the last byte of a value of this run: its version stays right.
@@ -292,26 +293,26 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
             });
             repair.push(name, value);
             for _ in 0..ATTEMPTS {
-                if proof.planted(session.update(&key, &plant).await) {
+                if proof.note_planting(session.update(&key, &plant).await) {
                     break;
                 }
                 tokio::time::sleep(BETWEEN_ATTEMPTS).await;
             }
             read(session, &key, &mut after).await?;
-            proof.corrupted = found(&after, corrupted, &key, |finding| finding == Finding::Corrupt);
-            proof.restored(restore(session, &key, &repair, &before, false).await?);
+            proof.corrupted = detects(&after, corrupted, &key, |finding| finding == Finding::Corrupt);
+            proof.note_repair(restore(session, &key, &repair, &before, false).await?);
         }
         write_key(&mut key, removed, self.core.insert_order, self.core.zero_padding);
         read(session, &key, &mut before).await?;
         for _ in 0..ATTEMPTS {
-            if proof.planted(session.delete(&key).await) {
+            if proof.note_planting(session.delete(&key).await) {
                 break;
             }
             tokio::time::sleep(BETWEEN_ATTEMPTS).await;
         }
         read(session, &key, &mut after).await?;
-        proof.removed = found(&after, removed, &key, |finding| matches!(finding, Finding::Lost(Some(_))));
-        proof.restored(restore(session, &key, &before, &before, true).await?);
+        proof.removed = detects(&after, removed, &key, |finding| matches!(finding, Finding::Lost(Some(_))));
+        proof.note_repair(restore(session, &key, &before, &before, true).await?);
         Ok(Some(proof))
     }
 }
@@ -339,7 +340,7 @@ async fn restore<S: Session>(
         tokio::time::sleep(BEFORE_RETURN).await;
         let _status = if whole { session.insert(key, row).await } else { session.update(key, row).await };
         read(session, key, &mut after).await?;
-        if sorted(&after) == sorted(before) {
+        if sort_fields(&after) == sort_fields(before) {
             return Ok(true);
         }
     }
@@ -347,7 +348,7 @@ async fn restore<S: Session>(
 }
 
 /// A store may return the fields in another order.
-fn sorted(row: &Row) -> BTreeMap<&[u8], &[u8]> {
+fn sort_fields(row: &Row) -> BTreeMap<&[u8], &[u8]> {
     row.fields().flatten().collect()
 }
 

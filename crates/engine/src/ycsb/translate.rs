@@ -154,23 +154,23 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
     Ok(Translated { spec, reporting, warnings, tolerated })
 }
 
-/// The number of a run whose values name their writes; drawn if it is not given.
+/// The number of a run whose values name their writes; random without the property.
 fn run_number(
     properties: &Properties,
     phase: Phase,
     work: &WorkSpec,
     segment: Segment,
 ) -> Result<Option<u64>, EngineError> {
-    let given = properties.whole("runnumber")?;
+    let number = properties.whole("runnumber")?;
     if phase == Phase::Load || !matches!(work, WorkSpec::Records(core) if core.versions) {
         return Ok(None);
     }
-    if given.is_none() && segment.n > 1 && properties.trimmed("ledger").is_some() {
+    if number.is_none() && segment.n > 1 && properties.trimmed("ledger").is_some() {
         return Err(EngineError::usage("segments with ledgers need the number of their run: it is in every value")
             .hint("give all segments the same new one, e.g. -p runnumber=$(date +%s)"));
     }
     // 53 bits: JSON readers in other languages have no more.
-    Ok(Some(given.unwrap_or_else(|| mix(crate::clock::unix_ns()) >> 11)))
+    Ok(Some(number.unwrap_or_else(|| mix(crate::clock::unix_ns()) >> 11)))
 }
 
 /// A refusal in YCSB's names, with the place where the first of them was set.

@@ -154,17 +154,17 @@ fn versions_name_the_write_of_every_value() {
     assert!(written > 200, "{written} values");
 }
 
-/// What a whole record holds after some operations wrote it.
-fn written(workload: &impl Workload<Operation = Operation>, indices: std::ops::Range<u64>) -> Vec<Operation> {
-    let mut written = Vec::new();
+/// The operations at `indices` that write.
+fn collect_writes(workload: &impl Workload<Operation = Operation>, indices: std::ops::Range<u64>) -> Vec<Operation> {
+    let mut writes = Vec::new();
     for index in indices {
         let mut operation = Operation::default();
         workload.fill(index, &mut operation);
         if matches!(operation.kind, Kind::Insert | Kind::Update | Kind::ReadModifyWrite) {
-            written.push(operation);
+            writes.push(operation);
         }
     }
-    written
+    writes
 }
 
 #[test]
@@ -175,10 +175,10 @@ fn expected_values_equal_written_values() {
         for write_all_fields in [false, true] {
             let spec = CoreSpec { versions: true, write_all_fields, field_length: field_length.clone(), ..spec() };
             let load = CoreLoad::new(spec.clone(), 5);
-            let run = CoreRun::new(spec, 5).unwrap().numbered(Some(77));
+            let run = CoreRun::new(spec, 5).unwrap().with_number(Some(77));
             let (mut expected, mut values) = (Vec::new(), 0);
-            let writes = written(&run, 0..60).into_iter().map(|write| (Version::run(write.index), write));
-            let loads = written(&load, 0..9).into_iter().map(|write| (Version::load(write.index), write));
+            let writes = collect_writes(&run, 0..60).into_iter().map(|write| (Version::run(write.index), write));
+            let loads = collect_writes(&load, 0..9).into_iter().map(|write| (Version::load(write.index), write));
             for (version, write) in writes.chain(loads) {
                 for (name, value) in write.row.fields().flatten() {
                     let field = run.field_names().iter().position(|own| own.as_bytes() == name).unwrap();
@@ -196,7 +196,7 @@ fn expected_values_equal_written_values() {
 #[test]
 fn whole_values_of_sampled_reads_are_compared() {
     let spec = CoreSpec { versions: true, ..spec() };
-    let (run, load) = (CoreRun::new(spec.clone(), 5).unwrap().numbered(Some(77)), CoreLoad::new(spec.clone(), 5));
+    let (run, load) = (CoreRun::new(spec.clone(), 5).unwrap().with_number(Some(77)), CoreLoad::new(spec.clone(), 5));
     let mut operation = Operation::default();
     load.fill(3, &mut operation);
     let right = operation.row.clone();
@@ -216,12 +216,14 @@ fn whole_values_of_sampled_reads_are_compared() {
 #[test]
 fn values_of_two_runs_share_no_remainder() {
     let spec = CoreSpec { versions: true, ..spec() };
-    let writes = |number| written(&CoreRun::new(spec.clone(), 5).unwrap().numbered(Some(number)), 0..200);
-    for (one, other) in writes(1).iter().zip(writes(2)) {
-        assert_eq!((&one.key, one.record), (&other.key, other.record), "operations do not depend on the number");
-        for ((name, value), (again, another)) in one.row.fields().flatten().zip(other.row.fields().flatten()) {
-            assert_eq!(name, again);
-            assert_ne!(value[version::LEN..], another[version::LEN..]);
+    let writes = |number| collect_writes(&CoreRun::new(spec.clone(), 5).unwrap().with_number(Some(number)), 0..200);
+    for (first, second) in writes(1).iter().zip(writes(2)) {
+        assert_eq!((&first.key, first.record), (&second.key, second.record), "operations do not depend on the number");
+        for ((name, value), (second_name, second_value)) in
+            first.row.fields().flatten().zip(second.row.fields().flatten())
+        {
+            assert_eq!(name, second_name);
+            assert_ne!(value[version::LEN..], second_value[version::LEN..]);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The ledgers of all segments together: what became of a write, and between which instants it was done.
+//! The ledgers of all segments together: the outcome of a write, and the bounds of its time.
 
 use std::sync::atomic::AtomicU64;
 
@@ -40,9 +40,9 @@ pub trait Writes {
 /// Bounds of a write's time, ns of Unix time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// It was not sent before.
-    pub begun: u64,
-    /// It was answered or abandoned by then; `u64::MAX`: unknown.
+    /// The earliest instant at which it can have been sent.
+    pub sent: u64,
+    /// The latest instant at which it was answered or abandoned; `u64::MAX`: unknown.
     pub done: u64,
 }
 
@@ -71,14 +71,14 @@ struct Times {
 impl Times {
     fn of<M: AsRef<[AtomicU64]>>(ledger: &Ledger<M>) -> Self {
         let (start, ticks) = ledger.times();
-        let exceptions = ledger.exceptions().map(|each| {
-            let span = Span { begun: ledger.to_unix(each.sent), done: ledger.to_unix(each.done) };
-            Excepted { index: each.index, span, retried: each.retried }
+        let exceptions = ledger.exceptions().map(|exception| {
+            let span = Span { sent: ledger.to_unix(exception.sent), done: ledger.to_unix(exception.done) };
+            Excepted { index: exception.index, span, retried: exception.retried }
         });
         let mut exceptions: Vec<_> = exceptions.collect();
-        exceptions.sort_unstable_by_key(|each| each.index);
-        // An engine that died had at most one write under way for each client. The segment's next writes are so many, and
-        // those of the others lie between them: twice as many is room enough for how they are shuffled.
+        exceptions.sort_unstable_by_key(|exception| exception.index);
+        // A killed engine had at most one write in flight for each client. In the order of all writes, the writes of the
+        // remaining segments lie between them. Twice the number covers their irregular order.
         let end = ledger.end() + 2 * ledger.layout().clients * ledger.segment().n + 64;
         let slowest = if ledger.exceptions_lost() > 0 { u64::MAX } else { ledger.slow_ns() };
         Self { start, ticks, exceptions, end, slowest }
@@ -88,8 +88,8 @@ impl Times {
     fn claimed(&self, step: u64) -> Span {
         let after = self.ticks.partition_point(|&(claims, _)| claims <= step);
         // The tick before did not count it yet. It read the counter after the time of the one before that.
-        let begun = after.checked_sub(2).map_or(self.start, |before| self.ticks[before].1);
-        Span { begun, done: self.ticks.get(after).map_or(u64::MAX, |&(_, ns)| ns) }
+        let sent = after.checked_sub(2).map_or(self.start, |before| self.ticks[before].1);
+        Span { sent, done: self.ticks.get(after).map_or(u64::MAX, |&(_, ns)| ns) }
     }
 
     fn ticked(&self) -> u64 {
@@ -97,8 +97,8 @@ impl Times {
     }
 
     fn exception(&self, index: u64) -> Option<&Excepted> {
-        let found = self.exceptions.binary_search_by_key(&index, |each| each.index).ok()?;
-        Some(&self.exceptions[found])
+        let place = self.exceptions.binary_search_by_key(&index, |exception| exception.index).ok()?;
+        Some(&self.exceptions[place])
     }
 }
 
@@ -121,10 +121,10 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         for (k, ledger) in (0..n).zip(ledgers) {
             let segment = ledger.segment();
             if (segment.k, segment.n) != (k, n) {
-                return Err(format!("ledger {k} of {n} is that of segment {}/{}", segment.k, segment.n));
+                return Err(format!("ledger {k} of {n} belongs to segment {}/{}", segment.k, segment.n));
             }
             if ledger.run() != ledgers[0].run() {
-                return Err(format!("ledger {k} of {n} is that of another run than ledger 0"));
+                return Err(format!("ledger {k} of {n} and ledger 0 belong to different runs"));
             }
         }
         if ledgers.is_empty() {
@@ -144,7 +144,7 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         let ledger = &self.ledgers[segment];
         let state = ledger.state(number);
         let state = match state {
-            State::Acknowledged if self.times[segment].exception(index).is_some_and(|each| each.retried) => {
+            State::Acknowledged if self.times[segment].exception(index).is_some_and(|exception| exception.retried) => {
                 State::Retried
             }
             state => state,
@@ -167,7 +167,7 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         let claimed = times.claimed(step);
         // A client that claims before an operation is due waits for that.
         let due = self.due.map_or(0, |due| times.start.saturating_add(due(index)));
-        Span { begun: claimed.begun.max(due), done: claimed.done.max(due).saturating_add(times.slowest) }
+        Span { sent: claimed.sent.max(due), done: claimed.done.max(due).saturating_add(times.slowest) }
     }
 
     /// Whether the write at `index` had surely been acknowledged when something was sent, at `sent_ns` of Unix time, from
@@ -177,10 +177,10 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
             && self.span(index).done.saturating_add(self.skew_ns) < sent_ns
     }
 
-    /// Whether one write was surely over, at `done`, before the other was sent, at `begun`.
-    pub(super) fn precedes(&self, (one, done): (u64, u64), (other, begun): (u64, u64)) -> bool {
-        let skew = if self.place(one).0 == self.place(other).0 { 0 } else { self.skew_ns };
-        done.saturating_add(skew) < begun
+    /// Whether the first write had certainly ended, by `done`, before the second was sent, at `sent` or later.
+    pub(super) fn precedes(&self, (first, done): (u64, u64), (second, sent): (u64, u64)) -> bool {
+        let skew = if self.place(first).0 == self.place(second).0 { 0 } else { self.skew_ns };
+        done.saturating_add(skew) < sent
     }
 
     /// Whether a write may have been noted where the ledgers had no room for it.

@@ -11,9 +11,9 @@ use std::sync::atomic::AtomicU64;
 use super::{Evidence, Span, State, Write, Writes};
 use crate::version::{Phase, Version};
 
-/// What stands in a field.
+/// The value that a reading returned for a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum FieldValue {
     /// Nothing: no record, or none with this field.
     Absent,
     /// A value whose check is wrong, or whose remainder is not what its write put there.
@@ -24,17 +24,17 @@ pub enum Shown {
     OtherRun,
 }
 
-/// What that means.
+/// The conclusion from a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// What was acknowledged last is there.
+    /// The last acknowledged write.
     Fine,
     /// A write that may have overlapped the last in time: either may have been the later one.
     Overlapped,
-    /// A write with an unknown outcome, or one of which an attempt may have been applied late.
+    /// A write with an unknown outcome, or with an attempt that may have been applied late.
     CameTrue,
-    /// An acknowledged write is missing: that of this index, which was sent last, and maybe others before it, see
-    /// [`Judge::account`]; `None`: what was there before the run.
+    /// An acknowledged write is missing: the write at this index, which was sent last, and possibly earlier writes, see
+    /// [`Judge::account`]; `None`: the loaded value is missing.
     Lost(Option<u64>),
     /// A write that was surely refused, or never sent.
     Phantom(u64),
@@ -53,9 +53,9 @@ pub enum Finding {
 pub enum Fate {
     /// It is there, or a write that was surely sent after its end has replaced it.
     Proven,
-    /// Something that was over before it was sent stands in its place.
+    /// An older value is there: its write had ended before this write was sent.
     Lost,
-    /// The order of it and of what stands in its place is not known, or that is not a value of a known write.
+    /// Its order against the write that is there is unknown, or no known write made the value.
     Undecided,
 }
 
@@ -82,7 +82,7 @@ const BEFORE_RUN: u64 = 1;
 const UNDECIDED: u64 = 2;
 const FIRST: u64 = 3;
 
-/// What stands in a history, and by when it was done.
+/// The write that a history returned, and the latest instant at which it was done.
 #[derive(Clone, Copy)]
 struct Standing {
     index: u64,
@@ -113,9 +113,9 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         let mut judge = Self { writes, evidence, late_writes_land, records, last: Vec::new() };
         let mut last = vec![0; histories];
         judge.acknowledged(|index, write| {
-            let begun = evidence.span(index).begun;
+            let sent = evidence.span(index).sent;
             for history in judge.histories(write) {
-                if last[history] == 0 || evidence.span(last[history] - 1).begun <= begun {
+                if last[history] == 0 || evidence.span(last[history] - 1).sent <= sent {
                     last[history] = index + 1;
                 }
             }
@@ -130,24 +130,24 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
     }
 
     /// Every acknowledged write to a record of the range, by index.
-    fn acknowledged(&self, mut each: impl FnMut(u64, Write)) {
+    fn acknowledged(&self, mut visit: impl FnMut(u64, Write)) {
         let end = self.evidence.end().checked_sub(1).and_then(|last| self.writes.index(last));
         for index in 0..end.map_or(0, |last| last + 1) {
             let Some(number) = self.writes.number(index) else { continue };
             if matches!(self.evidence.state(index, number), Some(State::Acknowledged | State::Retried))
                 && let Some(write) = self.writes.write(index).filter(|write| self.records.contains(&write.record))
             {
-                each(index, write);
+                visit(index, write);
             }
         }
     }
 
     fn histories(&self, write: Write) -> Range<usize> {
-        let each = self.writes.histories();
-        let first = (write.record - self.records.start) as usize * each;
+        let per_record = self.writes.histories();
+        let first = (write.record - self.records.start) as usize * per_record;
         match write.field {
-            Some(field) if each > 1 => first + field..first + field + 1,
-            _ => first..first + each,
+            Some(field) if per_record > 1 => first + field..first + field + 1,
+            _ => first..first + per_record,
         }
     }
 
@@ -155,10 +155,10 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         self.histories(Write { record, field: Some(field), delete: false }).start
     }
 
-    /// What `shown` means for the field of a record of the range. Notes it in `standings`.
-    pub fn judge(&self, standings: &mut Standings, record: u64, field: usize, shown: Shown) -> Finding {
+    /// What `value` means for the field of a record of the range. Notes it in `standings`.
+    pub fn judge(&self, standings: &mut Standings, record: u64, field: usize, value: FieldValue) -> Finding {
         let history = self.history(record, field);
-        let standing = match self.standing(record, field, shown) {
+        let standing = match self.standing(record, field, value) {
             Ok(standing) => standing,
             Err(finding) => {
                 if standings.0[history] == UNREAD {
@@ -169,17 +169,19 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         };
         self.note(&mut standings.0[history], standing);
         let Some(last) = self.last[history].checked_sub(1) else {
-            return match shown {
-                Shown::Absent if standing.index == BEFORE.index && self.writes.loaded(record) => Finding::Lost(None),
-                Shown::Absent if !self.writes.loaded(record) => Finding::Fine,
-                Shown::OtherRun => Finding::OtherRun,
+            return match value {
+                FieldValue::Absent if standing.index == BEFORE.index && self.writes.loaded(record) => {
+                    Finding::Lost(None)
+                }
+                FieldValue::Absent if !self.writes.loaded(record) => Finding::Fine,
+                FieldValue::OtherRun => Finding::OtherRun,
                 _ if standing.maybe => Finding::CameTrue,
                 _ => Finding::Fine,
             };
         };
         if standing.index == last {
             Finding::Fine
-        } else if self.over(standing, self.evidence.span(last).begun, last) {
+        } else if self.over(standing, self.evidence.span(last).sent, last) {
             Finding::Lost(Some(last))
         } else if standing.maybe {
             Finding::CameTrue
@@ -190,54 +192,56 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         }
     }
 
-    /// Where the fields of a record have one history, the one that was over first decides: a loss of it is a loss.
+    /// Where the fields of a record share a history, the write that ended first decides: one lost field is a loss.
     fn note(&self, noted: &mut u64, standing: Standing) {
         let earlier = match *noted {
             UNREAD | UNDECIDED => true,
             BEFORE_RUN => false,
-            other => standing.done < self.written(other - FIRST).map_or(u64::MAX, |own| own.done),
+            other => standing.done < self.standing_of_write(other - FIRST).map_or(u64::MAX, |own| own.done),
         };
         if earlier {
             *noted = if standing.index == BEFORE.index { BEFORE_RUN } else { standing.index + FIRST };
         }
     }
 
-    /// Whether what stands there was surely over before the write at `index` was sent.
-    fn over(&self, standing: Standing, begun: u64, index: u64) -> bool {
-        standing.index == BEFORE.index || self.evidence.precedes((standing.index, standing.done), (index, begun))
+    /// Whether the standing write had certainly ended before the write at `index` was sent.
+    fn over(&self, standing: Standing, sent: u64, index: u64) -> bool {
+        standing.index == BEFORE.index || self.evidence.precedes((standing.index, standing.done), (index, sent))
     }
 
-    fn standing(&self, record: u64, field: usize, shown: Shown) -> Result<Standing, Finding> {
-        let index = match shown {
-            Shown::OtherRun => return Ok(BEFORE),
-            Shown::Of(Version { phase: Phase::Load, .. }) if self.writes.loaded(record) => return Ok(BEFORE),
-            Shown::Unreadable | Shown::Of(Version { phase: Phase::Load, .. }) => return Err(Finding::Corrupt),
-            Shown::Of(Version { phase: Phase::Run, index }) => {
+    fn standing(&self, record: u64, field: usize, value: FieldValue) -> Result<Standing, Finding> {
+        let index = match value {
+            FieldValue::OtherRun => return Ok(BEFORE),
+            FieldValue::Of(Version { phase: Phase::Load, .. }) if self.writes.loaded(record) => return Ok(BEFORE),
+            FieldValue::Unreadable | FieldValue::Of(Version { phase: Phase::Load, .. }) => {
+                return Err(Finding::Corrupt);
+            }
+            FieldValue::Of(Version { phase: Phase::Run, index }) => {
                 let touches = |write: &Write| {
                     write.record == record && write.field.is_none_or(|own| own == field) && !write.delete
                 };
                 self.writes.write(index).filter(touches).map(|_| index).ok_or(Finding::Corrupt)?
             }
-            Shown::Absent => match self.writes.deleted(record) {
+            FieldValue::Absent => match self.writes.deleted(record) {
                 Some(delete) => delete,
                 None => return Ok(BEFORE),
             },
         };
-        match self.written(index) {
-            Err(Finding::Phantom(_)) if shown == Shown::Absent => Ok(BEFORE),
+        match self.standing_of_write(index) {
+            Err(Finding::Phantom(_)) if value == FieldValue::Absent => Ok(BEFORE),
             other => other,
         }
     }
 
-    /// The write at `index`, standing somewhere.
-    fn written(&self, index: u64) -> Result<Standing, Finding> {
+    /// The standing of the write at `index`.
+    fn standing_of_write(&self, index: u64) -> Result<Standing, Finding> {
         let Some(number) = self.writes.number(index) else { return Err(Finding::Corrupt) };
         let span = self.evidence.span(index);
         match self.evidence.state(index, number) {
             Some(State::Acknowledged) => Ok(Standing { index, done: span.done, maybe: false }),
             Some(State::Refused) | None => Err(Finding::Phantom(index)),
             Some(State::Unknown) if self.evidence.overflowed(number) => Err(Finding::Unsure),
-            // An attempt that was given up may be applied after later writes.
+            // An abandoned attempt may be applied after later writes.
             Some(State::Maybe | State::Retried) if !self.late_writes_land => {
                 Ok(Standing { index, done: span.done, maybe: true })
             }
@@ -245,16 +249,16 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         }
     }
 
-    /// What became of each acknowledged write, by index: by the decisive reading, and by an earlier one at the workload's
-    /// level if there was one. Goes over all writes once more. Overwritten writes count as lost if what stands there is older
-    /// than they.
-    pub fn account(&self, decisive: &Standings, earlier: Option<&Standings>, mut each: impl FnMut(Outcome)) {
+    /// Reports the fate of each acknowledged write, by index: by the decisive reading, and by an earlier reading at the
+    /// workload's level if there was one. Iterates over all writes again. An overwritten write counts as lost if an older
+    /// write is there.
+    pub fn account(&self, decisive: &Standings, earlier: Option<&Standings>, mut visit: impl FnMut(Outcome)) {
         self.acknowledged(|index, write| {
             let span = self.evidence.span(index);
             let histories = self.histories(write);
             let fate = self.fate(index, span, &decisive.0[histories.clone()]);
             let missed = earlier.is_some_and(|earlier| self.fate(index, span, &earlier.0[histories]) == Fate::Lost);
-            each(Outcome { index, span, fate, missed });
+            visit(Outcome { index, span, fate, missed });
         });
     }
 
@@ -265,7 +269,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
             let standing = match noted {
                 UNREAD | UNDECIDED => None,
                 BEFORE_RUN => Some(BEFORE),
-                other => self.written(other - FIRST).ok(),
+                other => self.standing_of_write(other - FIRST).ok(),
             };
             let Some(standing) = standing else {
                 all = Fate::Undecided;
@@ -274,11 +278,11 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
             if standing.index == index {
                 continue;
             }
-            if self.over(standing, span.begun, index) {
+            if self.over(standing, span.sent, index) {
                 return Fate::Lost;
             }
-            let begun = self.evidence.span(standing.index).begun;
-            if !self.evidence.precedes((index, span.done), (standing.index, begun)) {
+            let sent = self.evidence.span(standing.index).sent;
+            if !self.evidence.precedes((index, span.done), (standing.index, sent)) {
                 all = Fate::Undecided;
             }
         }

@@ -28,12 +28,12 @@ pub fn guarantee(
     let of_kvs = |name| unsafe { parameter(api.kvs_param_get, kvs, name) };
     let journal = of_kvdb(c"durability.enabled").is_none_or(|enabled| enabled != "false");
     let interval_ms = of_kvdb(c"durability.interval_ms").unwrap_or_else(|| "100".to_owned());
-    let kept = match (options.durability, journal) {
+    let durability = match (options.durability, journal) {
         (Durability::None, true) => {
-            let kept = Guarantee::at_intervals(format!("journal written within {interval_ms} ms, not waited for"));
+            let journaled = Guarantee::at_intervals(format!("journal written within {interval_ms} ms, not waited for"));
             match interval_ms.parse::<u64>() {
-                Ok(ms) => kept.losing_at_most(ms * 1_000_000),
-                Err(_) => kept,
+                Ok(ms) => journaled.losing_at_most(ms * 1_000_000),
+                Err(_) => journaled,
             }
         }
         (Durability::None, false) => Guarantee::new(Durability::None, "no journal"),
@@ -49,7 +49,7 @@ pub fn guarantee(
     let path = api.path();
     let version = path.as_deref().and_then(|path| version(path).map(str::to_owned));
     let unknown = || "unknown".to_owned();
-    let mut guarantee = kept
+    let mut guarantee = durability
         .fact("version", version.or(path.map(|path| path.display().to_string())).unwrap_or_else(unknown))
         .fact("directory", home.display().to_string())
         // Its data files are mapped: what it caches is in the kernel's page cache.

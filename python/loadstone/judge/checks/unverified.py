@@ -1,4 +1,4 @@
-"""unverified: values read are not those written, or were not compared although that was asked for."""
+"""unverified: values read differ from the values written, or were not compared as requested."""
 
 from __future__ import annotations
 

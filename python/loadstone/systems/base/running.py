@@ -216,9 +216,9 @@ class Running:
         own = {f"{self.name}.{name}": number for name, number in counted.items()}
         return {**own, **self.system.figures(self.place, self.plan)}
 
-    def unsettled(self) -> str | None:
-        """What is left to do until every reachable replica has what was written; None: nothing."""
-        return self.system.unsettled(self.place, self.plan)
+    def find_backlog(self) -> str | None:
+        """Work that must end before every reachable replica has all writes; None: no work."""
+        return self.system.find_backlog(self.place, self.plan)
 
     @property
     def unseen_s(self) -> float:

@@ -104,7 +104,7 @@ class System(ABC):
     activities: ClassVar[Mapping[str, str]] = {}
     # Seconds that each of its stages may take to become ready.
     deadline_s: ClassVar[float] = 180.0
-    # How long several nodes may hold writes for each other that `unsettled` does not show, seconds.
+    # How long several nodes may hold writes for each other that `find_backlog` does not report, seconds.
     unseen_s: ClassVar[float] = 0.0
 
     @abstractmethod
@@ -146,10 +146,10 @@ class System(ABC):
         """
         return {}
 
-    def unsettled(self, place: Place, plan: Plan) -> str | None:
-        """What is left to do until every reachable replica has what was written: hints, compactions; None: nothing.
+    def find_backlog(self, place: Place, plan: Plan) -> str | None:
+        """Work that must end before every reachable replica has all writes: hints, compactions; None: no work.
 
-        A system without replicas that lag has nothing to do.
+        A system whose replicas never lag has none.
         """
         return None
 

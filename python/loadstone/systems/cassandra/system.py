@@ -119,10 +119,10 @@ class Cassandra(System):
                 figures |= {f"{name(node)}.{figure}": count for figure, count in compactions(plan, node).items()}
         return figures
 
-    def unsettled(self, place: Place, plan: Plan) -> str | None:
-        """Hints that a node keeps for others, and compactions, of the nodes that answer."""
-        found, _ = views(plan, ONLY_LOOK_S)
-        for node in found:
+    def find_backlog(self, place: Place, plan: Plan) -> str | None:
+        """Hints that a reachable node keeps for other nodes, and its compactions."""
+        reachable, _ = views(plan, ONLY_LOOK_S)
+        for node in reachable:
             try:
                 with connect(plan, node, ONLY_LOOK_S) as cql:
                     if hints := sum(int(str(row["files"])) for row in cql.query(HINTS)):

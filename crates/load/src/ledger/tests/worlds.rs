@@ -91,7 +91,7 @@ impl World {
             insert_lag: 4,
         };
         spec.check_versions().unwrap();
-        CoreRun::new(spec, SEED).unwrap().numbered(NUMBER)
+        CoreRun::new(spec, SEED).unwrap().with_number(NUMBER)
     }
 }
 
@@ -104,7 +104,7 @@ struct Deed {
     touches: Write,
     /// When the store did it, or by which stamp it ordered it.
     effect: Option<u64>,
-    /// When it did an earlier attempt that was given up.
+    /// When the store did an earlier attempt that the client had abandoned.
     again: Option<u64>,
     key: Vec<u8>,
     values: BTreeMap<usize, Vec<u8>>,
@@ -113,7 +113,7 @@ struct Deed {
 struct Played {
     ledgers: Vec<Ledger<Vec<AtomicU64>>>,
     deeds: BTreeMap<u64, Deed>,
-    /// Record and field to what stands there.
+    /// The value of each record and field.
     store: BTreeMap<(u64, usize), Vec<u8>>,
     keys: BTreeMap<u64, Vec<u8>>,
 }
@@ -225,7 +225,7 @@ fn stored(world: &World, workload: &CoreRun, deeds: &BTreeMap<u64, Deed>, draws:
         for field in 0..world.fields {
             let mut value = vec![b'.'; 30];
             let name = workload.field_names()[field].as_bytes();
-            Stamp::of(SEED, &key).version(Version::load(record)).write(&mut value, FieldHash::of(name));
+            Stamp::new(SEED, &key).version(Version::load(record)).write(&mut value, FieldHash::new(name));
             if record < world.records {
                 store.insert((record, field), value);
             }
@@ -266,49 +266,49 @@ fn check(world: &World) -> Result<usize, TestCaseError> {
     let judge = Judge::new(&workload, &evidence, world.server_orders, records.clone());
     let mut standings = judge.standings();
     let mut losses = 0;
-    // By when what stands in a history was over, and the write that it is of.
+    // The latest end of the write that each history returns, and that write.
     let mut overs = BTreeMap::new();
     for (&index, deed) in deeds {
         let number = workload.number(index).unwrap();
         prop_assert_eq!(evidence.state(index, number), Some(deed.state), "{} was sent", index);
         let span = evidence.span(index);
-        prop_assert!(span.begun <= deed.sent + SKEW, "{:?} {:?}", span, deed);
+        prop_assert!(span.sent <= deed.sent + SKEW, "{:?} {:?}", span, deed);
         prop_assert!(span.done >= deed.done || deed.state == State::Unknown, "{:?} {:?}", span, deed);
     }
     let sent = deeds.keys().next_back().map_or(0, |&last| workload.number(last).unwrap());
     let room = if world.death.is_some() { 96 + 2 * world.clients * world.segments } else { 0 };
     for (record, field) in records.flat_map(|record| (0..world.fields).map(move |field| (record, field))) {
         let name = workload.field_names()[field].as_bytes();
-        let shown = match store.get(&(record, field)) {
-            None => Shown::Absent,
+        let value = match store.get(&(record, field)) {
+            None => FieldValue::Absent,
             Some(value) => match workload.origin(&keys[&record], name, value) {
-                Some(Origin::Own(version)) => Shown::Of(version),
+                Some(Origin::Own(version)) => FieldValue::Of(version),
                 other => panic!("{other:?}"),
             },
         };
-        let (finding, deleted) = (judge.judge(&mut standings, record, field, shown), workload.deleted(record));
+        let (finding, deleted) = (judge.judge(&mut standings, record, field, value), workload.deleted(record));
         let acknowledged = || {
             let touching = deeds
                 .iter()
                 .filter(|(_, deed)| deed.touches.record == record && deed.touches.field.is_none_or(|own| own == field));
             touching.filter(|(_, deed)| matches!(deed.state, State::Acknowledged | State::Retried))
         };
-        let standing = match shown {
-            Shown::Of(Version { phase: Phase::Run, index }) => deeds.get(&index),
-            Shown::Absent => deleted.and_then(|index| deeds.get(&index)),
+        let standing = match value {
+            FieldValue::Of(Version { phase: Phase::Run, index }) => deeds.get(&index),
+            FieldValue::Absent => deleted.and_then(|index| deeds.get(&index)),
             _ => None,
         };
         // Of a delete that was not sent when the engine died the ledger may think that it was, if it was one of the next.
         let next = deleted.map(|index| (index, workload.number(index).unwrap()));
         let unsure = standing.is_none() && next.is_some_and(|(index, number)| evidence.state(index, number).is_some());
-        prop_assert!(!unsure || shown != Shown::Absent || next.unwrap().1 <= sent + room);
-        let unsure = unsure && shown == Shown::Absent;
-        // By when what stands there was over, as far as can be known at all.
+        prop_assert!(!unsure || value != FieldValue::Absent || next.unwrap().1 <= sent + room);
+        let unsure = unsure && value == FieldValue::Absent;
+        // The latest end of the standing write, as far as it can be known.
         let over = match standing {
             None if unsure => u64::MAX,
             None => 0,
             Some(deed) => match deed.state {
-                State::Refused if shown == Shown::Absent => 0,
+                State::Refused if value == FieldValue::Absent => 0,
                 State::Refused => {
                     prop_assert!(matches!(finding, Finding::Phantom(_)), "{record}/{field}: {finding:?}");
                     continue;
@@ -322,18 +322,18 @@ fn check(world: &World) -> Result<usize, TestCaseError> {
             },
         };
         overs.insert((record, field), (over, standing));
-        let gone = world.records > record && shown == Shown::Absent && over == 0;
+        let gone = world.records > record && value == FieldValue::Absent && over == 0;
         let lost = acknowledged().any(|(_, deed)| over < deed.sent) || gone;
         let plain = acknowledged().any(|(_, deed)| over.saturating_add(APART) < deed.sent) || gone;
         match finding {
             Finding::Lost(_) => {
-                prop_assert!(lost, "nothing is lost in {record}/{field}: {shown:?}");
+                prop_assert!(lost, "nothing is lost in {record}/{field}: {value:?}");
                 losses += 1;
             }
             Finding::Fine | Finding::Overlapped | Finding::CameTrue => {
-                prop_assert!(!plain, "a loss in {record}/{field} is not found: {shown:?}, {finding:?}");
+                prop_assert!(!plain, "a loss in {record}/{field} is not found: {value:?}, {finding:?}");
             }
-            other => prop_assert!(false, "{record}/{field}: {shown:?} is {other:?}"),
+            other => prop_assert!(false, "{record}/{field}: {value:?} is {other:?}"),
         }
     }
     let mut outcomes = Vec::new();
@@ -342,19 +342,19 @@ fn check(world: &World) -> Result<usize, TestCaseError> {
     prop_assert_eq!(outcomes.len(), acknowledged);
     for Outcome { index, span, fate, missed } in outcomes {
         let deed = &deeds[&index];
-        prop_assert!(span.begun <= deed.sent + SKEW && span.done >= deed.done);
+        prop_assert!(span.sent <= deed.sent + SKEW && span.done >= deed.done);
         prop_assert_eq!(missed, fate == Fate::Lost);
         let fields = (0..world.fields).filter(|&field| deed.touches.field.is_none_or(|own| own == field));
-        // Without the histories in which a phantom stands.
-        let shown: Vec<_> = fields.filter_map(|field| overs.get(&(deed.touches.record, field))).collect();
-        let lost = |apart: u64| shown.iter().any(|(over, _)| over.saturating_add(apart) < deed.sent);
+        // Without the histories that return a phantom.
+        let standings: Vec<_> = fields.filter_map(|field| overs.get(&(deed.touches.record, field))).collect();
+        let lost = |apart: u64| standings.iter().any(|(over, _)| over.saturating_add(apart) < deed.sent);
         match fate {
             Fate::Lost => prop_assert!(lost(0), "{index} is not lost"),
             _ => prop_assert!(!lost(APART), "{index} is lost, not {fate:?}"),
         }
-        if fate == Fate::Proven && shown.len() == world.fields {
+        if fate == Fate::Proven && standings.len() == world.fields {
             let replaced = |other: &Deed, over| std::ptr::eq(other, deed) || other.sent > deed.done || over == u64::MAX;
-            let proven = shown.iter().all(|(over, standing)| standing.is_none_or(|other| replaced(other, *over)));
+            let proven = standings.iter().all(|(over, standing)| standing.is_none_or(|other| replaced(other, *over)));
             prop_assert!(proven, "{} is not proven", index);
         }
     }
@@ -372,8 +372,8 @@ proptest! {
     /// Hot keys, many clients, overlapping and late writes, an engine that dies: but the store keeps its guarantee.
     #[test]
     fn an_honest_store_loses_nothing(world in world()) {
-        let found = check(&World { wrong: 0.0, kill: None, ..world })?;
-        prop_assert_eq!(found, 0);
+        let losses = check(&World { wrong: 0.0, kill: None, ..world })?;
+        prop_assert_eq!(losses, 0);
     }
 }
 
