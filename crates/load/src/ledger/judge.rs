@@ -53,7 +53,7 @@ pub enum Finding {
 pub enum Fate {
     /// It is there, or a write that was surely sent after its end has replaced it.
     Proven,
-    /// An older value is there: its write had ended before this write was sent.
+    /// An older state is there: it was complete before this write was sent.
     Lost,
     /// Its order against the write that is there is unknown, or no known write made the value.
     Undecided,
