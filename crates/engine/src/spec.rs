@@ -270,14 +270,14 @@ impl TrialSpec {
         self.validate_clients()?;
         self.validate_times()?;
         self.sinks.iter().try_for_each(Sink::check)?;
+        if self.ledger.is_some() {
+            self.validate_ledger()?;
+        }
         match &self.work {
             WorkSpec::Records(records) => records.check(self.phase == Phase::Run)?,
             WorkSpec::TimeSeries(series) => series.check(self.phase == Phase::Run)?,
             WorkSpec::Files(_) => self.validate_files()?,
             WorkSpec::Sort(_) => {}
-        }
-        if self.ledger.is_some() {
-            self.validate_ledger()?;
         }
         let pace = Pace::new(&self.pace, self.seed);
         pace.map(drop).map_err(|error| Refusal::new(format!("{{pace.rate}}: {error}"), "change {pace.rate}"))

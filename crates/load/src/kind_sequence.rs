@@ -19,6 +19,8 @@ const CARDS: usize = 1 << 16;
 const DECK_MIN: usize = 100;
 /// The largest deck (`before` counts to 65,535).
 const DECK_MAX: usize = 50_000;
+/// No operation is in this deck: a deck has at least 100.
+const NO_BLOCK: u64 = u64::MAX;
 
 /// The kind of the operation at each index.
 #[derive(Debug)]
@@ -27,7 +29,8 @@ pub struct KindSequence {
     deck: Divisor,
     shuffles: u64,
     /// The deck in which the run ends: its shuffle, the last one, has a border there.
-    last: Option<u64>,
+    /// [`NO_BLOCK`] without a planned end.
+    last: u64,
     kinds: Vec<Kind>,
     quota: [u64; Kind::COUNT],
     /// For the counted kinds: how many cards of the kind precede each position of each shuffle.
@@ -46,7 +49,7 @@ pub struct Position {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     seed: u64,
-    last: Option<u64>,
+    last: u64,
     /// 0 before the first position.
     deck: u64,
     /// Index of its first card.
@@ -94,7 +97,7 @@ impl KindSequence {
         };
         (0..shuffles).for_each(|shuffle| deal(&borders, shuffle));
         let divisor = Divisor::new(deck as u64);
-        let last = end.map(|end| {
+        let last = end.map_or(NO_BLOCK, |end| {
             let (block, rest) = divisor.divide(end);
             let place = borders.partition_point(|&border| border < rest as usize);
             borders.insert(place, rest as usize);
@@ -112,7 +115,7 @@ impl KindSequence {
     #[inline]
     pub fn position(&self, index: u64) -> Position {
         let (block, at) = self.deck.divide(index);
-        let shuffle = if self.last == Some(block) {
+        let shuffle = if self.last == block {
             self.shuffles
         } else {
             Draws::at(self.seed, block, Purpose::KindSequence).below(self.shuffles)
