@@ -1,0 +1,129 @@
+"""Results that deceive, and honest ones that look as if they did: what the judge says of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from judge_support import asking
+from known_truth_expected import Case
+from known_truth_support import parts, with_parts, world
+from liar_cases_runs import RUNS
+from liar_cases_sides import SIDES
+from liar_pending import PENDING
+from liar_support import changed, shown
+from loadstone.experiment.file import load
+from loadstone.results.result_set import ResultSet
+
+CASES = [*SIDES, *RUNS]
+
+
+@pytest.fixture(autouse=True)
+def pending(request: pytest.FixtureRequest) -> None:
+    """Expects what does not hold yet to fail."""
+    if request.node.name in PENDING:
+        request.node.add_marker(pytest.mark.xfail(strict=True, reason="not rebuilt yet"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_judge_is_not_fooled(case: Case) -> None:
+    judged = case.judged()
+    missing = [each.text for each in case.expect if not each.holds(judged)]
+    assert not missing, f"expected: {'; '.join(missing)}; the judge said: {judged.actual()}"
+
+
+def same() -> ResultSet:
+    """An A/A with 2 % of noise."""
+    return world({"first": 1000.0, "second": 1000.0}, noise=0.02, repeats=10)
+
+
+def test_filter_by_repeat_is_suspect(tmp_path: Path) -> None:
+    found = shown(
+        world({"first": 1000.0, "second": 1040.0}, repeats=10), tmp_path / "a", "--filter", "-repeat:(3 OR 5)"
+    )
+    assert found["verdict"] == "suspect"
+    assert any("repeat" in each["message"] for each in found["findings"] if each["check"] == "view")
+
+
+def test_filter_by_value_of_the_context_is_valid(tmp_path: Path) -> None:
+    results = world({"first": 1000.0, "second": 1300.0, "third": 1500.0}, question=asking(by="system"))
+    assert shown(results, tmp_path / "a", "--filter", "-system:third")["verdict"] == "valid"
+
+
+def test_loosened_threshold_is_suspect(tmp_path: Path) -> None:
+    from known_truth_support import failed, on
+
+    results = world({"first": 1000.0, "second": 1300.0}, spoil=on("second", failed(1 / 6)))
+    found = shown(results, tmp_path / "a", "--set", "checks.errors.share=1")
+    assert found["verdict"] in ("suspect", "invalid")
+
+
+def test_tightened_threshold_is_valid(tmp_path: Path) -> None:
+    results = world({"first": 1000.0, "second": 1300.0})
+    assert shown(results, tmp_path / "a", "--set", "checks.errors.share=0.0001")["verdict"] == "valid"
+
+
+def test_confounded_dimension_left_out_is_suspect(tmp_path: Path) -> None:
+    made = world({"first": 1000.0, "second": 2960.0})
+    trials = [
+        replace(one, config={**one.config, "clients": 1 if one.config["system"] == "first" else 8})
+        for one in made.trials
+    ]
+    results = replace(made, trials=trials, planned={})
+    assert shown(results, tmp_path / "a", "--row", "")["verdict"] == "suspect"
+
+
+def test_metrics_beyond_the_recorded_ones_are_corrected_over_all(tmp_path: Path) -> None:
+    lucky = with_parts(20, repeats=6)
+    made = world({"first": 1000.0, "second": 1000.0}, spoil=lucky, noise=0.02, question=asking(metrics=("throughput",)))
+    name = parts(20)[3]
+    trials = [
+        replace(
+            one,
+            values={
+                **one.values,
+                name: replace(
+                    one.values[name],
+                    value=1e6 * (1 + 0.012 * (one.config["system"] == "second")) * (1 + 0.001 * (one.repeat * 5 % 7)),
+                ),
+            },
+        )
+        for one in made.trials
+    ]
+    found = shown(replace(made, trials=trials), tmp_path / "a", "--metric", name)
+    (comparison,) = found["comparisons"]
+    assert comparison["exploratory"]
+    assert comparison["p_adjusted"] >= 20 * comparison["p"] or comparison["p_adjusted"] == 1
+
+
+def test_recorded_metrics_are_confirmatory(tmp_path: Path) -> None:
+    results = world({"first": 1000.0, "second": 1300.0}, question=asking(metrics=("throughput",)))
+    (comparison,) = shown(results, tmp_path / "a", "--metric", "throughput")["comparisons"]
+    assert not comparison["exploratory"]
+    assert comparison["claim"] == "better"
+
+
+@pytest.mark.parametrize("fact", sorted(changed().trials[0].facts))
+def test_flipped_fact_is_never_valid(fact: str) -> None:
+    value = changed().trials[0].facts[fact]
+    flipped = {fact: f"{value}-other" if isinstance(value, str) else value * 2}
+    from known_truth_expected import Judged
+
+    judged = Judged(changed(1.3, **flipped), "throughput")
+    assert judged.comparison is not None
+    assert str(judged.comparison.verdict) in ("suspect", "invalid")
+    message = " ".join(each.message for each in judged.comparison.findings)
+    assert str(flipped[fact]).split("-")[0] in message.replace(",", "") or fact.endswith(("_bytes", "_bps"))
+
+
+def test_workload_property_under_a_system_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "sides.yaml"
+    file.write_text(
+        "systems: {a: {store: lmdb}, b: {store: lmdb, properties: {readproportion: 1}}}\n"
+        f"workload: {{file: {Path(__file__).parent.parent / 'workloads/workloada'}}}\n"
+        "vary: {system: [a, b]}\n"
+    )
+    with pytest.raises(Exception, match="readproportion"):
+        load(file)
