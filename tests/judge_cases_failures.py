@@ -8,7 +8,7 @@ from judge_support import Case, asking, both, ended, experiment, failing, given,
 from loadstone.judge.finding import Severity
 from loadstone.results.trial_result import TrialResult
 
-NOTE, WITHHELD, SUSPECT, INVALID = Severity
+NOTE, WITHHELD, _, SUSPECT, INVALID = Severity
 
 
 def verified_by_statuses(trial: TrialResult) -> TrialResult:

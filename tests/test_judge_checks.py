@@ -85,9 +85,9 @@ def test_the_index_names_every_page_and_no_other() -> None:
 
 def test_checks_are_known_by_the_names_that_they_had() -> None:
     question = Question(checks={"unlike-hosts": {"memory": 0.5}})
-    assert Settings.of(question).threshold("hosts-differ", "memory") == 0.5
+    assert Settings.of(question).threshold("sides-differ", "memory") == 0.5
     note = Note("unlike-hosts", "another machine", "use one")
     trial = replace(next(iter(experiment().trials)), notes=(note,))
     [finding] = note_findings(trial, (), ())
-    assert (finding.check, finding.severity) == ("hosts-differ", Severity.SUSPECT)
-    assert [*note_findings(trial, ("hosts-differ",), ())] == []
+    assert (finding.check, finding.severity) == ("sides-differ", Severity.SUSPECT)
+    assert [*note_findings(trial, ("sides-differ",), ())] == []

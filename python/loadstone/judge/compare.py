@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 from loadstone.format import units
-from loadstone.judge.bounds import weigh
+from loadstone.judge.bounds import Sides, weigh
 from loadstone.judge.checks.not_steady import Levels
 from loadstone.judge.claims import Findings, Tested, confirmed, decide, resolved
 from loadstone.judge.doubts import concerns, factors, lacking, lower, overloaded, repeats_of, single, weighable
@@ -17,6 +18,7 @@ from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
 from loadstone.judge.movements import Movements, noted
 from loadstone.judge.pairing import Match
 from loadstone.judge.settings import Settings
+from loadstone.results.result_set import ResultSet
 from loadstone.results.value import THROUGHPUT, direction
 from loadstone.statistics.comparison import holm
 from loadstone.statistics.estimate import Estimate
@@ -31,7 +33,7 @@ class Comparer:
     held: Findings
     # The levels within each trial.
     courses: Mapping[str, Levels]
-    interleaved: bool
+    results: ResultSet
     rank_invalid: bool
     settings: Settings
 
@@ -53,7 +55,7 @@ class Comparer:
             exploratory = each.comparison.metric != first
             comparison = replace(each.comparison, exploratory=exploratory, p_adjusted=adjusted[exploratory][at])
             tested = replace(each, comparison=comparison)
-            decided = decide(tested, self.settings.matters, tests[exploratory], self.interleaved)
+            decided = decide(tested, self.settings.matters, tests[exploratory], each.pair.blocks)
             decided = confirmed(decided, each.pair, self.held, self.rank_invalid)
             if each.weighed is not None:
                 alike = resolved(each.weighed.alike, comparison)
@@ -61,6 +63,20 @@ class Comparer:
                 decided = moved.disturbed(moved.shared(moved.outweighed(decided)))
             made.append(decided)
         return made
+
+    def sides(self, pair: Pair, metric: str, baseline: Cell, contender: Cell) -> Sides:
+        """The samples of both sides: the repeats, or where both have several runs, the median of each run."""
+        if pair.one_run:
+            return dict(baseline.samples), dict(contender.samples)
+        made: list[dict[int, float]] = []
+        for trials in (pair.baselines, pair.contenders):
+            runs: dict[str, list[float]] = {}
+            for trial in trials:
+                if (figure := trial.value(metric)) is not None:
+                    runs.setdefault(self.results.run_of(trial.trial), []).append(figure)
+            made.append({at: median(figures) for at, figures in enumerate(runs.values(), 1)})
+        several = min(map(len, made)) > 1
+        return (made[0], made[1]) if several else (dict(baseline.samples), dict(contender.samples))
 
     def compared(self, match: Match, metric: str) -> Tested | None:
         """One comparison, its claim still open; None where a side has no such figure, or it is withheld."""
@@ -97,13 +113,13 @@ class Comparer:
         if made.why:
             return Tested(made, match.pair)
         weighed = weigh(
-            (dict(baseline.samples), dict(contender.samples)),
+            self.sides(match.pair, metric, baseline, contender),
             way,
             factors(match.pair, metric, doubtful),
             lower(match, metric, self.cells),
             repeats_of(match.pair, filter(single, doubtful)),
             repeats_of(match.pair, excused),
-            self.interleaved,
+            match.pair.blocks,
         )
         evidence = weighed.robust
         claim: Claim = "impossible" if weighed.measured.p is None else "none" if way else "descriptive"

@@ -15,8 +15,10 @@ class Severity(IntEnum):
 
     NOTE = 0
     WITHHELD = 1
-    SUSPECT = 2
-    INVALID = 3
+    # What a comparison needs is not known.
+    UNCHECKED = 2
+    SUSPECT = 3
+    INVALID = 4
 
 
 # What a finding is about.
@@ -27,8 +29,10 @@ class Verdict(IntEnum):
     """Whether a trial or a comparison can be trusted."""
 
     VALID = 0
-    SUSPECT = 1
-    INVALID = 2
+    # The claim has a condition: what it needs to know of the sides is not known.
+    UNCHECKED = 1
+    SUSPECT = 2
+    INVALID = 3
 
     def __str__(self) -> str:
         return self.name.lower()
@@ -57,6 +61,10 @@ class Finding:
     moves: float = 1.0
 
 
+# How the message of a finding begins that is about facts which a comparison needs; the names of the facts follow.
+UNKNOWN_OF_BOTH = "not known of both sides: "
+
+
 @dataclass(frozen=True)
 class NotLooked:
     """A check that lacks what it needs to look at a trial or a pair. It has not passed."""
@@ -77,7 +85,7 @@ Looks = Iterator[Finding | NotLooked]
 def verdict(findings: Iterable[Finding]) -> Verdict:
     """The worst finding decides."""
     worst = max((finding.severity for finding in findings), default=Severity.NOTE)
-    return {Severity.INVALID: Verdict.INVALID, Severity.SUSPECT: Verdict.SUSPECT}.get(worst, Verdict.VALID)
+    return Verdict[worst.name] if worst >= Severity.UNCHECKED else Verdict.VALID
 
 
 @dataclass(frozen=True)
@@ -89,8 +97,11 @@ class Pair:
     contender: Scalar
     baselines: Sequence[TrialResult]
     contenders: Sequence[TrialResult]
-    # Facts that are meant to differ: their cost is what is compared.
-    differs: Sequence[str] = ()
+    # Facts, and groups of facts, that follow from what is compared or are meant to differ.
+    groups: frozenset[str] = frozenset()
+    # Whether both sides ran in one experiment, and whether repeats of one number are blocks.
+    one_run: bool = True
+    blocks: bool = True
 
     @property
     def trials(self) -> tuple[str, ...]:
@@ -108,7 +119,7 @@ class Pair:
         """
         baseline, contender = self.facts(name)
         same = list(map(str, baseline)) == [str(self.baseline)] and list(map(str, contender)) == [str(self.contender)]
-        return name in self.differs or self.by == name or same
+        return name in self.groups or name in self.by.split(",") or same
 
 
 def known(trials: Sequence[TrialResult], name: str) -> list[Scalar]:

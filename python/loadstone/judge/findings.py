@@ -8,19 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from loadstone.judge.checks import (
-    between_runs,
     carried_over,
     client_limited,
     clock,
     errors,
     generator_limited,
-    guarantees_differ,
-    hosts_differ,
     impossible,
     incomplete,
     interference,
     littles_law,
-    load_differs,
     lost_segment,
     noisy,
     not_steady,
@@ -28,6 +24,7 @@ from loadstone.judge.checks import (
     rate_not_held,
     retried,
     server_died,
+    sides_differ,
     stalled,
     too_few_samples,
     unverified,
@@ -71,14 +68,9 @@ NO_SERIES = "series.json is missing or damaged"
 # Checks of two variants that are compared. Those of one variant are in judge_variant.
 PairCheck = Callable[[Pair, Settings], Looks]
 PAIR: tuple[PairCheck, ...] = (
-    hosts_differ.check,
-    hosts_differ.across,
-    load_differs.check,
-    guarantees_differ.check,
+    sides_differ.check,
     impossible.across,
 )
-# Those of two that were not interleaved.
-BETWEEN: tuple[PairCheck, ...] = (load_differs.between, between_runs.check)
 # Checks that cover everything in the engine's note of the same name, if the trial has their figures.
 DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     generator_limited.NAME: generator_limited.decided,
@@ -97,8 +89,7 @@ NOTE_SEVERITIES = {
     "not-steady": Severity.SUSPECT,
     "noisy": Severity.SUSPECT,
     "stalled": Severity.SUSPECT,
-    "hosts-differ": Severity.SUSPECT,
-    "guarantees-differ": Severity.INVALID,
+    "sides-differ": Severity.SUSPECT,
     "interference": Severity.SUSPECT,
     "unverified": Severity.INVALID,
     "lost-segment": Severity.INVALID,

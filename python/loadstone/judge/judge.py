@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from loadstone.judge.answer import answer, searched
 from loadstone.judge.cells import Cells
-from loadstone.judge.checks import hosts_differ, incomplete, not_steady
+from loadstone.judge.checks import incomplete, not_steady, sides_differ
 from loadstone.judge.compare import Comparer, turning
 from loadstone.judge.curves import CURVES_MAX, curves
 from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, verdict
@@ -67,14 +67,14 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         of_variants[key] = (
             *judge_variant(each, [(cell, share) for cell, share in cells_of if cell], missing.get(key, ()), mine),
             *not_steady.together(each, courses, jumps, mine),
-            *(() if key in there else hosts_differ.alone(each, mine)),
+            *(() if key in there else sides_differ.alone(each, mine)),
         )
-        if results.interleaved:
+        if results.one_run:
             trials |= by_chance(each, trials, unseen)
     held = {key: (*of_variants[key], *against(each, trials)) for key, each in variants.items()}
     # The first is the one that decides when there are enough repeats.
     ordered = [*dict.fromkeys((main, *metrics))] if main in metrics else metrics
-    comparer = Comparer(cells, held, courses, results.interleaved, rank_invalid, settings)
+    comparer = Comparer(cells, held, courses, results, rank_invalid, settings)
     comparisons = comparer.compare(found, ordered)
     for key, each in variants.items():
         for trial in each:
@@ -83,7 +83,7 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         key: [trial for trial in each if rank_invalid or verdict(trials[trial.trial]) != Verdict.INVALID]
         for key, each in variants.items()
     }
-    by_clients = list(curves(counted, interleaved=results.interleaved))
+    by_clients = list(curves(counted, interleaved=results.interleaved and not results.pooled))
     found_loads = searches(results.question, results.trials, trials, settings)
     judgement = Judgement(
         results=results,

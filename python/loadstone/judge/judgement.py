@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal
 
+from loadstone.format import units
 from loadstone.judge.figures import is_latency, lower_name
-from loadstone.judge.finding import Finding, NotLooked, Verdict, verdict
+from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, NotLooked, Severity, Verdict, verdict
 from loadstone.judge.settings import DEFAULTS
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
@@ -84,6 +85,14 @@ class Comparison:
     def verdict(self) -> Verdict:
         """Whether it can be trusted."""
         return verdict(self.findings)
+
+    @property
+    def condition(self) -> str:
+        """What a claim supposes, as it is not known: `if the number of records were equal, `; empty if nothing."""
+        names = [
+            each.message.removeprefix(UNKNOWN_OF_BOTH) for each in self.findings if each.severity == Severity.UNCHECKED
+        ]
+        return f"if {units.joined(', '.join(names).split(', '))} were equal, " if names else ""
 
 
 @dataclass(frozen=True)

@@ -259,6 +259,7 @@ def reason(view: View) -> str:
 
 MEANING = {
     Verdict.VALID: "no check found a problem",
+    Verdict.UNCHECKED: "state what is not known, or read the answer with its condition",
     Verdict.SUSPECT: "read the warnings before you rely on it",
     Verdict.INVALID: "part of it must not be relied on: see the warnings",
 }

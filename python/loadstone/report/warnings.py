@@ -12,7 +12,7 @@ from loadstone.judge.judgement import Judgement
 from loadstone.results.result_set import variant_name
 
 # The most messages printed of a check; there may be one for each trial. Notes change no verdict.
-MESSAGES_MAX = {Severity.INVALID: 4, Severity.SUSPECT: 4, Severity.WITHHELD: 4, Severity.NOTE: 2}
+MESSAGES_MAX = {severity: 2 if severity == Severity.NOTE else 4 for severity in Severity}
 # A separate number (not the 99 of p99), with its unit where both are scaled together.
 SCALES = {name: factor for scale in (units.DURATIONS, units.SIZES) for factor, name in scale}
 NUMBER = re.compile(rf"(?<![\w.])(\d[\d,]*(?:\.\d+)?)(?![\w.]\d)(?: ({'|'.join(SCALES)})\b)?")

@@ -93,12 +93,12 @@ def project(results: ResultSet, asked: Projection) -> Projected:
         metrics=tuple(metrics),
         promises=promises if asked.promises is None else asked.promises,
     )
-    # Blocks remain blocks as long as each variant has one trial in each.
-    interleaved = kept.interleaved and not pooled
     # What was planned is known by its dimensions only.
     whole = not pooled and not gone and {*table, *row, *col} <= {*dimensions}
     planned = {trial: regrouped(config) for trial, config in kept.planned.items()} if whole else {}
-    made = replace(kept, trials=trials, question=question, planned=planned, interleaved=interleaved, warnings=warnings)
+    made = replace(
+        kept, trials=trials, question=question, planned=planned, pooled=pooled or kept.pooled, warnings=warnings
+    )
     return Projected(made, table, row, name)
 
 

@@ -78,6 +78,10 @@ class TrialResult:
     # Facts beside the figures: durability, version, cache_bytes, file_system, hosts, data_nodes, tool,
     # device_read_bps, network_bps…
     facts: Mapping[str, Scalar] = field(default_factory=dict)
+    # Every setting as it was requested, by its place in the engine's spec: `work.field_count`, `store.rocksdb.options`.
+    requested: Mapping[str, Scalar] = field(default_factory=dict)
+    # The names of those facts that the store or its servers state: they belong to the system.
+    of_system: tuple[str, ...] = ()
     # How often each operation ended with each status: {"READ": {"OK": 10, "ERROR": 1}}.
     statuses: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     # `done`, or why not: `stopped`, `lease`, `failed`, `lost` (the engine vanished), `interrupted` (the lab ended).

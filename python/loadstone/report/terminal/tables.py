@@ -28,7 +28,13 @@ from loadstone.results.result_set import natural, variant_name
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import THROUGHPUT
 
-STYLES = {Severity.INVALID: "bold red", Severity.SUSPECT: "yellow", Severity.WITHHELD: "cyan", Severity.NOTE: "dim"}
+STYLES = {
+    Severity.INVALID: "bold red",
+    Severity.SUSPECT: "yellow",
+    Severity.UNCHECKED: "magenta",
+    Severity.WITHHELD: "cyan",
+    Severity.NOTE: "dim",
+}
 PIPE_WIDTH = 200
 # The columns for names of servers on a terminal that is too narrow for long ones in one line.
 NAMES_WIDTH = 36
