@@ -9,7 +9,7 @@ from itertools import groupby
 
 from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
-from loadstone.judge.claims import above, ranked
+from loadstone.judge.claim import above, ranked
 from loadstone.judge.finding import Severity, Verdict
 from loadstone.judge.judgement import Claim, Comparison, Judgement, Search, VariantKey
 from loadstone.results.result_set import variant_name
@@ -85,7 +85,7 @@ def clause(comparison: Comparison, matters: float) -> str:
     if math.isfinite(ratio.value):
         change = wording.change(ratio, bound=comparison.bound)
         relation = f"{left} {'holds' if metric == THROUGHPUT else 'has'} {change} the {metric} of {right}"
-        if 0 < ratio.value < 1:
+        if wording.is_lower(ratio.value):
             relation = f"{metric} of {left} is {change} than that of {right}"
         relation = comparison.condition + relation
     else:
@@ -147,7 +147,7 @@ def side_by_side(comparisons: Sequence[Comparison], matters: float) -> str:
         else:
             ends = wording.change_interval(each.ratio)
             change = f"{wording.change(each.ratio, bound=each.bound)}{f' ({ends})' if ends else ''}"
-            (less_than if 0 < each.ratio.value < 1 else more_than).append((name, change))
+            (less_than if wording.is_lower(each.ratio.value) else more_than).append((name, change))
     sentences = []
     if more_than:
         # The verb stands once, with the first.

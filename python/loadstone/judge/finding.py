@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
 
+from loadstone.judge.figures import family, is_latency
 from loadstone.results.trial_result import Scalar, TrialResult
+from loadstone.results.value import THROUGHPUT
 
 
 class Severity(IntEnum):
@@ -19,6 +21,20 @@ class Severity(IntEnum):
     UNCHECKED = 2
     SUSPECT = 3
     INVALID = 4
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a finding means for the figures of its trials: the scenarios follow from it. By default it only informs."""
+
+    # Its trial says nothing of the system.
+    excludes: bool = False
+    # Its trial was disturbed, perhaps by chance: in random order such repeats scatter, which the interval covers.
+    disturbs: bool = False
+    # How many times faster than measured the system may be; infinite where unknown. Its figures are bounds then.
+    understates: float = 1.0
+    # By which factor the figures moved within the trial; 1 where that is not known.
+    drifts: float = 1.0
 
 
 # What a finding is about.
@@ -52,13 +68,7 @@ class Finding:
     metric: str = ""
     # Whether it is about latencies alone, or about throughput alone: the other figures stand.
     about: About = "all"
-    # How many times faster than measured the system may be; infinite where unknown. Its figures are bounds then.
-    understates: float = 1.0
-    # Whether it may be chance. In random order such repeats scatter, and the interval covers that: it counts against a
-    # variant where more than a third of its repeats have it.
-    chance: bool = False
-    # By which factor the figures moved within the trial; 1 where that is not known.
-    moves: float = 1.0
+    effect: Effect = Effect()
 
 
 # How the message of a finding begins that is about facts which a comparison needs; the names of the facts follow.
@@ -80,6 +90,15 @@ class NotLooked:
 
 # What a check yields.
 Looks = Iterator[Finding | NotLooked]
+
+
+def concerns(finding: Finding, metric: str) -> bool:
+    """Whether a finding is about this metric; an invalid one affects all metrics, unless it names what it is about."""
+    if finding.about == "latencies" and not is_latency(metric):
+        return False
+    if finding.about == "throughput" and family(metric)[1] != THROUGHPUT:
+        return False
+    return finding.metric in ("", metric) or finding.severity == Severity.INVALID
 
 
 def verdict(findings: Iterable[Finding]) -> Verdict:

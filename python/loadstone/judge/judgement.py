@@ -50,6 +50,16 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class ScenarioRow:
+    """One scenario of a comparison: its evidence, and what it alone would allow to claim."""
+
+    name: str
+    ratio: Estimate
+    n: int
+    reading: Claim
+
+
+@dataclass(frozen=True)
 class Comparison:
     """One metric of a contender against the baseline, all other dimensions being equal."""
 
@@ -80,6 +90,8 @@ class Comparison:
     bound: bool = False
     # Whether its metric is not the first one: only that is confirmatory.
     exploratory: bool = False
+    # The evidence in each scenario, as measured first; empty where nothing was tested.
+    scenarios: tuple[ScenarioRow, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -117,6 +129,8 @@ class Search:
     samples: Mapping[float, Sequence[Sample]]
     # The outcome, or the load that still needs a trial.
     end: Outcome | float
+    # The findings on the trials behind the answer: those at its load, which held.
+    findings: tuple[Finding, ...] = ()
 
     @property
     def outcome(self) -> Outcome | None:
@@ -161,6 +175,9 @@ class Judgement:
         """The verdict on all claims: on comparisons, on variants without a counterpart, and on the whole."""
         compared = {cell.variant for each in self.comparisons for cell in (each.baseline, each.contender)}
         found = [self.findings, *(each.findings for each in self.comparisons)]
+        if any(each.outcome for each in self.searches):
+            # A search tries loads that do not hold: only its answer is claimed.
+            return verdict(chain.from_iterable([*found, *(each.findings for each in self.searches)]))
         for key, trials in self.results.variants.items():
             if key not in compared:
                 found += [self.variants.get(key, ()), *(self.trials.get(trial.trial, ()) for trial in trials)]

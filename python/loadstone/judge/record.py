@@ -42,6 +42,8 @@ def record(trial: TrialResult) -> dict[str, Scalar]:
         target = trial.fact("target")
         known["rate"] = target if target or not every or not length else every / length * 1e9
     known["window"], known["operations"] = length, operations(trial)
+    if "engine" in trial.facts:
+        known["ledger"] = "ledger.acknowledged" in trial.values
     returned, reads = trial.value("returned"), trial.value("read.count")
     if returned and reads:
         known["bytes_per_read"] = returned / reads

@@ -48,8 +48,15 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "lost-segment": {},
     "server-died": {},
     "retried": {},
+    "interrupted": {},
     "incomplete": {},
+    "view": {},
     "impossible": {"speed": 1, "rounding": 0.01},
+}
+# The page of a finding that shares one with others, in docs/checks.
+PAGES = {
+    **dict.fromkeys(("retried", "interrupted", "incomplete", "lost-segment", "server-died"), "attempts"),
+    **dict.fromkeys(("rate-not-held", "carried-over", "client-limited", "generator-limited"), "rate"),
 }
 # Former names of checks; experiment files and results with these names are still read.
 RENAMED = dict.fromkeys(

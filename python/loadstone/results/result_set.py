@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -89,8 +89,18 @@ class ResultSet:
     pilots: Sequence[TrialResult] = ()
     # Whether trials that differ in a dropped dimension count as repeats, which are then no blocks.
     pooled: bool = False
+    # How this view of the results leaves out evidence that the recorded question has.
+    departures: tuple[str, ...] = ()
+    # The question as recorded with the results, where this view has another; its metrics are confirmatory.
+    recorded: Question | None = None
     # The run that each trial belongs to, by the trial's id; without one, each is a run of its own, or all are one.
     runs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def confirmatory(self) -> tuple[str, ...]:
+        """The metrics of the recorded question; those of the view where none was recorded."""
+        recorded = None if self.recorded is None else replace(self, question=self.recorded, recorded=None)
+        return self.headline_metrics if recorded is None else recorded.headline_metrics
 
     @property
     def one_run(self) -> bool:

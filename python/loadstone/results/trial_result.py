@@ -94,6 +94,8 @@ class TrialResult:
     # The number of the attempt, from 1, and why those before it failed (each has its own line).
     attempt: int = 1
     failures: tuple[str, ...] = ()
+    # How many attempts before it the user ended.
+    interruptions: int = 0
 
     @property
     def failed(self) -> bool:
@@ -126,7 +128,11 @@ class TrialResult:
     def to_json(self) -> dict[str, Any]:
         """The line in values.jsonl; `Folder` writes it."""
         return {
-            **{each.name: getattr(self, each.name) for each in fields(self) if each.name != "failures"},
+            **{
+                each.name: getattr(self, each.name)
+                for each in fields(self)
+                if each.name not in ("failures", "interruptions")
+            },
             "notes": [asdict(note) for note in self.notes],
             "values": [value.to_json() for value in self.values.values()],
         }

@@ -38,6 +38,7 @@ from loadstone.experiment.model.values import (
     whole,
 )
 from loadstone.results.result_set import Question
+from loadstone.search.rule import CONFIRMATIONS
 
 # The spread of one trial is undefined.
 REPEATS_LEAST = 2
@@ -298,7 +299,7 @@ class Experiment(Part):
             claims=self.claims,
             verify=self.measure.verify,
             checks=self.checks,
-            find=self.find.model_dump(mode="json") if self.find else None,
+            find={**self.find.model_dump(mode="json"), "confirmations": CONFIRMATIONS} if self.find else None,
         )
 
 
