@@ -70,7 +70,9 @@ CASES = [
         "errors",
         "by statuses",
         experiment(
-            both(given(without=("errors",)), lambda trial: replace(trial, statuses={"READ": {"OK": 99_997, "ERROR": 3}}))
+            both(
+                given(without=("errors",)), lambda trial: replace(trial, statuses={"READ": {"OK": 99_997, "ERROR": 3}})
+            )
         ),
         NOTE,
         "3 of 100,000 operations failed (0.003 %)",

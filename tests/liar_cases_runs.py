@@ -135,16 +135,16 @@ RUNS = [
     Case(
         "six logs of one system, and on the next day six of the other",
         lambda: pair(
-            side("plain", ycsb(1000, "a"), begins=[START_NS + at * HOUR_NS for at in range(6)], **KNOWN),
-            side("tuned", ycsb(1100, "b"), begins=[START_NS + DAY_NS + at * HOUR_NS for at in range(6)], **KNOWN),
+            side("plain", ycsb(1000, "a"), begins=[START_NS + at * HOUR_NS for at in range(6)], known=KNOWN),
+            side("tuned", ycsb(1100, "b"), begins=[START_NS + DAY_NS + at * HOUR_NS for at in range(6)], known=KNOWN),
         ),
         (not_trusted(), verdict("suspect")),
     ),
     Case(
         "logs whose times alternate",
         lambda: pair(
-            side("plain", ycsb(1000, "a"), begins=alternating(0), **KNOWN),
-            side("tuned", ycsb(1100, "b"), begins=alternating(1), **KNOWN),
+            side("plain", ycsb(1000, "a"), begins=alternating(0), known=KNOWN),
+            side("tuned", ycsb(1100, "b"), begins=alternating(1), known=KNOWN),
         ),
         (favours("tuned"), verdict("valid")),
     ),

@@ -43,9 +43,9 @@ def two_rates(first: float, second: float) -> ResultSet:
 
 def mixed_clients() -> ResultSet:
     """Eleven logs of ten clients and one of forty on one side."""
-    slow = side("plain", ycsb(1000, "a", n=12), begins=alternating(0, 12), **KNOWN)
+    slow = side("plain", ycsb(1000, "a", n=12), begins=alternating(0, 12), known=KNOWN)
     fast = ycsb(1010, "b", n=11) + ycsb(4000, "c", n=1, clients=40)
-    made = side("tuned", fast, begins=alternating(1, 12), **KNOWN)
+    made = side("tuned", fast, begins=alternating(1, 12), known=KNOWN)
     trials = [replace(one, config={"variant": "tuned"}) for one in made.trials]
     return pair(slow, replace(made, trials=trials))
 
@@ -55,7 +55,7 @@ def kinds_as_repeats() -> ResultSet:
     slow, fast = ycsb(1000, "a"), ycsb(1300, "b")
     fast[3:] = [text.replace("[READ]", "[UPDATE]") for text in fast[3:]]
     known = {name: value for name, value in KNOWN.items() if name != "mix"}
-    return logs(slow, fast, **known)
+    return logs(slow, fast, known=known)
 
 
 def one_mean_six_times() -> ResultSet:
@@ -70,7 +70,7 @@ MEANS = {"plain": 1031.24, "tuned": 1126.54}
 def shared_logs() -> ResultSet:
     """Five of the six logs of one side are those of the other."""
     slow = ycsb(1000, "a")
-    return logs(slow, [*slow[:5], *ycsb(1300, "b", n=1)], **KNOWN)
+    return logs(slow, [*slow[:5], *ycsb(1300, "b", n=1)], known=KNOWN)
 
 
 def crashed_repeats() -> ResultSet:
@@ -113,13 +113,15 @@ SIDES = [
     ),
     Case(
         "values of 10,000 bytes against 100",
-        lambda: changed(3.01, first={"record_bytes": 10_000}, record_bytes=100),
+        lambda: changed(3.01, first={"record_bytes": 10_000}, known={"record_bytes": 100}),
         (unsure(), NOT_VALID),
     ),
     Case(
         "ext4 on sda with engine 0.1 against xfs on nvme with 0.9",
         lambda: changed(
-            1.99, first={"device": "sda", "engine": "0.1.0"}, file_system="xfs", device="nvme0n1", engine="0.9.0"
+            1.99,
+            first={"device": "sda", "engine": "0.1.0"},
+            known={"file_system": "xfs", "device": "nvme0n1", "engine": "0.9.0"},
         ),
         (favours("second"), verdict("suspect"), DIFFER, says("ext4"), says("xfs"), says(r"0\.9\.0")),
     ),
@@ -130,7 +132,7 @@ SIDES = [
     ),
     Case(
         "file systems, which are what is compared",
-        lambda: changed(1.3, by="file_system", file_system="xfs"),
+        lambda: changed(1.3, by="file_system", known={"file_system": "xfs"}),
         (wins("second", 1.3), verdict("valid"), silent("sides-differ")),
     ),
     Case(
@@ -157,7 +159,7 @@ SIDES = [
     ),
     Case(
         "YCSB, all that matters stated and equal, runs alternating",
-        lambda: logs(ycsb(1000, "a"), ycsb(1300, "b"), **KNOWN),
+        lambda: logs(ycsb(1000, "a"), ycsb(1300, "b"), known=KNOWN),
         (favours("tuned"), verdict("valid")),
     ),
     Case(

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from judge_support import Spoil, facts
@@ -33,6 +34,7 @@ KNOWN: Mapping[str, Scalar] = {
     "distribution": "zipfian",
 }
 REPEATS = 6
+NOTHING: Mapping[str, Scalar] = MappingProxyType({})
 
 
 def noise(seed: object, n: int = REPEATS, deviation: float = 0.01) -> list[float]:
@@ -154,7 +156,11 @@ def performance(rate: float, seed: object, **options: object) -> list[str]:
 
 
 def side(
-    name: str, texts: Sequence[str], suffix: str = "log", begins: Sequence[int] = (), **known: Scalar
+    name: str,
+    texts: Sequence[str],
+    suffix: str = "log",
+    begins: Sequence[int] = (),
+    known: Mapping[str, Scalar] = NOTHING,
 ) -> ResultSet:
     """One side as `loadstone import` and `loadstone compare` read it: a file for each repeat."""
     with tempfile.TemporaryDirectory() as folder:
@@ -162,7 +168,7 @@ def side(
         for path, text in zip(paths, texts, strict=True):
             path.write_text(text)
         found = [each.result for each in read_all(paths, {"variant": name, **known})]
-    times = begins or [None] * len(found)
+    times: Sequence[int | None] = begins or [None] * len(found)
     trials = [replace(each, start_unix_ns=time) for each, time in zip(found, times, strict=True)]
     return ResultSet(name, trials, Question())
 
@@ -178,16 +184,22 @@ def pair(slow: ResultSet, fast: ResultSet, *metrics: str) -> ResultSet:
     return replace(joined, question=replace(joined.question, metrics=metrics)) if metrics else joined
 
 
-def logs(slow: Sequence[str], fast: Sequence[str], *metrics: str, suffix: str = "log", **known: Scalar) -> ResultSet:
+def logs(
+    slow: Sequence[str], fast: Sequence[str], *metrics: str, suffix: str = "log", known: Mapping[str, Scalar] = NOTHING
+) -> ResultSet:
     """Files of two sides whose runs alternated."""
-    sides = (side("plain", slow, suffix, alternating(0), **known), side("tuned", fast, suffix, alternating(1), **known))
+    sides = (side("plain", slow, suffix, alternating(0), known), side("tuned", fast, suffix, alternating(1), known))
     return pair(*sides, *metrics)
 
 
 def changed(
-    ratio: float = 1.3, by: str = "copy", spoil: Spoil | None = None, first: Mapping[str, Scalar] = {}, **known: Scalar
+    ratio: float = 1.3,
+    by: str = "copy",
+    spoil: Spoil | None = None,
+    first: Mapping[str, Scalar] = NOTHING,
+    known: Mapping[str, Scalar] = NOTHING,
 ) -> ResultSet:
-    """An A/A with a planted difference; `first` are facts of both sides, which the second has otherwise."""
+    """An A/A with a planted difference; `first` are facts of both sides, `known` those that the second has instead."""
     made = world({"first": 1000.0, "second": 1000.0 * ratio}, spoil=facts(**first))
 
     def alter(one: TrialResult) -> TrialResult:

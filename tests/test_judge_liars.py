@@ -15,6 +15,7 @@ from liar_cases_sides import SIDES
 from liar_support import changed, shown
 from loadstone.experiment.file import load
 from loadstone.results.result_set import ResultSet
+from loadstone.results.trial_result import Scalar
 
 CASES = [*SIDES, *RUNS]
 TAILS = [f"{kind}.{name}" for kind in ("read", "all") for name in (*SHAPE, "mean")]
@@ -96,15 +97,67 @@ def test_recorded_metrics_are_confirmatory(tmp_path: Path) -> None:
     assert comparison["claim"] == "better"
 
 
-@pytest.mark.parametrize("fact", sorted(changed().trials[0].facts))
+# What a trial of LMDB records beside the facts of every fixture, and what was requested of it.
+RECORDED: dict[str, Scalar] = {
+    "cache_bytes": "0",
+    "compression": "none",
+    "directory": "/var/tmp/trial/lmdb",
+    "map_bytes": "274877906944",
+    "version": "0.9.70 (heed 0.22.1)",
+    "device": "vda",
+    "store": "lmdb",
+    "how": "pages written at each commit, not synced",
+    "engines": 1,
+    "records": 100_000,
+    "record_bytes": 1000,
+    "mix": "95 % read, 5 % update",
+    "distribution": "zipfian",
+}
+REQUESTED: dict[str, Scalar] = {
+    "work.field_count": 10,
+    "work.read_all_fields": True,
+    "work.mix.read": 0.95,
+    "work.keys.distribution": "zipfian",
+    "pace.mode": "closed",
+    "until.seconds": 3.0,
+    "warmup_seconds": 0.5,
+    "inserts.retries": 0,
+    "store.rocksdb.options": "write_buffer_size=1",
+}
+KNOWN_OF_A_TRIAL: dict[str, Scalar] = {**changed().trials[0].facts, **RECORDED}
+
+
+def flip(value: Scalar) -> Scalar:
+    """Another value of the same type."""
+    if isinstance(value, bool):
+        return not value
+    return f"{value}-other" if isinstance(value, str) else value * 2 + 1
+
+
+def judge_flipped(results: ResultSet, value: Scalar, other: Scalar) -> None:
+    """The difference is never valid, and both values are named."""
+    found = Judged(results, "throughput").comparison
+    assert found is not None
+    assert str(found.verdict) in ("suspect", "invalid")
+    message = " ".join(each.message for each in found.findings).replace(",", "")
+    assert "against" in message
+    if isinstance(other, str) and not other.partition("-")[0].isdigit():
+        assert f"({value} against {other})".replace(",", "") in message
+
+
+@pytest.mark.parametrize("fact", sorted(KNOWN_OF_A_TRIAL))
 def test_flipped_fact_is_never_valid(fact: str) -> None:
-    value = changed().trials[0].facts[fact]
-    flipped = {fact: f"{value}-other" if isinstance(value, str) else value * 2}
-    judged = Judged(changed(1.3, **flipped), "throughput")
-    assert judged.comparison is not None
-    assert str(judged.comparison.verdict) in ("suspect", "invalid")
-    message = " ".join(each.message for each in judged.comparison.findings)
-    assert str(flipped[fact]).split("-")[0] in message.replace(",", "") or fact.endswith(("_bytes", "_bps"))
+    value = KNOWN_OF_A_TRIAL[fact]
+    made = changed(1.3, "copy", None, {**RECORDED}, {fact: flip(value)})
+    judge_flipped(made, value, flip(value))
+
+
+@pytest.mark.parametrize("setting", sorted(REQUESTED))
+def test_flipped_request_is_never_valid(setting: str) -> None:
+    other = {**REQUESTED, setting: flip(REQUESTED[setting])}
+    made = changed()
+    trials = [replace(one, requested=other if one.config["copy"] == "second" else REQUESTED) for one in made.trials]
+    judge_flipped(replace(made, trials=trials), REQUESTED[setting], other[setting])
 
 
 def test_workload_property_under_a_system_is_an_error(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
             raise LoadstoneError(f'there is no dimension "{question.by}" in {results.name}', hint)
         results = replace(results, question=question, recorded=results.question)
     grouping = {name: keys(getattr(options, name)) for name in ("table", "row", "col")}
-    stated = any(each.partition("=")[0].strip() == "compare.promises" for each in options.set)
+    stated = any(each.partition("=")[0].strip() in ("compare.guarantees", "compare.promises") for each in options.set)
     promises = results.question.promises if stated else None
     projection = Projection(**grouping, filter=options.filter, metrics=keys(options.metric) or (), promises=promises)
     projected = project(results, projection)

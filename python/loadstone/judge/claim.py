@@ -68,7 +68,8 @@ def decide(tested: Tested, matters: float, tests: int) -> Comparison:
     scale = comparison.p_adjusted / comparison.p if comparison.p and comparison.p_adjusted else 1.0
     # Holm's correction of the whole comparison, for each of its scenarios.
     readings = [read(each, comparison, matters, scale) for each in weighed]
-    comparison = replace(comparison, scenarios=tuple(map(row, weighed, readings, [comparison] * len(weighed))))
+    rows = [row(each, reading, tested) for each, reading in zip(weighed, readings, strict=True)]
+    comparison = replace(comparison, scenarios=tuple(rows))
     if comparison.claim != "none" or comparison.p_adjusted is None:
         return comparison
     measured = readings[0]
@@ -91,7 +92,8 @@ def read(weighed: Weighed, comparison: Comparison, matters: float, scale: float)
     ratio, alike = resolved(weighed.evidence.ratio, comparison), resolved(weighed.alike, comparison)
     p = weighed.evidence.p
     apart = p is not None and p * scale < ALPHA and excludes(ratio)
-    if apart and beyond(ratio, matters):
+    # Fewer repeats are a condition of the claim, not a claim: they need not show that the difference matters.
+    if apart and beyond(ratio, 0.0 if weighed.scenario.is_part else matters):
         higher = ratio.value > 1 if ratio.value == ratio.value else contender_is_higher(weighed)
         return ranked(higher, comparison.direction)
     if inside(alike, matters):
@@ -104,10 +106,12 @@ def agree(reading: Claim, measured: Claim) -> bool:
     return reading == measured or {reading, measured} == {"same", "slight"}
 
 
-def row(weighed: Weighed, reading: Claim, comparison: Comparison) -> ScenarioRow:
+def row(weighed: Weighed, reading: Claim, tested: Tested) -> ScenarioRow:
     """A scenario as the report's table shows it."""
-    ratio = resolved(weighed.evidence.ratio, comparison)
-    return ScenarioRow(TABLE[weighed.scenario.kind].name, ratio, weighed.evidence.n, reading)
+    kind, at = weighed.scenario.kind, weighed.scenario.side
+    side = "" if at is None else f" ({(tested.pair.baseline, tested.pair.contender)[at]})"
+    ratio = resolved(weighed.evidence.ratio, tested.comparison)
+    return ScenarioRow(f"{TABLE[kind].name}{side}", ratio, weighed.evidence.n, reading)
 
 
 def lose(comparison: Comparison, tested: Tested, scenario: Scenario, claim: Claim, measured: Weighed) -> Comparison:

@@ -32,10 +32,10 @@ class Scenario:
 
     kind: Kind
     sides: Sides
-    # How many times the ratio may be off, either way.
-    factor: float = 1.0
     # The sides that may be faster than measured by any factor.
     unlimited: tuple[bool, bool] = (False, False)
+    # The side that differs from what was measured, if it is one: 0 for the baseline.
+    side: int | None = None
 
     @property
     def is_part(self) -> bool:
@@ -69,12 +69,14 @@ def scenarios(
     for at, (factor, low) in enumerate(zip(factors(pair, metric, findings), lows, strict=True)):
         if way is not None and 1 < factor < math.inf:
             scale = factor if way == "higher" else 1 / factor
-            yield Scenario("own-time", put(sides, at, {repeat: each * scale for repeat, each in sides[at].items()}))
+            faster = {repeat: each * scale for repeat, each in sides[at].items()}
+            yield Scenario("own-time", put(sides, at, faster), side=at)
         elif way is not None and factor == math.inf:
             # The faster a side is, the lower its latency.
-            yield Scenario("own-time", sides, unlimited=(at == 0, at == 1) if way == "higher" else (at == 1, at == 0))
+            unlimited = (at == 0, at == 1) if way == "higher" else (at == 1, at == 0)
+            yield Scenario("own-time", sides, unlimited, at)
         if low is not None:
-            yield Scenario("lateness", put(sides, at, low))
+            yield Scenario("lateness", put(sides, at, low), side=at)
     bad, unclean = repeats_of(pair, filter(is_single, findings)), repeats_of(pair, disturbed)
     if any(bad):
         yield Scenario("valid", without(sides, bad))

@@ -117,9 +117,9 @@ def warn_of_guarantees(context: Context) -> None:
         if len(set(by_system.values())) > 1:
             settings.setdefault(GUARANTEES[key], []).append(key)
     for guarantee, keys in settings.items():
-        if guarantee not in context.experiment.compare.promises:
+        if guarantee not in context.experiment.question_for_judge().promises:
             message = f"the systems differ in {' and '.join(keys)}, so they may guarantee different {guarantee}"
-            hint = f"set the same for all, or compare its cost: `compare: {{promises: [{guarantee}]}}`"
+            hint = f"set the same for all, or compare its cost: `compare: {{guarantees: [{guarantee}]}}`"
             context.warn(("compare",), f"{message}: if they do, the judge will refuse to rank them", hint)
 
 

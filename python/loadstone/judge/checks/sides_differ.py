@@ -61,7 +61,7 @@ NAMES = {
 SYSTEM = names(
     """
     store system version system_version server_version jvm server_jvm cache_bytes map_bytes compression how
-    directory client connections data_in binding networked heap mode nodes driver
+    directory client connections executors spin data_in binding networked heap mode nodes driver
     """
 )
 SYSTEM_PREFIXES = ("store.", "server.", "table.")
@@ -81,9 +81,9 @@ STORAGE = names(
 # The written consequences of a compared dimension: names of facts, or of a group of facts.
 CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("system", "store", "variant", "run"), ("system",)),
-    "clients": ("connections", "executors"),
-    "rate": ("loop", "latency", "arrival"),
-    "loop": ("rate", "latency", "arrival"),
+    "clients": ("connections", "executors", "work.insert_lag"),
+    "rate": ("loop", "latency", "arrival", "pace.rate", "pace.mode", "pace.arrival"),
+    "loop": ("rate", "latency", "arrival", "pace.rate", "pace.mode", "pace.arrival"),
     "workload": ("work",),
     "test": ("work",),
     DURABILITY: ("how",),
