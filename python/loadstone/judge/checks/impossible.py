@@ -107,7 +107,8 @@ def across(pair: Pair, _: Settings) -> Iterator[Finding]:
     found = copies([*pair.baselines, *pair.contenders])
     shared = [(first, again) for first, again in found if first.trial in baselines and again.trial not in baselines]
     # In one experiment every trial was run: single ones that agree are chance.
-    if shared and (not pair.one_run or len(shared) == len(pair.contenders)):
+    in_blocks = sum(first.repeat == again.repeat for first, again in shared)
+    if shared and (not pair.one_run or in_blocks == len(pair.contenders)):
         of = "" if len(shared) == len(pair.contenders) else f" in {units.many(len(shared), 'repeat')}"
         message = f"{pair.baseline} and {pair.contender} have the same figures to the last digit{of}"
         yield Finding(NAME, Severity.INVALID, message, "one run is compared with itself: name two runs", pair.trials)
