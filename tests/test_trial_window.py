@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Engine
 from loadstone.engine.events import Earlier, Interval, Ready, Result, Summary, parse
-from loadstone.judge.checks import rate_not_held
+from loadstone.judge.checks import rate as rate_not_held
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 from loadstone.runner.figures import by_operation, figures
