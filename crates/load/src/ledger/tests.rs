@@ -99,7 +99,7 @@ fn ledgers_of_different_runs_are_refused_together() {
             .zip(0..)
             .map(|(run, k)| Ledger::create(memory(LAYOUT), LAYOUT, run, Segment { k, n: 2 }).unwrap());
         let ledgers: Vec<_> = ledgers.collect();
-        assert!(Evidence::new(&ledgers, None, 0).err().unwrap().contains("another run"), "{run:?}");
+        assert!(Evidence::new(&ledgers, None, 0).err().unwrap().contains("different runs"), "{run:?}");
     }
 }
 
