@@ -218,7 +218,10 @@ class Way(Path):
 
     def halve(self, low: float, high: float) -> tuple[float, str]:
         """Halves the bracket on a logarithmic scale; returns the answer and why it stopped."""
+        ladder, most = self.rule.ladder(), self.rule.halvings_most
         while (middle := self.rule.middle(low, high)) is not None:
+            if middle not in self.probes and sum(load not in ladder for load in self.probes) >= most:
+                return low, f"{units.many(most, 'load')} between the doublings are the most"
             go = self.decide(middle)
             if go is None:
                 return low, refusal(self.rule, self.wall)
