@@ -101,7 +101,7 @@ def test_refusals_fail_what_is_due_whatever_the_clients(program: Path, clients: 
     run = measure(program, "gone", seconds, clients)
     assert run.server.closed is not None
     assert run.server.reopened is not None
-    back = min(log.received for log in run.server.log if log.received > run.server.closed)
+    back = min(log.received for log in run.server.log if log.received > run.server.reopened)
     predicted = (back - run.server.closed) * PER_SECOND
     if ALL:
         assert back - run.server.reopened <= 1.0

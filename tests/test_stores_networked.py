@@ -365,14 +365,22 @@ def test_behind_a_relay_half_an_answer_is_none(behind: Behind, kind: Literal["ha
     assert run.failed_if_broken
 
 
-@pytest.mark.parametrize("clients", [4, 256])
-def test_relay_refusals_fail_due_operations(behind: Behind, clients: int) -> None:
+# Logging in and preparing statements, on a busy host.
+LOGIN_SECONDS = 0.4
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["4 clients", "many clients"])
+def test_relay_refusals_fail_due_operations(behind: Behind, many: bool) -> None:
+    clients = min(256, behind.served.store.many_clients) if many else 4
     run = behind.run(Fault("gone", 0.5, 1.0), clients=clients)
     sums(run.summary, run.intervals, DUE)
     assert run.relay.closed is not None
-    back = min(log.received for log in run.relay.log if log.received > run.relay.closed)
+    assert run.relay.reopened is not None
+    # An answer may come from the server just after its client's connection was closed.
+    back = min(log.received for log in run.relay.log if log.received > run.relay.reopened)
     assert run.statuses <= {"OK", "SERVICE_UNAVAILABLE"}
-    assert run.summary.failed == pytest.approx((back - run.relay.closed) * PER_SECOND, rel=0.1, abs=10)
+    predicted = (back - run.relay.closed) * PER_SECOND
+    assert 0.9 * predicted - 10 <= run.summary.failed <= 1.1 * predicted + 10 + LOGIN_SECONDS * PER_SECOND
     assert run.summary.unreached == pytest.approx(run.summary.failed, abs=10)
     assert run.summary.connection_attempts is not None
     assert run.summary.connection_attempts.failed <= 4
@@ -431,6 +439,6 @@ def test_updates_that_the_server_refuses_are_refused_in_the_ledger(behind: Behin
     done = subprocess.run(command, cwd=engine.home, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    assert summary["writes"] == {"acknowledged": 0, "refused": 500, "maybe": 0, "unknown": 0}
+    assert summary["writes"] == {"acknowledged": 0, "retried": 0, "refused": 500, "maybe": 0, "unknown": 0}
     # What was loaded is there, and nothing else.
     assert summary["found"]["fine"] == summary["read"]["fields"] > 0
