@@ -49,7 +49,11 @@ def test_a_reports_line_runs_with_rocksdb_in_the_place_of_hbase(
     assert not result.messages("error: ")
     # One warning for each word that HBase's binding knew and RocksDB's does not, and no other.
     strange = [word for word in ("-p columnfamily=", "-p threads=", "-cp ") if word in line]
-    assert len(result.messages("warning: ")) == len(strange)
+    # Runs on the same data insert over the records of earlier runs, which has a warning of its own kind.
+    warnings = [
+        warning for warning in result.messages("warning: ") if "the inserts of this run begin at" not in warning
+    ]
+    assert len(warnings) == len(strange)
 
 
 def test_the_raw_file_of_a_report_is_written_where_it_says(tables: Engine) -> None:
