@@ -49,7 +49,7 @@ def test_a_reports_line_runs_with_rocksdb_in_the_place_of_hbase(
     assert not result.messages("error: ")
     # One warning for each word that HBase's binding knew and RocksDB's does not, and no other.
     strange = [word for word in ("-p columnfamily=", "-p threads=", "-cp ") if word in line]
-    # Runs on the same data insert over the records of earlier runs, which has a warning of its own kind.
+    # Runs on the same data insert over the records of earlier runs, with a separate warning.
     warnings = [
         warning for warning in result.messages("warning: ") if "the inserts of this run begin at" not in warning
     ]
