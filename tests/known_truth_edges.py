@@ -12,7 +12,6 @@ from imports_support import FIXTURES
 from judge_support import Spoil, asking, both, facts
 from known_truth_expected import (
     SUSPECT,
-    UNCHECKED,
     VALID,
     Case,
     absent,
@@ -233,13 +232,13 @@ EDGES = [
     Case(
         "a table in which one of six p99 is a lower bound: the p99",
         bounds_in_a_table,
-        (unranked(), UNCHECKED),
+        (unranked(), VALID),
         metric=P99,
     ),
     Case(
         "a table in which one of six p99 is a lower bound: the throughput",
         bounds_in_a_table,
-        (wins("lmdb", 2.0), UNCHECKED),
+        (wins("lmdb", 2.0), VALID),
     ),
     Case(
         "YCSB, three percent of one side's operations failed, which the file allows: there is no p99",
@@ -247,7 +246,7 @@ EDGES = [
             logs("rocksdb", runs(1000, 30_000)),
             logs("lmdb", runs(2000, 15_000, failed=3600)),
         ),
-        (unranked(), UNCHECKED),
+        (unranked(), VALID),
         metric=P99,
     ),
     Case(
@@ -270,7 +269,7 @@ EDGES = [
             logs("lmdb", runs(1030, 30_000, failed=3600, noise=0.001)),
             "throughput",
         ),
-        (wins("rocksdb", 0.97, 0.005), UNCHECKED),
+        (wins("rocksdb", 0.97, 0.005), VALID),
     ),
     Case(
         "YCSB did all of its target, and six percent of one side's operations failed, which the file allows",
@@ -278,7 +277,7 @@ EDGES = [
             logs("rocksdb", runs(1000, 2000, target=1000, intended_p99_us=2100.0)),
             logs("lmdb", runs(1000, 1000, target=1000, intended_p99_us=1100.0, failed=3600)),
         ),
-        (unranked(), UNCHECKED, silent("rate-not-held")),
+        (unranked(), VALID, silent("rate-not-held")),
         metric=P99,
     ),
     # Pooled columns.
