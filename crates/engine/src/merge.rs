@@ -11,7 +11,8 @@ const USAGE: &str = "\
 usage: loadstone-engine merge SEGMENTS
 
 Each line of stdin is a segment's number, a tab, and an event of its engine. A segment has ended after a line with its number and
-a tab alone, or with the word `lost` behind the tab if its result does not count. The events of the whole are written to stdout.
+a tab alone, or with the word `lost` behind the tab if its result does not count. Each line is answered by the events of the whole
+that it completes, and an empty line; the end of stdin by the notes and the summary.
 ";
 
 /// Runs the command. Returns the exit code.
@@ -39,6 +40,8 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
             }
         };
         print(&complete)?;
+        // The end of the answer.
+        out("\n");
     }
     print(&merger.finish()?)?;
     Ok(0)
