@@ -93,7 +93,7 @@ def log_beta(a: float, b: float) -> float:
 
 def binomial_tail(k: int, n: int) -> float:
     """The chance of at most `k` heads in `n` throws of a fair coin."""
-    return sum(math.comb(n, heads) for heads in range(k + 1)) / 2**n
+    return sum(math.comb(n, heads) for heads in range(k + 1)) / (1 << n)
 
 
 @cache
