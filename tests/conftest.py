@@ -153,21 +153,19 @@ LONGEST = (
 )
 
 
-# Files whose tests share no fixture: each test is a unit of its own, so that one file does not keep a worker to the end.
+# Files whose tests share no fixture: each test is a unit, so that no file keeps a worker to the end.
 INDEPENDENT = ("test_judge_simulations", "test_search_simulations", "test_statistics_simulations")
 # Its tests share a server for each store, which is their first parameter.
 BY_STORE = "test_stores_networked"
 
 
 def unit_of(nodeid: str) -> str:
-    """The tests that run on one worker, one after another: those of a file, a store or a single one."""
+    """The name of the tests that one worker runs together: those of a file, of a store, or a single test."""
     path, _, test = nodeid.partition("::")
     name = Path(path).stem
     if name in INDEPENDENT:
         return nodeid
-    if name == BY_STORE:
-        return f"{path}::{re.split('[-\\[\\]]', test)[1]}"
-    return path
+    return path + re.split(r"[-\[\]]", test)[1] if name == BY_STORE else path
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -175,11 +173,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Distributes units. The groups of pytest-xdist would do, but pytest 9.2 ignores the names that it gives them."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class Units(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return unit_of(nodeid)
-
-    return Units(config, log)
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = unit_of
+    return scheduler
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
