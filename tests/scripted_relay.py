@@ -49,8 +49,6 @@ ON_RECORDS = frozenset({b"HMSET", b"HSET", b"HGETALL", b"HMGET", b"ZRANGEBYSCORE
 class Fault:
     """What happens to each `every`-th answer from `start` to `end`, in seconds.
 
-    Answers are counted per server or, with `per_connection`, per connection: then a handshake of fewer answers is safe.
-
     These need the small Redis: `error`, `silent` (no answer), for inserts only `forget`, and for updates only `lose`
     (both answer OK and do nothing), `oom` (answers that it has no memory, does nothing), `phantom` (the same, and
     does it) and `zeros` (keeps what identifies the write, then zeros). For deletes only `keep` (OK, not done).
@@ -63,7 +61,6 @@ class Fault:
     end: float = float("inf")
     seconds: float = 0.0
     every: int = 1
-    per_connection: bool = False
 
 
 @dataclass
@@ -94,7 +91,7 @@ class Scripted:
         self.muted = False
         # Answers that ended their connection instead of reaching the client.
         self.broken = 0
-        self._counts: Counter[Fault] = Counter()
+        self._seen: Counter[Fault] = Counter()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve)
         self._started = threading.Event()
@@ -152,19 +149,15 @@ class Scripted:
         """What serves one connection."""
         raise NotImplementedError
 
-    def active(self, *kinds: Kind, answers: Counter[Fault] | None = None) -> Fault | None:
-        """The first fault of these kinds whose time it is; one with `every` counts each call.
-
-        `answers` holds the counts of a connection.
-        """
+    def active(self, *kinds: Kind) -> Fault | None:
+        """The first fault of these kinds whose time it is; one with `every` counts each time it is asked."""
         if self.zero is None:
             return None
         now = time.monotonic() - self.zero
         for fault in self.faults:
             if fault.kind in kinds and fault.start <= now < fault.end:
-                counts = answers if fault.per_connection and answers is not None else self._counts
-                counts[fault] += 1
-                if counts[fault] % fault.every == 0:
+                self._seen[fault] += 1
+                if self._seen[fault] % fault.every == 0:
                     return fault
         return None
 
@@ -189,7 +182,6 @@ class Line(asyncio.Protocol):
         self.transport: Any = None
         self.dead = False
         self._free = 0.0
-        self._counts: Counter[Fault] = Counter()
         self._waiting: deque[tuple[bytes, Log]] = deque()
 
     def connection_made(self, transport: Any) -> None:
@@ -223,7 +215,7 @@ class Line(asyncio.Protocol):
         """Sends an answer, now, later, in part or never, after all that was sent before."""
         if self.dead:
             return
-        fault = self.owner.active("drop", "reset", "half_close", "half_stall", "stall", "late", answers=self._counts)
+        fault = self.owner.active("drop", "reset", "half_close", "half_stall", "stall", "late")
         now = time.monotonic()
         when = now
         if fault is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import time
 
@@ -84,16 +83,6 @@ def test_an_update_is_lost_and_an_answer_is_an_error() -> None:
         assert ask(line, b"HGETALL", b"k") == array([b"a", b"1"])
         assert ask(line, b"PING").startswith(b"-ERR")
         assert server.lost == 1
-
-
-@pytest.mark.parametrize(("per_connection", "resets"), [(False, 1), (True, 0)])
-def test_answers_are_counted_per_server_or_connection(per_connection: bool, resets: int) -> None:
-    with FakeRedis(Fault("reset", every=3, per_connection=per_connection)) as server:
-        server.begin()
-        for _ in range(2):
-            with dial(server) as line, contextlib.suppress(ConnectionError):
-                assert [ask(line, b"PING") for _ in range(2)] == [b"+PONG\r\n"] * 2
-        assert server.resets == resets
 
 
 def test_a_relay_passes_on_and_stalls() -> None:

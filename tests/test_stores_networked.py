@@ -347,13 +347,16 @@ def test_behind_a_relay_late_answers_are_late(behind: Behind) -> None:
 
 
 def test_behind_a_relay_broken_connections_are_failures_and_are_made_anew(behind: Behind) -> None:
-    # A handshake has fewer answers. While two in a row are reset, operations fail without a connection of their own.
-    run = behind.run(Fault("reset", 0.3, every=25, per_connection=True), reset_at=1.0)
+    run = behind.run(Fault("reset", 0.3, every=25), reset_at=1.0)
     run.check()
     assert run.statuses <= {"OK", "SERVICE_UNAVAILABLE"}
     # Clients of Cassandra share a connection.
     each = RELAYED_CLIENTS if behind.served.store.name == "cassandra" else 1
-    assert run.summary.failed <= run.relay.resets * each
+    summary = run.summary
+    assert summary.connection_attempts is not None
+    assert summary.failed - summary.unreached <= run.relay.resets * each, summary.words
+    # On a busy host, two handshakes in a row may be reset. Until the next attempt, operations fail unsent.
+    assert summary.unreached == 0 or summary.connection_attempts.failed > 1, summary.words
     assert run.failed_if_broken
 
 
