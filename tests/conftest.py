@@ -141,18 +141,22 @@ class Engine:
 
 # The files that take longest, longest first.
 LONGEST = (
-    "test_terasort_hdfs_faults",
-    "test_search_simulations",
     "test_stores_networked",
-    "test_judge_simulations",
-    "test_terasort_hdfs",
-    "test_lab_hdfs",
-    "test_systems_cassandra",
+    "test_dfsio_hdfs",
     "test_systems_hbase",
     "test_lab_pilot",
+    "test_terasort_hdfs_faults",
+    "test_hbase_seeds",
+    "test_terasort_hdfs",
+    "test_systems_cassandra",
+    "test_lab_crash",
+    "test_jvm_store",
+    "test_lab_hdfs",
+    "test_known_truth",
+    "test_fleet",
+    "test_search_simulations",
+    "test_judge_simulations",
 )
-
-
 # Files whose tests share no fixture: each test is a unit, so that no file keeps a worker to the end.
 INDEPENDENT = ("test_judge_simulations", "test_search_simulations", "test_statistics_simulations")
 # Its tests share a server for each store, which is their first parameter.
@@ -160,7 +164,7 @@ BY_STORE = "test_stores_networked"
 
 
 def unit_of(nodeid: str) -> str:
-    """The name of the tests that one worker runs together: those of a file, of a store, or a single test."""
+    """The name of the tests that one worker runs together: the tests of a file, of a store, or a single test."""
     path, _, test = nodeid.partition("::")
     name = Path(path).stem
     if name in INDEPENDENT:

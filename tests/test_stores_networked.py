@@ -352,11 +352,12 @@ def test_behind_a_relay_broken_connections_are_failures_and_are_made_anew(behind
     assert run.statuses <= {"OK", "SERVICE_UNAVAILABLE"}
     # Clients of Cassandra share a connection.
     each = RELAYED_CLIENTS if behind.served.store.name == "cassandra" else 1
-    summary = run.summary
-    assert summary.connection_attempts is not None
+    summary, connecting = run.summary, run.summary.connection_attempts
+    assert connecting is not None
     assert summary.failed - summary.unreached <= run.relay.resets * each, summary.words
-    # On a busy host, two handshakes in a row may be reset. Until the next attempt, operations fail unsent.
-    assert summary.unreached == 0 or summary.connection_attempts.failed > 1, summary.words
+    # A handshake that is reset fails the operation that waited for it. On a busy host, two in a row may be reset: until
+    # the next attempt, operations fail unsent.
+    assert summary.unreached <= connecting.failed * each or connecting.failed > 1, summary.words
     assert run.failed_if_broken
 
 

@@ -61,7 +61,7 @@ def failures_by_interval(intervals: list[Interval]) -> Counter[int]:
 def check_refusals(
     summary: Summary, intervals: list[Interval], server: Scripted, clients: int, share: float, *, logs_in: bool
 ) -> None:
-    """What was due while the server's port was closed failed, and nothing failed once operations succeeded again.
+    """Operations due while the server's port was closed failed, and none failed once operations succeeded again.
 
     A host that takes the processors away moves operations past the outage; the engine counts these as late, or never
     ends them. `share` is the share of failures that may be missing nevertheless. Where a client logs in after the
