@@ -176,9 +176,8 @@ impl Merger {
         let mut summaries: Vec<Summary> = self.summaries.into_values().collect();
         // The whole trial ends as its worst segment did.
         summaries.sort_by_key(|summary| ENDS.iter().position(|end| *end == summary.end).unwrap_or(0));
-        let waits =
-            |of: fn(&Summary) -> &Option<String>| add_histograms(summaries.iter().filter_map(|one| of(one).as_ref()));
-        let (wait_client, wait_generator) = (waits(|one| &one.wait_client)?, waits(|one| &one.wait_generator)?);
+        let wait_client = add_histograms(summaries.iter().filter_map(|summary| summary.wait_client.as_ref()))?;
+        let wait_generator = add_histograms(summaries.iter().filter_map(|summary| summary.wait_generator.as_ref()))?;
         let Some(mut whole) = merge_all(summaries) else {
             return Err(EngineError::failed("no segment has a result").hint("see the messages of the engines"));
         };
@@ -239,7 +238,7 @@ mod tests {
         assert_eq!(whole.additions.outcomes, [outcome("OK", [1, 500, 70_000]), outcome("ERROR", [5])]);
         assert_eq!(whole.earlier.len(), 1, "additions to one interval are one");
         let complete = merger.end(1, true).unwrap();
-        assert!(matches!(&complete[..], [Event::Interval(one)] if one.k == 1), "a lost segment is not awaited");
+        assert!(matches!(&complete[..], [Event::Interval(last)] if last.k == 1), "a lost segment is not awaited");
         assert_eq!(merger.finish().unwrap_err().exit, 1);
     }
 

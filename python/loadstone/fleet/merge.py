@@ -1,4 +1,4 @@
-"""The events of all segments as those of the whole trial, as `loadstone-engine merge` adds them up."""
+"""Events of segments as events of the whole trial: `loadstone-engine merge` adds them up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loadstone.engine.trial import EngineError
 
 
 class Merger:
-    """Merges the events of all segments; those of a single segment are its own.
+    """Merges the events of all segments. A single segment is the whole.
 
     Leaving the `with` block ends the process that merges.
     """
@@ -119,7 +119,7 @@ class Merger:
     def _failure(self) -> EngineError:
         assert self._process is not None
         stream: IO[bytes] | None = self._process.stderr
-        said = stream.read().decode(errors="replace") if stream is not None else ""
-        lines = dict(line.partition(": ")[::2] for line in said.splitlines())
+        text = stream.read().decode(errors="replace") if stream is not None else ""
+        lines = dict(line.partition(": ")[::2] for line in text.splitlines())
         message = lines.get("error", "the process that merges the segments ended")
         return EngineError(message, lines.get("hint", "run the trial again"), self._process.wait())
