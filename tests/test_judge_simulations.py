@@ -179,3 +179,45 @@ def test_disturbances_of_a_third_of_one_sides_repeats_decide_nothing(ratio: floa
 def test_two_equal_systems_are_found_to_be_alike() -> None:
     counts = claims(1.0, 0.02, at_least=20, matters=0.05)
     assert counts["same"] / EXPERIMENTS >= 0.9
+
+
+RUNS = 1_000
+DAY_NS = 86_400 * 10**9
+# Days differ by 4 %, and the repeats of a run by 5 %.
+DAYS, REPEATS_OF_A_RUN = 0.04, 3
+
+
+def of_runs(random: np.random.Generator, ratio: float) -> ResultSet:
+    """Six alternating runs of either side, each on a day of its own."""
+    trials, runs = [], {}
+    for day in range(12):
+        side, level = "ab"[day % 2], 1000.0 * (ratio if day % 2 else 1.0) * float(random.lognormal(0, DAYS))
+        for number in range(REPEATS_OF_A_RUN):
+            repeat = day // 2 * REPEATS_OF_A_RUN + number + 1
+            one = trial(side, repeat, level * float(random.lognormal(0, 0.05)), 0, random)
+            trials.append(replace(one, start_unix_ns=day * DAY_NS + number, facts={**one.facts, **STATED}))
+            runs[one.trial] = str(day)
+    return ResultSet("simulated", trials, asking(by="system", metrics=("throughput",)), runs=runs)
+
+
+# What a comparison between runs needs to know.
+STATED: dict[str, str | int] = {
+    "records": 1000,
+    "record_bytes": 1000,
+    "mix": "100 % read",
+    "distribution": "zipfian",
+    "tool": "ycsb",
+}
+
+
+@pytest.mark.parametrize(("ratio", "least", "most"), [(1.0, 0.0, 0.065), (1.1, 0.6, 1.0)])
+def test_alternating_runs_tell_days_from_systems(ratio: float, least: float, most: float) -> None:
+    random = np.random.default_rng([23, int(ratio * 10)])
+    counts: Counter[Claim] = Counter()
+    for _ in range(RUNS):
+        (found,) = judge(of_runs(random, ratio)).comparisons
+        counts[found.claim] += 1
+    claimed = (counts["better"] + counts["worse"]) / RUNS
+    print(f"ratio {ratio}, six runs on days that differ by {DAYS:.0%}: {dict(counts)}, {claimed:.1%} claimed")
+    assert least <= claimed <= most
+    assert ratio == 1 or not counts["worse"]

@@ -16,7 +16,7 @@ from loadstone.search.explore import look
 from loadstone.search.objective import objective
 from loadstone.search.outcome import Outcome
 from loadstone.search.probe import Sample
-from loadstone.search.rule import Rule
+from loadstone.search.rule import CONFIDENCE, Rule
 from loadstone.statistics.knee import TOLERANCE
 from loadstone.statistics.usl import curve
 
@@ -72,7 +72,7 @@ def searched(rule: Rule, draw: Callable[[float], Sample]) -> Outcome:
     while not isinstance(step := look(rule, samples), Outcome):
         assert rule.least <= step <= rule.most
         samples.setdefault(step, []).append(draw(step))
-        assert len(samples[step]) <= rule.at_most
+        assert len(samples[step]) <= max(rule.at_most, rule.confirmations)
         assert len(samples) <= rule.probes_most
     assert step.trials == sum(map(len, samples.values()))
     return step
@@ -134,6 +134,34 @@ def test_the_limit_of_an_objective_lies_in_the_bracket(noise: float) -> None:
     print(f"noise {noise:.1%}: {share:.1%} in the bracket, {np.mean(trials):.0f} trials on average, {dict(kinds)}")
     assert share >= 0.9
     assert kinds["found"] > CASES / 2
+
+
+@pytest.mark.parametrize(("noise", "dies_from"), [(0.02, 0), (0.05, 0), (0.02, 64), (0.02, 256)])
+def test_lasting_noise_and_crashes_leave_the_limit_in_the_bracket(noise: float, dies_from: int) -> None:
+    # Noise with an autocorrelation of 0.9 from trial to trial; or a server that dies in one trial of four.
+    random = np.random.default_rng([4, round(noise * 1000), dies_from])
+    correlation = 0.0 if dies_from else 0.9
+    hits = []
+    for _ in range(CASES):
+        system = System.drawn(random)
+        bound = system.latency_ns(1) * float(10 ** random.uniform(0, 1.5))
+        rule = Rule(most=1000, objective=objective(f"p99 < {bound / 1e6}ms"))
+        level = [float(random.normal())]
+
+        def draw(load: float, at: System = system, rule: Rule = rule, level: list[float] = level) -> Sample:
+            level.append(correlation * level[-1] + float(random.normal()) * (1 - correlation**2) ** 0.5)
+            if dies_from and load >= dies_from and random.random() < 0.25:
+                return Sample(meets=False, failed=True)
+            assert rule.objective is not None
+            latency = at.latency_ns(load) * float(np.exp(noise * level[-1]))
+            return Sample(at.throughput(load), rule.objective.holds({"all.p99": latency}))
+
+        found = searched(rule, draw)
+        truth = min(system.limit(bound, 100_000), 1000, dies_from - 1 if dies_from else 1000)
+        low, high = found.low or 0, found.high or rule.most + 1
+        hits.append(low <= truth < high if found.kind != "beyond" else truth >= low)
+    print(f"noise {noise:.0%}, lasting or dying from {dies_from}: {np.mean(hits):.1%} in the bracket")
+    assert np.mean(hits) >= CONFIDENCE
 
 
 def test_a_rate_is_held_as_long_as_it_is_done() -> None:

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
-from loadstone.judge.claims import above, ranked
+from loadstone.judge.claim import above, ranked
 from loadstone.judge.finding import Severity, Verdict
 from loadstone.judge.judgement import Claim, Comparison, Judgement, Search, VariantKey
 from loadstone.results.result_set import variant_name
@@ -85,8 +85,9 @@ def clause(comparison: Comparison, matters: float) -> str:
     if math.isfinite(ratio.value):
         change = wording.change(ratio, bound=comparison.bound)
         relation = f"{left} {'holds' if metric == THROUGHPUT else 'has'} {change} the {metric} of {right}"
-        if 0 < ratio.value < 1:
+        if wording.is_lower(ratio.value):
             relation = f"{metric} of {left} is {change} than that of {right}"
+        relation = comparison.condition + relation
     else:
         figures = " against ".join(wording.figure(cell.estimate, cell.unit) for cell in (first, second))
         relation = f"{metric} of {left} and {right} is {figures}"
@@ -98,7 +99,7 @@ def clause(comparison: Comparison, matters: float) -> str:
 def capacities(comparisons: Sequence[Comparison]) -> str:
     """A clause where a side's throughput is its capacity, not the rate that was set."""
     names = dict.fromkeys(name for each in comparisons if each.claim != "refused" for name in each.capacity)
-    return f"; the rate is above the capacity of {joined([*names])}" if names else ""
+    return f"; the rate is above the capacity of {units.joined([*names])}" if names else ""
 
 
 UNDECIDED = ("none", "same", "slight")
@@ -118,7 +119,7 @@ def together(comparisons: Sequence[Comparison], varying: set[str], matters: floa
     for _, of_context in groupby(comparisons, key=lambda each: each.context):
         every = list(of_context)
         same.setdefault(side_by_side(every, matters), []).append(where(every[0], varying).removesuffix(": "))
-    parts = [f"{joined(names)}: {text}" if any(names) else text for text, names in same.items()]
+    parts = [f"{units.joined(names)}: {text}" if any(names) else text for text, names in same.items()]
     least, most = min(each.ratio.n for each in comparisons), max(each.ratio.n for each in comparisons)
     level = next((each.ratio.level for each in comparisons if each.ratio.level is not None), None)
     trust = [
@@ -126,7 +127,7 @@ def together(comparisons: Sequence[Comparison], varying: set[str], matters: floa
         impossible(least) if least < REPEATS_MIN else f"n={least}" if least == most else f"n={least} to {most}",
         str(max(each.verdict for each in comparisons)),
     ]
-    return f"{'; '.join(parts)} ({', '.join(part for part in trust if part)})"
+    return f"{comparisons[0].condition}{'; '.join(parts)} ({', '.join(part for part in trust if part)})"
 
 
 def side_by_side(comparisons: Sequence[Comparison], matters: float) -> str:
@@ -146,28 +147,23 @@ def side_by_side(comparisons: Sequence[Comparison], matters: float) -> str:
         else:
             ends = wording.change_interval(each.ratio)
             change = f"{wording.change(each.ratio, bound=each.bound)}{f' ({ends})' if ends else ''}"
-            (less_than if 0 < each.ratio.value < 1 else more_than).append((name, change))
+            (less_than if wording.is_lower(each.ratio.value) else more_than).append((name, change))
     sentences = []
     if more_than:
         # The verb stands once, with the first.
         parts = [f"{name} {change}" if at else f"{name} {verb} {change}" for at, (name, change) in enumerate(more_than)]
-        sentences.append(f"{joined(parts)} the {first.metric} of {baseline}")
+        sentences.append(f"{units.joined(parts)} the {first.metric} of {baseline}")
     if less_than:
         parts = [f"{change} with {name}" for name, change in less_than]
-        sentences.append(f"{first.metric} is {joined(parts)}{'' if more_than else f' than with {baseline}'}")
+        sentences.append(f"{first.metric} is {units.joined(parts)}{'' if more_than else f' than with {baseline}'}")
     for (claim, why), names in others.items():
         if claim in ("refused", "unranked"):
-            sentences.append(f"{joined(names)} not ranked with {baseline}: {why}")
+            sentences.append(f"{units.joined(names)} not ranked with {baseline}: {why}")
         elif claim in UNDECIDED:
-            sentences.append(f"{undecided(claim, matters)} between {joined([*names, baseline])}")
+            sentences.append(f"{undecided(claim, matters)} between {units.joined([*names, baseline])}")
         else:
-            sentences.append(f"{joined(names)} and {baseline} have no ratio")
+            sentences.append(f"{units.joined(names)} and {baseline} have no ratio")
     return ", ".join(sentences) + capacities(comparisons)
-
-
-def joined(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def where(comparison: Comparison, varying: set[str]) -> str:

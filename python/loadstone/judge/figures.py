@@ -100,6 +100,15 @@ def failed(trial: TrialResult, prefix: str = "") -> float:
     return 0 if prefix else sum(counts)
 
 
+def failed_of(trial: TrialResult, name: str) -> float:
+    """Failed operations of one kind, by a metric's name before its statistic; of all where they are not counted."""
+    prefix, kind = ("load.", name[5:]) if name.startswith("load.") else ("", name)
+    counts = [
+        count for each, status, count in ended(trial) if each == kind.partition(".")[0] and status not in NO_FAILURES
+    ]
+    return sum(counts) if trial.statuses and not prefix and kind != ALL else failed(trial, prefix)
+
+
 def due(trial: TrialResult) -> float | None:
     """Operations that were due, or in a closed loop sent; without that figure, from the statuses; None without both."""
     every = trial.value("due")

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
 
+from loadstone.judge.figures import family, is_latency
 from loadstone.results.trial_result import Scalar, TrialResult
+from loadstone.results.value import THROUGHPUT
 
 
 class Severity(IntEnum):
@@ -15,8 +17,24 @@ class Severity(IntEnum):
 
     NOTE = 0
     WITHHELD = 1
-    SUSPECT = 2
-    INVALID = 3
+    # What a comparison needs is not known.
+    UNCHECKED = 2
+    SUSPECT = 3
+    INVALID = 4
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a finding means for the figures of its trials: the scenarios follow from it. By default it only informs."""
+
+    # Its trial says nothing of the system.
+    excludes: bool = False
+    # Its trial was disturbed, perhaps by chance: in random order such repeats scatter, which the interval covers.
+    disturbs: bool = False
+    # How many times faster than measured the system may be; infinite where unknown. Its figures are bounds then.
+    understates: float = 1.0
+    # By which factor the figures moved within the trial; 1 where that is not known.
+    drifts: float = 1.0
 
 
 # What a finding is about.
@@ -27,8 +45,10 @@ class Verdict(IntEnum):
     """Whether a trial or a comparison can be trusted."""
 
     VALID = 0
-    SUSPECT = 1
-    INVALID = 2
+    # The claim has a condition: what it needs to know of the sides is not known.
+    UNCHECKED = 1
+    SUSPECT = 2
+    INVALID = 3
 
     def __str__(self) -> str:
         return self.name.lower()
@@ -48,13 +68,11 @@ class Finding:
     metric: str = ""
     # Whether it is about latencies alone, or about throughput alone: the other figures stand.
     about: About = "all"
-    # How many times faster than measured the system may be; infinite where unknown. Its figures are bounds then.
-    understates: float = 1.0
-    # Whether it may be chance. In random order such repeats scatter, and the interval covers that: it counts against a
-    # variant where more than a third of its repeats have it.
-    chance: bool = False
-    # By which factor the figures moved within the trial; 1 where that is not known.
-    moves: float = 1.0
+    effect: Effect = Effect()
+
+
+# How the message of a finding begins that is about facts which a comparison needs; the names of the facts follow.
+UNKNOWN_OF_BOTH = "not known of both sides: "
 
 
 @dataclass(frozen=True)
@@ -74,10 +92,19 @@ class NotLooked:
 Looks = Iterator[Finding | NotLooked]
 
 
+def concerns(finding: Finding, metric: str) -> bool:
+    """Whether a finding is about this metric; an invalid one affects all metrics, unless it names what it is about."""
+    if finding.about == "latencies" and not is_latency(metric):
+        return False
+    if finding.about == "throughput" and family(metric)[1] != THROUGHPUT:
+        return False
+    return finding.metric in ("", metric) or finding.severity == Severity.INVALID
+
+
 def verdict(findings: Iterable[Finding]) -> Verdict:
     """The worst finding decides."""
     worst = max((finding.severity for finding in findings), default=Severity.NOTE)
-    return {Severity.INVALID: Verdict.INVALID, Severity.SUSPECT: Verdict.SUSPECT}.get(worst, Verdict.VALID)
+    return Verdict[worst.name] if worst >= Severity.UNCHECKED else Verdict.VALID
 
 
 @dataclass(frozen=True)
@@ -89,8 +116,11 @@ class Pair:
     contender: Scalar
     baselines: Sequence[TrialResult]
     contenders: Sequence[TrialResult]
-    # Facts that are meant to differ: their cost is what is compared.
-    differs: Sequence[str] = ()
+    # Facts, and groups of facts, that follow from what is compared or are meant to differ.
+    groups: frozenset[str] = frozenset()
+    # Whether both sides ran in one experiment, and whether repeats of one number are blocks.
+    one_run: bool = True
+    blocks: bool = True
 
     @property
     def trials(self) -> tuple[str, ...]:
@@ -108,7 +138,7 @@ class Pair:
         """
         baseline, contender = self.facts(name)
         same = list(map(str, baseline)) == [str(self.baseline)] and list(map(str, contender)) == [str(self.contender)]
-        return name in self.differs or self.by == name or same
+        return name in self.groups or name in self.by.split(",") or same
 
 
 def known(trials: Sequence[TrialResult], name: str) -> list[Scalar]:

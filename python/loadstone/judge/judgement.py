@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal
 
+from loadstone.format import units
 from loadstone.judge.figures import is_latency, lower_name
-from loadstone.judge.finding import Finding, NotLooked, Verdict, verdict
+from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, NotLooked, Severity, Verdict, verdict
 from loadstone.judge.settings import DEFAULTS
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
@@ -49,6 +50,16 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class ScenarioRow:
+    """One scenario of a comparison: its evidence, and what it alone would allow to claim."""
+
+    name: str
+    ratio: Estimate
+    n: int
+    reading: Claim
+
+
+@dataclass(frozen=True)
 class Comparison:
     """One metric of a contender against the baseline, all other dimensions being equal."""
 
@@ -79,11 +90,21 @@ class Comparison:
     bound: bool = False
     # Whether its metric is not the first one: only that is confirmatory.
     exploratory: bool = False
+    # The evidence in each scenario, as measured first; empty where nothing was tested.
+    scenarios: tuple[ScenarioRow, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
         """Whether it can be trusted."""
         return verdict(self.findings)
+
+    @property
+    def condition(self) -> str:
+        """What a claim supposes, as it is not known: `if the number of records were equal, `; empty if nothing."""
+        names = [
+            each.message.removeprefix(UNKNOWN_OF_BOTH) for each in self.findings if each.severity == Severity.UNCHECKED
+        ]
+        return f"if {units.joined(', '.join(names).split(', '))} were equal, " if names else ""
 
 
 @dataclass(frozen=True)
@@ -108,6 +129,8 @@ class Search:
     samples: Mapping[float, Sequence[Sample]]
     # The outcome, or the load that still needs a trial.
     end: Outcome | float
+    # The findings on the trials behind the answer: those at its load, which held.
+    findings: tuple[Finding, ...] = ()
 
     @property
     def outcome(self) -> Outcome | None:
@@ -152,6 +175,9 @@ class Judgement:
         """The verdict on all claims: on comparisons, on variants without a counterpart, and on the whole."""
         compared = {cell.variant for each in self.comparisons for cell in (each.baseline, each.contender)}
         found = [self.findings, *(each.findings for each in self.comparisons)]
+        if any(each.outcome for each in self.searches):
+            # A search tries loads that do not hold: only its answer is claimed.
+            return verdict(chain.from_iterable([*found, *(each.findings for each in self.searches)]))
         for key, trials in self.results.variants.items():
             if key not in compared:
                 found += [self.variants.get(key, ()), *(self.trials.get(trial.trial, ()) for trial in trials)]

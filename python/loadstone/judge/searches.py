@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from loadstone.judge.checks import errors, generator_limited, rate_not_held, too_few_samples
+from loadstone.judge.checks import attempts, errors, rate, too_few_samples
 from loadstone.judge.figures import operations
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Search, VariantKey
@@ -18,9 +18,13 @@ from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.results.value import THROUGHPUT
 from loadstone.search.explore import look
 from loadstone.search.objective import Objective, Term
+from loadstone.search.outcome import Outcome
 from loadstone.search.probe import INVALID_MIN, Sample
 from loadstone.search.rule import Rule
 from loadstone.statistics.percentile import Bound
+
+# A trial in which the system failed.
+FAILED = Sample(meets=False, failed=True)
 
 
 def rule(question: Question) -> Rule | None:
@@ -52,12 +56,23 @@ def searches(
     made = []
     for context, probes in found.items():
         samples: dict[float, list[Sample]] = {}
+        held: dict[float, list[Finding]] = {}
         for load, tried in probes.items():
             ordered = sorted(tried, key=lambda trial: trial.order or 0)
             # What only several repeats together show.
-            together = list(generator_limited.driver(ordered, settings)) if len(ordered) >= INVALID_MIN else []
-            samples[load] = [sample(trial, [*findings[trial.trial], *together], asked, settings) for trial in ordered]
-        made.append(Search(context, asked, samples, look(asked, samples)))
+            together = list(rate.driver(ordered, settings)) if len(ordered) >= INVALID_MIN else []
+            samples[load] = []
+            for trial in ordered:
+                every = [*findings[trial.trial], *together]
+                # Attempts that failed before this one speak against the load as well.
+                samples[load] += [FAILED] * len(trial.failures) if asked.objective else []
+                samples[load].append(sample(trial, every, asked, settings))
+                if not samples[load][-1].invalid and not samples[load][-1].failed:
+                    held.setdefault(load, []).extend(against(trial, every, asked.objective, settings))
+        end = look(asked, samples)
+        load_held = end.load if isinstance(end, Outcome) else None
+        behind = tuple(dict.fromkeys(held.get(load_held, ()))) if load_held is not None else ()
+        made.append(Search(context, asked, samples, end, behind))
     return made
 
 
@@ -68,6 +83,9 @@ def context_of(config: Mapping[str, Scalar], over: str) -> VariantKey:
 
 def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, settings: Settings) -> Sample:
     """A trial's sample of its load."""
+    died = trial.end == "failed" or any(finding.check == attempts.DIED for finding in findings)
+    if died and asked.objective is not None:
+        return FAILED
     throughput = trial.value(THROUGHPUT) or 0.0
     figures: dict[str, float] = {}
     bounds: dict[str, Bound] = {}
@@ -85,7 +103,7 @@ def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, setting
             lacking = lacking or f"{kept.n:,} operations are too few for {term.metric}: measure longer"
     # A bound can be below the limit while the true figure is above it: that does not hold.
     held = None if asked.objective is None or lacking else asked.objective.holds(figures) and not bounds
-    missed = next((finding.message for finding in findings if finding.check == rate_not_held.NAME), "")
+    missed = next((finding.message for finding in findings if finding.check == rate.RATE_NOT_HELD), "")
     bad = [each for each in against(trial, findings, asked.objective, settings) if each.severity == Severity.INVALID]
     reason = f"{bad[0].check}: {bad[0].message}" if bad else ""
     if asked.over == "clients" and trial.loop == "open":
@@ -113,7 +131,7 @@ def against(
     for those of the measured phase, which are then a figure like any other; what the load failed to write, and
     what may be lost, still counts.
     """
-    findings = [finding for finding in findings if finding.check != rate_not_held.NAME]
+    findings = [finding for finding in findings if finding.check != rate.RATE_NOT_HELD]
     if asked is None or not asked.about_errors:
         return findings
     others = [finding for finding in findings if finding.check != errors.NAME]

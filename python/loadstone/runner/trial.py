@@ -96,6 +96,8 @@ class Conductor:
             notes=notes,
             facts=main.facts,
             statuses=main.statuses,
+            requested=main.requested,
+            of_system=main.of_system,
             loop=main.loop,
         )
         return self._hidden(ended)

@@ -172,13 +172,33 @@ class Way(Path):
         if self.high is None:
             if self.wall is not None:
                 return self.answered("wall", self.low, f"{self.rule.amount(self.wall[0])} cannot be judged")
+            self.confirm()
             return self.answered("beyond", self.low, "the upper bound is reached")
         if self.low is None:
             return self.answered("below", None, "there is nothing lower to try")
-        return self.answered("found", *self.halve(self.low, self.high))
+        load, stopped = self.halve(self.low, self.high)
+        self.confirm()
+        held = [each.load for each in self.decisions.values() if each.go and each.load <= load]
+        if not held:
+            return self.answered("below", None, "no load held when it was tried again")
+        return self.answered("found", max(held), stopped)
+
+    def confirm(self) -> None:
+        """Revisits the ends of the bracket alternately: what all trials at one time share would decide otherwise.
+
+        Raises WantedError.
+        """
+        for load in [load for load in self.probes if self.probes[load].valid]:
+            self.decide(load)
+        held = [each.load for each in self.decisions.values() if each.go]
+        low, high = bounds([*self.decisions.values()], max(held, default=None))
+        ends = [load for load in (low, high) if load is not None]
+        fewest = min(ends, key=lambda load: len(self.probes[load].samples), default=None)
+        if fewest is not None and len(self.probes[fewest].samples) < self.rule.confirmations:
+            raise WantedError(fewest)
 
     def climb(self) -> None:
-        """Doubles until two consecutive loads do not hold: one may be a dent in a curve that keeps rising."""
+        """Doubles until two consecutive loads do not hold, as one may be a dent; or until the system fails."""
         for load in self.rule.ladder():
             go = self.decide(load)
             if go is None:
@@ -187,6 +207,9 @@ class Way(Path):
                 return
             if go:
                 self.low, self.high = load, None
+            elif any(sample.failed for sample in self.probes[load].valid):
+                self.high = self.high or load
+                return
             elif self.high is None:
                 self.high = load
             else:
@@ -195,7 +218,10 @@ class Way(Path):
 
     def halve(self, low: float, high: float) -> tuple[float, str]:
         """Halves the bracket on a logarithmic scale; returns the answer and why it stopped."""
+        ladder, most = self.rule.ladder(), self.rule.halvings_most
         while (middle := self.rule.middle(low, high)) is not None:
+            if middle not in self.probes and sum(load not in ladder for load in self.probes) >= most:
+                return low, f"{units.many(most, 'load')} between the doublings are the most"
             go = self.decide(middle)
             if go is None:
                 return low, refusal(self.rule, self.wall)
@@ -210,7 +236,9 @@ class Way(Path):
         if (probe := self.probe(load)) is None:
             return None
         votes = [self.holds(load, sample) for sample in probe.valid]
-        decision = Decision(load, sum(votes) * 2 > len(votes), len(set(votes)) == 1)
+        # A load at which the system failed even once does not hold.
+        failed = any(sample.failed for sample in probe.valid)
+        decision = Decision(load, sum(votes) * 2 > len(votes) and not failed, failed or len(set(votes)) == 1)
         if not decision.sure:
             self.more([load])
         self.decisions[load] = decision

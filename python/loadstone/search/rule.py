@@ -16,6 +16,10 @@ Over = Literal["clients", "rate"]
 AT_LEAST, AT_MOST = 3, 6
 # A bracket whose ends are within this ratio is not halved further.
 RATIO = 1.1
+# Trials of each end of a bracket. With 12, the bracket contains the answer in at least 90 % of simulated searches
+# (tests/test_search_simulations.py), also where noise lasts for many trials or a server dies in one trial of four.
+CONFIRMATIONS = 12
+CONFIDENCE = 0.9
 # A rate of which less than this share is done is not held, however fast the completed operations were.
 DELIVERED = 0.95
 BOUNDS: dict[Over, tuple[float, float]] = {"clients": (1, 1024), "rate": (1_000, 1_000_000)}
@@ -34,6 +38,8 @@ class Rule:
     # Repeats of a load before anything is decided, and at most.
     at_least: int = AT_LEAST
     at_most: int = AT_MOST
+    # Trials of each end of the answer's bracket, alternately with the other end; 0 in results that lack them.
+    confirmations: int = CONFIRMATIONS
 
     @classmethod
     def of(cls, find: Mapping[str, object], at_least: int, at_most: int | None) -> Rule:
@@ -44,7 +50,9 @@ class Rule:
         if not isinstance(first, int | float) or not isinstance(last, int | float) or not 0 < first <= last:
             raise ValueError(f"no search can go from {first} to {last}")
         asked = None if such_that is None else objective(str(such_that))
-        return cls(over, float(first), float(last), asked, at_least, max(at_most or 0, at_least))
+        confirmed = find.get("confirmations", 0)
+        confirmations = confirmed if isinstance(confirmed, int) else 0
+        return cls(over, float(first), float(last), asked, at_least, max(at_most or 0, at_least), confirmations)
 
     def amount(self, load: float) -> str:
         """A load with its unit: 37 clients, 12,300 op/s."""
@@ -76,10 +84,14 @@ class Rule:
         """The most loads that it takes to halve the bracket of one doubling down.
 
         Whole numbers do not halve it evenly, which can take one more. What the halves of a knee's bracket show can move
-        the plateau, and with it the bracket.
+        the plateau, and with it the bracket; trying the ends of a bracket again can move an answer.
         """
-        found = math.ceil(math.log2(math.log(2) / math.log(RATIO))) + 1
-        return found * (2 if self.objective is None else 1)
+        return 3 * (math.ceil(math.log2(math.log(2) / math.log(RATIO))) + 1)
+
+    @property
+    def trials_most(self) -> int:
+        """How many trials there are at most: two ends may move before both are confirmed."""
+        return self.probes_most * self.at_most + 4 * self.confirmations
 
     @property
     def probes_most(self) -> int:

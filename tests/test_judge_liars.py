@@ -1,0 +1,204 @@
+"""Results that deceive, and honest ones that look as if they did: what the judge says of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from judge_support import asking, given
+from known_truth_expected import Case, Judged
+from known_truth_support import SHAPE, failed, on, parts, scaled, with_parts, world
+from liar_cases_runs import RUNS
+from liar_cases_sides import SIDES
+from liar_support import changed, shown
+from loadstone.experiment.file import load
+from loadstone.results.result_set import ResultSet
+from loadstone.results.trial_result import Scalar
+
+CASES = [*SIDES, *RUNS]
+TAILS = [f"{kind}.{name}" for kind in ("read", "all") for name in (*SHAPE, "mean")]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_judge_is_not_fooled(case: Case) -> None:
+    judged = case.judged()
+    missing = [each.text for each in case.expect if not each.holds(judged)]
+    assert not missing, f"expected: {'; '.join(missing)}; the judge said: {judged.actual()}"
+
+
+def same() -> ResultSet:
+    """An A/A with 2 % of noise."""
+    return world({"first": 1000.0, "second": 1000.0}, noise=0.02, repeats=10)
+
+
+def test_filter_by_repeat_is_suspect(tmp_path: Path) -> None:
+    found = shown(
+        world({"first": 1000.0, "second": 1040.0}, repeats=10), tmp_path / "a", "--filter", "-repeat:(3 OR 5)"
+    )
+    assert found["verdict"] == "suspect"
+    assert any("repeat" in each["message"] for each in found["findings"] if each["check"] == "view")
+
+
+def test_filter_by_value_of_the_context_is_valid(tmp_path: Path) -> None:
+    results = world({"first": 1000.0, "second": 1300.0, "third": 1500.0}, question=asking(by="system"))
+    assert shown(results, tmp_path / "a", "--filter", "-system:third")["verdict"] == "valid"
+
+
+def test_loosened_threshold_is_suspect(tmp_path: Path) -> None:
+    results = world({"first": 1000.0, "second": 1300.0}, spoil=on("second", failed(1 / 6)))
+    found = shown(results, tmp_path / "a", "--set", "checks.errors.share=1")
+    assert found["verdict"] in ("suspect", "invalid")
+
+
+def test_tightened_threshold_is_valid(tmp_path: Path) -> None:
+    results = world({"first": 1000.0, "second": 1300.0})
+    assert shown(results, tmp_path / "a", "--set", "checks.errors.share=0.0001")["verdict"] == "valid"
+
+
+def test_confounded_dimension_left_out_is_suspect(tmp_path: Path) -> None:
+    made = world({"first": 1000.0, "second": 2960.0})
+    trials = [
+        replace(one, config={**one.config, "clients": 1 if one.config["system"] == "first" else 8})
+        for one in made.trials
+    ]
+    results = replace(made, trials=trials, planned={})
+    assert shown(results, tmp_path / "a", "--row", "")["verdict"] == "suspect"
+
+
+def test_metrics_beyond_the_recorded_ones_are_corrected_over_all(tmp_path: Path) -> None:
+    lucky = with_parts(20, repeats=6)
+    made = world({"first": 1000.0, "second": 1000.0}, spoil=lucky, noise=0.02, question=asking(metrics=("throughput",)))
+    name = parts(20)[3]
+    trials = [
+        replace(
+            one,
+            values={
+                **one.values,
+                name: replace(
+                    one.values[name],
+                    value=1e6 * (1 + 0.012 * (one.config["system"] == "second")) * (1 + 0.001 * (one.repeat * 5 % 7)),
+                ),
+            },
+        )
+        for one in made.trials
+    ]
+    found = shown(replace(made, trials=trials), tmp_path / "a", "--metric", name)
+    (comparison,) = found["comparisons"]
+    assert comparison["exploratory"]
+    assert comparison["p_adjusted"] >= 20 * comparison["p"] or comparison["p_adjusted"] == 1
+
+
+def test_recorded_metrics_are_confirmatory(tmp_path: Path) -> None:
+    results = world({"first": 1000.0, "second": 1300.0}, question=asking(metrics=("throughput",)))
+    (comparison,) = shown(results, tmp_path / "a", "--metric", "throughput")["comparisons"]
+    assert not comparison["exploratory"]
+    assert comparison["claim"] == "better"
+
+
+# What a trial of LMDB records beside the facts of every fixture, and what was requested of it.
+RECORDED: dict[str, Scalar] = {
+    "cache_bytes": "0",
+    "compression": "none",
+    "directory": "/var/tmp/trial/lmdb",
+    "map_bytes": "274877906944",
+    "version": "0.9.70 (heed 0.22.1)",
+    "device": "vda",
+    "store": "lmdb",
+    "how": "pages written at each commit, not synced",
+    "engines": 1,
+    "records": 100_000,
+    "record_bytes": 1000,
+    "mix": "95 % read, 5 % update",
+    "distribution": "zipfian",
+}
+REQUESTED: dict[str, Scalar] = {
+    "work.field_count": 10,
+    "work.read_all_fields": True,
+    "work.mix.read": 0.95,
+    "work.keys.distribution": "zipfian",
+    "pace.mode": "closed",
+    "until.seconds": 3.0,
+    "warmup_seconds": 0.5,
+    "inserts.retries": 0,
+    "store.rocksdb.options": "write_buffer_size=1",
+}
+KNOWN_OF_A_TRIAL: dict[str, Scalar] = {**changed().trials[0].facts, **RECORDED}
+
+
+def flip(value: Scalar) -> Scalar:
+    """Another value of the same type."""
+    if isinstance(value, bool):
+        return not value
+    return f"{value}-other" if isinstance(value, str) else value * 2 + 1
+
+
+def judge_flipped(results: ResultSet, value: Scalar, other: Scalar) -> None:
+    """The difference is never valid, and both values are named."""
+    found = Judged(results, "throughput").comparison
+    assert found is not None
+    assert str(found.verdict) in ("suspect", "invalid")
+    message = " ".join(each.message for each in found.findings).replace(",", "")
+    assert "against" in message
+    if isinstance(other, str) and not other.partition("-")[0].isdigit():
+        assert f"({value} against {other})".replace(",", "") in message
+
+
+@pytest.mark.parametrize("fact", sorted(KNOWN_OF_A_TRIAL))
+def test_flipped_fact_is_never_valid(fact: str) -> None:
+    value = KNOWN_OF_A_TRIAL[fact]
+    made = changed(1.3, "copy", None, {**RECORDED}, {fact: flip(value)})
+    judge_flipped(made, value, flip(value))
+
+
+@pytest.mark.parametrize("setting", sorted(REQUESTED))
+def test_flipped_request_is_never_valid(setting: str) -> None:
+    other = {**REQUESTED, setting: flip(REQUESTED[setting])}
+    made = changed()
+    trials = [replace(one, requested=other if one.config["copy"] == "second" else REQUESTED) for one in made.trials]
+    judge_flipped(replace(made, trials=trials), REQUESTED[setting], other[setting])
+
+
+def test_workload_property_under_a_system_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "sides.yaml"
+    file.write_text(
+        "systems: {a: {store: lmdb}, b: {store: lmdb, properties: {readproportion: 1}}}\n"
+        f"workload: {{file: {Path(__file__).parent.parent / 'workloads/workloada'}}}\n"
+        "vary: {system: [a, b]}\n"
+    )
+    with pytest.raises(Exception, match="readproportion"):
+        load(file)
+
+
+def test_nine_interrupted_attempts_of_one_side_are_suspect() -> None:
+    made = world({"first": 1000.0, "second": 1190.0})
+    hung = [
+        replace(one, interruptions=3 if one.config["system"] == "second" and one.repeat > 3 else 0)
+        for one in made.trials
+    ]
+    comparison = Judged(replace(made, trials=hung), "throughput").comparison
+    assert comparison is not None
+    assert str(comparison.verdict) == "suspect"
+    assert any("9 attempts at 3 trials were interrupted" in each.message for each in comparison.findings)
+
+
+def test_one_interrupted_attempt_is_valid() -> None:
+    made = world({"first": 1000.0, "second": 1190.0})
+    once = [replace(one, interruptions=int(one.trial == "second-2")) for one in made.trials]
+    comparison = Judged(replace(made, trials=once), "throughput").comparison
+    assert comparison is not None
+    assert str(comparison.verdict) == "valid"
+
+
+def test_repeats_that_all_failed_need_no_more_repeats() -> None:
+    made = world({"first": 1000.0, "second": 1300.0}, spoil=on("second", given(clock__jumps=1)))
+    comparison = Judged(made, "throughput").comparison
+    assert comparison is not None
+    assert (comparison.claim, comparison.why) == ("refused", "")
+
+
+def test_thousandfold_reduction_is_written_as_a_ratio() -> None:
+    made = world({"first": 1000.0, "second": 1000.0}, spoil=on("second", scaled(TAILS, 0.001)))
+    judged = Judged(replace(made, question=asking(metrics=("read.p99",))), "read.p99")
+    assert "100 % lower" not in judged.text
