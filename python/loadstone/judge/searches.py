@@ -7,6 +7,7 @@ the same question after each trial to know which load comes next.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from loadstone.judge.checks import attempts, errors, rate, too_few_samples
 from loadstone.judge.figures import operations
@@ -22,10 +23,6 @@ from loadstone.search.outcome import Outcome
 from loadstone.search.probe import INVALID_MIN, Sample
 from loadstone.search.rule import Rule
 from loadstone.statistics.percentile import Bound
-
-# A trial in which the system failed.
-FAILED = Sample(meets=False, failed=True)
-
 
 def rule(question: Question) -> Rule | None:
     """What a question searches for; None where it does not search, or where that cannot be read."""
@@ -61,14 +58,17 @@ def searches(
             ordered = sorted(tried, key=lambda trial: trial.order or 0)
             # What only several repeats together show.
             together = list(rate.driver(ordered, settings)) if len(ordered) >= INVALID_MIN else []
-            samples[load] = []
+            tries: list[Sample] = []
             for trial in ordered:
                 every = [*findings[trial.trial], *together]
                 # Attempts that failed before this one speak against the load as well.
-                samples[load] += [FAILED] * len(trial.failures) if asked.objective else []
-                samples[load].append(sample(trial, every, asked, settings))
-                if not samples[load][-1].invalid and not samples[load][-1].failed:
+                tries += [failure(reason) for reason in trial.failures] if asked.objective else []
+                tries.append(sample(trial, every, asked, settings))
+                if not tries[-1].invalid and not tries[-1].failed:
                     held.setdefault(load, []).extend(against(trial, every, asked.objective, settings))
+            # Where no trial ever ran, the load generator may have refused the load: that is not the system's limit.
+            ran = any(not each.failed or not each.invalid for each in tries)
+            samples[load] = [replace(each, invalid="") if ran and each.failed else each for each in tries]
         end = look(asked, samples)
         load_held = end.load if isinstance(end, Outcome) else None
         behind = tuple(dict.fromkeys(held.get(load_held, ()))) if load_held is not None else ()
@@ -83,9 +83,8 @@ def context_of(config: Mapping[str, Scalar], over: str) -> VariantKey:
 
 def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, settings: Settings) -> Sample:
     """A trial's sample of its load."""
-    died = trial.end == "failed" or any(finding.check == attempts.DIED for finding in findings)
-    if died and asked.objective is not None:
-        return FAILED
+    if asked.objective is not None and any(finding.check == attempts.DIED for finding in findings):
+        return failure("")
     throughput = trial.value(THROUGHPUT) or 0.0
     figures: dict[str, float] = {}
     bounds: dict[str, Bound] = {}
@@ -110,7 +109,13 @@ def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, setting
         reason = reason or "the loop is open: the workload file sets a rate"
     if not reason and not throughput:
         reason = "no operation succeeded"
-    return Sample(throughput, held, reason or lacking, figures, bounds, missed)
+    failed = trial.end == "failed" and asked.objective is not None
+    return failure(reason) if failed else Sample(throughput, held, reason or lacking, figures, bounds, missed)
+
+
+def failure(reason: str) -> Sample:
+    """A trial without figures, as the system failed; a `reason` where it may have been the load generator."""
+    return Sample(meets=False, failed=True, invalid=reason)
 
 
 def figure(trial: TrialResult, term: Term) -> float | None:

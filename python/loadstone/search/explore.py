@@ -190,12 +190,16 @@ class Way(Path):
         """
         for load in [load for load in self.probes if self.probes[load].valid]:
             self.decide(load)
-        held = [each.load for each in self.decisions.values() if each.go]
-        low, high = bounds([*self.decisions.values()], max(held, default=None))
-        ends = [load for load in (low, high) if load is not None]
-        fewest = min(ends, key=lambda load: len(self.probes[load].samples), default=None)
-        if fewest is not None and len(self.probes[fewest].samples) < self.rule.confirmations:
-            raise WantedError(fewest)
+        answer = max((each.load for each in self.decisions.values() if each.go), default=None)
+        low, high = bounds([*self.decisions.values()], answer)
+        # A load that holds can still fail now and then; one that does not hold has failed in all of its trials.
+        required = {low: self.rule.confirmations, high: self.rule.confirmations / 2}
+        missing = {
+            end: 1 - len(self.probes[end].samples) / most for end, most in required.items() if end is not None and most
+        }
+        load, share = max(missing.items(), key=lambda item: item[1], default=(0.0, 0.0))
+        if share > 0:
+            raise WantedError(load)
 
     def climb(self) -> None:
         """Doubles until two consecutive loads do not hold, as one may be a dent; or until the system fails."""

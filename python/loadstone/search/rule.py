@@ -16,8 +16,9 @@ Over = Literal["clients", "rate"]
 AT_LEAST, AT_MOST = 3, 6
 # A bracket whose ends are within this ratio is not halved further.
 RATIO = 1.1
-# Trials of each end of a bracket. With 12, the bracket contains the answer in at least 90 % of simulated searches
-# (tests/test_search_simulations.py), also where noise lasts for many trials or a server dies in one trial of four.
+# Trials of the load that holds, and twice those of the load above it that does not. With 12, the bracket contains the
+# answer in at least 90 % of simulated searches (tests/test_search_simulations.py), also where noise lasts for many
+# trials or a server exits in one trial of four; with 10, that server's limit is found in 88 %.
 CONFIRMATIONS = 12
 CONFIDENCE = 0.9
 # A rate of which less than this share is done is not held, however fast the completed operations were.
@@ -38,7 +39,7 @@ class Rule:
     # Repeats of a load before anything is decided, and at most.
     at_least: int = AT_LEAST
     at_most: int = AT_MOST
-    # Trials of each end of the answer's bracket, alternately with the other end; 0 in results that lack them.
+    # Trials of the answer, interleaved with half as many of the load above it; 0 in results that lack them.
     confirmations: int = CONFIRMATIONS
 
     @classmethod
@@ -86,12 +87,12 @@ class Rule:
         Whole numbers do not halve it evenly, which can take one more. What the halves of a knee's bracket show can move
         the plateau, and with it the bracket; trying the ends of a bracket again can move an answer.
         """
-        return 3 * (math.ceil(math.log2(math.log(2) / math.log(RATIO))) + 1)
+        return (2 if self.objective is None else 3) * (math.ceil(math.log2(math.log(2) / math.log(RATIO))) + 1)
 
     @property
     def trials_most(self) -> int:
-        """How many trials there are at most: two ends may move before both are confirmed."""
-        return self.probes_most * self.at_most + 4 * self.confirmations
+        """How many trials there are at most: both ends of the bracket may move once before they are confirmed."""
+        return self.probes_most * self.at_most + 3 * self.confirmations
 
     @property
     def probes_most(self) -> int:
