@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from judge_support import asking, given
+from judge_support import asking
+from judge_support import given as set_figures
 from known_truth_expected import Case, favours, fires, says, silent, unsure, verdict, wins
-from known_truth_support import MS, figure, on, trial, world
+from known_truth_support import MS, figure, on, trial
+from known_truth_support import world as craft_results
 from liar_support import (
     KNOWN,
     alternating,
-    changed,
     dfsio,
     fio,
     logs,
     noise,
     pair,
     performance,
+    plant_difference,
     side,
     stress,
     table,
@@ -31,23 +33,23 @@ DIFFER = fires("sides-differ", "suspect", "invalid")
 
 
 def two_rates(first: float, second: float) -> ResultSet:
-    """The latencies of 20,000 op/s against those of 1,000, ten times as low."""
+    """The latencies of 20,000 op/s against latencies at 1,000 op/s, ten times as low."""
 
     def make(system: str, block: int, factor: float) -> TrialResult:
         rate = first if system == "rocksdb" else second
-        one = trial(system, block, rate, rate, 10 * MS * factor / 1000)
-        return replace(one, facts={**one.facts, "target": rate})
+        trial_of = trial(system, block, rate, rate, 10 * MS * factor / 1000)
+        return replace(trial_of, facts={**trial_of.facts, "target": rate})
 
-    return world({"rocksdb": 1000.0, "lmdb": 110.0}, make=make, question=asking(metrics=(P99,)))
+    return craft_results({"rocksdb": 1000.0, "lmdb": 110.0}, make=make, question=asking(metrics=(P99,)))
 
 
-def mixed_clients() -> ResultSet:
+def mix_clients() -> ResultSet:
     """Eleven logs of ten clients and one of forty on one side."""
     slow = side("plain", ycsb(1000, "a", n=12), begins=alternating(0, 12), known=KNOWN)
     fast = ycsb(1010, "b", n=11) + ycsb(4000, "c", n=1, clients=40)
-    made = side("tuned", fast, begins=alternating(1, 12), known=KNOWN)
-    trials = [replace(one, config={"variant": "tuned"}) for one in made.trials]
-    return pair(slow, replace(made, trials=trials))
+    results = side("tuned", fast, begins=alternating(1, 12), known=KNOWN)
+    trials = [replace(trial_of, config={"variant": "tuned"}) for trial_of in results.trials]
+    return pair(slow, replace(results, trials=trials))
 
 
 def kinds_as_repeats() -> ResultSet:
@@ -58,7 +60,7 @@ def kinds_as_repeats() -> ResultSet:
     return logs(slow, fast, known=known)
 
 
-def one_mean_six_times() -> ResultSet:
+def repeat_mean() -> ResultSet:
     """The mean of six repeats, typed in once for each of them."""
     rows = [f"{variant},{n},10,throughput,op/s,{rate}" for n in range(1, 7) for variant, rate in MEANS.items()]
     return table(rows, "variant,repeat,clients,metric,unit,value", by="variant", metrics=("throughput",))
@@ -67,13 +69,13 @@ def one_mean_six_times() -> ResultSet:
 MEANS = {"plain": 1031.24, "tuned": 1126.54}
 
 
-def shared_logs() -> ResultSet:
-    """Five of the six logs of one side are those of the other."""
+def share_logs() -> ResultSet:
+    """Five of the six logs of one side are also logs of the other."""
     slow = ycsb(1000, "a")
     return logs(slow, [*slow[:5], *ycsb(1300, "b", n=1)], known=KNOWN)
 
 
-def crashed_repeats() -> ResultSet:
+def crash_repeats() -> ResultSet:
     """Three of nine repeats of one side crashed, and their cells say NaN."""
     rows = []
     for n, (plain, tuned) in enumerate(zip(noise("a", 9), noise("b", 9), strict=True), 1):
@@ -84,18 +86,18 @@ def crashed_repeats() -> ResultSet:
 
 def device_against_cache() -> ResultSet:
     """One side reads from the device, the other from the page cache, twice as fast."""
-    cached = given(device__reads=20, device__read=80_000, device__read_per_operation=1.3)
-    return world({"rocksdb": 1000.0, "lmdb": 2000.0}, spoil=on("lmdb", cached))
+    cached = set_figures(device__reads=20, device__read=80_000, device__read_per_operation=1.3)
+    return craft_results({"rocksdb": 1000.0, "lmdb": 2000.0}, spoil=on("lmdb", cached))
 
 
 def bytes_per_read() -> ResultSet:
-    """Reads of one side return 1,000 bytes, those of the other 100."""
+    """Reads of one side return 1,000 bytes, reads of the other 100."""
 
-    def short(one: TrialResult) -> TrialResult:
-        returned = figure("returned", 100 * one.values["operations"].value, 60_000)
-        return replace(one, values={**one.values, "returned": returned})
+    def short(trial_of: TrialResult) -> TrialResult:
+        returned = figure("returned", 100 * trial_of.values["operations"].value, 60_000)
+        return replace(trial_of, values={**trial_of.values, "returned": returned})
 
-    return world({"rocksdb": 1000.0, "lmdb": 2000.0}, spoil=on("lmdb", short))
+    return craft_results({"rocksdb": 1000.0, "lmdb": 2000.0}, spoil=on("lmdb", short))
 
 
 SIDES = [
@@ -113,12 +115,12 @@ SIDES = [
     ),
     Case(
         "values of 10,000 bytes against 100",
-        lambda: changed(3.01, first={"record_bytes": 10_000}, known={"record_bytes": 100}),
+        lambda: plant_difference(3.01, first={"record_bytes": 10_000}, known={"record_bytes": 100}),
         (unsure(), NOT_VALID),
     ),
     Case(
         "ext4 on sda with engine 0.1 against xfs on nvme with 0.9",
-        lambda: changed(
+        lambda: plant_difference(
             1.99,
             first={"device": "sda", "engine": "0.1.0"},
             known={"file_system": "xfs", "device": "nvme0n1", "engine": "0.9.0"},
@@ -127,17 +129,19 @@ SIDES = [
     ),
     Case(
         "the same facts on both sides",
-        lambda: changed(1.3),
+        lambda: plant_difference(1.3),
         (wins("second", 1.3), verdict("valid"), silent("sides-differ")),
     ),
     Case(
-        "file systems, which are what is compared",
-        lambda: changed(1.3, by="file_system", known={"file_system": "xfs"}),
+        "file systems, which are compared",
+        lambda: plant_difference(1.3, by="file_system", known={"file_system": "xfs"}),
         (wins("second", 1.3), verdict("valid"), silent("sides-differ")),
     ),
     Case(
         "a window of an hour against one of five seconds",
-        lambda: changed(1.3, spoil=given(runtime=5e9, operations=6500, read__count=6500, device__read=2e7)),
+        lambda: plant_difference(
+            1.3, alter_second=set_figures(runtime=5e9, operations=6500, read__count=6500, device__read=2e7)
+        ),
         (unsure(), verdict("suspect", "invalid")),
     ),
     Case(
@@ -163,7 +167,7 @@ SIDES = [
         (favours("tuned"), verdict("valid")),
     ),
     Case(
-        "YCSB by its reports alone: nobody knows how many records there were",
+        "YCSB by its reports alone: the number of records is unknown",
         lambda: logs(ycsb(1000, "a"), ycsb(1300, "b")),
         (favours("tuned"), verdict("unchecked"), says("if .*record")),
     ),
@@ -223,7 +227,7 @@ SIDES = [
     # Repeats.
     Case(
         "eleven logs of ten clients and one of forty on one side",
-        mixed_clients,
+        mix_clients,
         (verdict("suspect", "invalid"), says("40")),
     ),
     Case(
@@ -231,7 +235,7 @@ SIDES = [
         kinds_as_repeats,
         (verdict("suspect", "invalid"), DIFFER),
     ),
-    Case("one mean typed in six times", one_mean_six_times, (unsure(), verdict("invalid"))),
-    Case("five of six logs shared by both sides", shared_logs, (unsure(), verdict("invalid"))),
-    Case("three of nine repeats crashed", crashed_repeats, (unsure(), NOT_VALID)),
+    Case("one mean typed in six times", repeat_mean, (unsure(), verdict("invalid"))),
+    Case("five of six logs shared by both sides", share_logs, (unsure(), verdict("invalid"))),
+    Case("three of nine repeats crashed", crash_repeats, (unsure(), NOT_VALID)),
 ]

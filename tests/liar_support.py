@@ -14,7 +14,8 @@ from typing import Any
 
 from judge_support import Spoil, facts
 from known_truth_imports import Ycsb
-from known_truth_support import typical, world
+from known_truth_support import typical
+from known_truth_support import world as craft_results
 from loadstone.commands import show
 from loadstone.commands.opening import from_file
 from loadstone.importers.read import read_all
@@ -44,21 +45,21 @@ def noise(seed: object, n: int = REPEATS, deviation: float = 0.01) -> list[float
 
 def ycsb(rate: float, seed: object, properties: str = "", n: int = REPEATS, clients: int = 10) -> list[str]:
     """Logs of YCSB, one for each repeat, whose command line has these arguments."""
-    made = []
+    texts = []
     for factor in noise(seed, n):
         text = Ycsb(rate * factor, 0.98e6 * clients / rate / factor, 3e6 * clients / rate / factor).text()
-        made.append(text.replace("-threads 10 ", f"-threads {clients} {properties} "))
-    return made
+        texts.append(text.replace("-threads 10 ", f"-threads {clients} {properties} "))
+    return texts
 
 
 def stress(rate: float, seed: object, option: str, p99_ms: float = 30.0, target: int = 500) -> list[str]:
     """Logs of cassandra-stress at a rate, set by `throttle` or `fixed`."""
-    made = []
+    texts = []
     for factor in noise(seed):
         figures = {"mean": 5.0, "median": 4.0, "95th percentile": 15.0, "99th percentile": p99_ms * factor}
         figures |= {"99.9th percentile": 2 * p99_ms, "max": 4 * p99_ms}
         latencies = [f"Latency {name:15} : {value:6.1f} ms [WRITE: {value:.1f} ms]" for name, value in figures.items()]
-        made.append(
+        texts.append(
             "\n".join(
                 [
                     f"cassandra-stress write n=20000 cl=QUORUM -rate threads=20 {option}={target}/s",
@@ -79,12 +80,12 @@ def stress(rate: float, seed: object, option: str, p99_ms: float = 30.0, target:
             )
             + "\n"
         )
-    return made
+    return texts
 
 
 def fio(rate: float, seed: object, **options: object) -> list[str]:
     """fio's JSON reports of one job with these options."""
-    made = []
+    texts = []
     for factor in noise(seed):
         iops = rate * factor
         total = round(iops * 60)
@@ -98,18 +99,18 @@ def fio(rate: float, seed: object, **options: object) -> list[str]:
             "clat_ns": clat,
         }
         idle = {"total_ios": 0, "io_bytes": 0, "bw_bytes": 0, "iops": 0.0, "runtime": 0, "clat_ns": {}}
-        given = {"rw": "randread", "bs": "4k", "ioengine": "io_uring", "direct": 1, "iodepth": 1, **options}
+        settings = {"rw": "randread", "bs": "4k", "ioengine": "io_uring", "direct": 1, "iodepth": 1, **options}
         job = {
             "jobname": "reads",
             "groupid": 0,
             "error": 0,
-            "job options": {name: str(value) for name, value in given.items()},
+            "job options": {name: str(value) for name, value in settings.items()},
             "read": read_,
             "write": idle,
             "trim": idle,
         }
-        made.append(json.dumps({"fio version": "fio-3.33", "jobs": [job]}))
-    return made
+        texts.append(json.dumps({"fio version": "fio-3.33", "jobs": [job]}))
+    return texts
 
 
 def dfsio(speed: float, seed: object, files: int) -> list[str]:
@@ -134,14 +135,14 @@ def dfsio(speed: float, seed: object, files: int) -> list[str]:
 
 def performance(rate: float, seed: object, **options: object) -> list[str]:
     """Logs of HBase's PerformanceEvaluation with one client."""
-    made = []
+    texts = []
     for factor in noise(seed):
-        given = {"cmdName": "sequentialWrite", "numClientThreads": 1, "totalRows": 100_000, "valueSize": 1000}
+        settings = {"cmdName": "sequentialWrite", "numClientThreads": 1, "totalRows": 100_000, "valueSize": 1000}
         milliseconds = round(100_000 / rate / factor * 1000)
-        made.append(
+        texts.append(
             "\n".join(
                 [
-                    f"hbase.PerformanceEvaluation: test run options={json.dumps({**given, **options})}",
+                    f"hbase.PerformanceEvaluation: test run options={json.dumps({**settings, **options})}",
                     f"[TestClient-0] hbase.PerformanceEvaluation: Latency (us) : mean={0.98e6 / rate / factor:.2f},"
                     f" min=10.00, max=706137.00, stdDev=11.46, 50th=90.00, 95th=1000.00, 99th=31814.00",
                     "[TestClient-0] hbase.PerformanceEvaluation: Num measures (latency) : 99999",
@@ -152,7 +153,7 @@ def performance(rate: float, seed: object, **options: object) -> list[str]:
             )
             + "\n"
         )
-    return made
+    return texts
 
 
 def side(
@@ -167,14 +168,14 @@ def side(
         paths = [Path(folder) / f"{name}-{number}.{suffix}" for number in range(len(texts))]
         for path, text in zip(paths, texts, strict=True):
             path.write_text(text)
-        found = [each.result for each in read_all(paths, {"variant": name, **known})]
-    times: Sequence[int | None] = begins or [None] * len(found)
-    trials = [replace(each, start_unix_ns=time) for each, time in zip(found, times, strict=True)]
+        imported = [reading.result for reading in read_all(paths, {"variant": name, **known})]
+    times: Sequence[int | None] = begins or [None] * len(imported)
+    trials = [replace(reading, start_unix_ns=time) for reading, time in zip(imported, times, strict=True)]
     return ResultSet(name, trials, Question())
 
 
 def alternating(first: int = 0, n: int = REPEATS) -> list[int]:
-    """The beginnings of runs that alternate with those of the other side, which begin at another hour."""
+    """The start times of runs that alternate with the runs of the other side, which start at another hour."""
     return [START_NS + at * 2 * HOUR_NS + first * HOUR_NS for at in range(n)]
 
 
@@ -192,24 +193,24 @@ def logs(
     return pair(*sides, *metrics)
 
 
-def changed(
+def plant_difference(
     ratio: float = 1.3,
     by: str = "copy",
-    spoil: Spoil | None = None,
+    alter_second: Spoil | None = None,
     first: Mapping[str, Scalar] = NOTHING,
     known: Mapping[str, Scalar] = NOTHING,
 ) -> ResultSet:
-    """An A/A with a planted difference; `first` are facts of both sides, `known` those that the second has instead."""
-    made = world({"first": 1000.0, "second": 1000.0 * ratio}, spoil=facts(**first))
+    """An A/A with a planted difference; `first` are facts of both sides, `known` replaces them on the second."""
+    texts = craft_results({"first": 1000.0, "second": 1000.0 * ratio}, spoil=facts(**first))
 
-    def alter(one: TrialResult) -> TrialResult:
-        second = one.config["system"] == "second"
-        other = facts(**known)(one) if second else one
-        other = spoil(other) if spoil is not None and second else other
-        return replace(other, config={by: one.config["system"]})
+    def alter(trial: TrialResult) -> TrialResult:
+        second = trial.config["system"] == "second"
+        other = facts(**known)(trial) if second else trial
+        other = alter_second(other) if alter_second is not None and second else other
+        return replace(other, config={by: trial.config["system"]})
 
-    trials = [alter(one) for one in made.trials]
-    return replace(made, trials=trials, planned={one.trial: one.config for one in trials})
+    trials = [alter(trial) for trial in texts.trials]
+    return replace(texts, trials=trials, planned={trial.trial: trial.config for trial in trials})
 
 
 def table(rows: Sequence[str], header: str, **question: object) -> ResultSet:
@@ -217,24 +218,24 @@ def table(rows: Sequence[str], header: str, **question: object) -> ResultSet:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.csv"
         path.write_text("\n".join([header, *rows]) + "\n")
-        found = from_file(path, {})
-    return replace(found, question=Question(**question))  # type: ignore[arg-type]
+        imported = from_file(path, {})
+    return replace(imported, question=Question(**question))  # type: ignore[arg-type]
 
 
-def shown(results: ResultSet, folder: Path, *arguments: str) -> dict[str, Any]:
-    """What `loadstone show --json` prints of these results, stored as a run of ours, with these arguments."""
+def show_results(results: ResultSet, folder: Path, *arguments: str) -> dict[str, Any]:
+    """The output of `loadstone show --json` for these results, stored as a run of Loadstone, with these arguments."""
     stored = Folder.create(folder, "liar", results.question, interleaved=results.interleaved)
     blocks: dict[int, dict[str, Mapping[str, Scalar]]] = {}
-    for one in results.trials:
-        blocks.setdefault(one.repeat, {})[one.trial] = one.config
+    for trial in results.trials:
+        blocks.setdefault(trial.repeat, {})[trial.trial] = trial.config
     for block, trials in blocks.items():
         stored.plan(block, trials)
-    for one in results.trials:
-        stored.append(one)
-        course = results.series(one.trial)
-        if course is not None:
-            with stored.trial(one.trial) as files:
-                (files / "series.json").write_text(json.dumps(course.to_json()))
+    for trial in results.trials:
+        stored.append(trial)
+        series = results.series(trial.trial)
+        if series is not None:
+            with stored.trial(trial.trial) as files:
+                (files / "series.json").write_text(json.dumps(series.to_json()))
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         assert show.main([str(folder), "--json", *arguments]) == 0
@@ -242,6 +243,6 @@ def shown(results: ResultSet, folder: Path, *arguments: str) -> dict[str, Any]:
     return document
 
 
-def timed(results: ResultSet, begin: Callable[[TrialResult], int]) -> ResultSet:
+def set_times(results: ResultSet, begin: Callable[[TrialResult], int]) -> ResultSet:
     """The same with times of the trials."""
-    return replace(results, trials=[replace(one, start_unix_ns=begin(one)) for one in results.trials])
+    return replace(results, trials=[replace(trial, start_unix_ns=begin(trial)) for trial in results.trials])

@@ -157,11 +157,11 @@ def test_of_several_contenders_each_refusal_has_its_own_reason() -> None:
 
 
 def test_of_several_contenders_an_overloaded_one_is_at_its_capacity() -> None:
-    def at_a_rate(trial: TrialResult) -> TrialResult:
+    def set_rate(trial: TrialResult) -> TrialResult:
         censored = 1_000 if trial.config["system"] == "c" else 0
         return replace(given(due=100_000, censored=censored)(trial), loop="open")
 
-    found = answer(beside(wrong_where(dict.fromkeys("abc", at_a_rate)), "a", "b", "c"))
+    found = answer(beside(wrong_where(dict.fromkeys("abc", set_rate)), "a", "b", "c"))
     assert "c 1.207×" in found
     assert "; the rate is above the capacity of c (" in found
 

@@ -1,4 +1,4 @@
-"""Results that deceive, and honest ones that look as if they did: what the judge says of them."""
+"""Results that deceive, and honest results that look as if they did: the judgement of each."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from judge_support import asking, given
+from judge_support import asking
+from judge_support import given as set_figures
 from known_truth_expected import Case, Judged
-from known_truth_support import SHAPE, failed, on, parts, scaled, with_parts, world
+from known_truth_support import SHAPE, failed, on, parts, scaled, with_parts
+from known_truth_support import world as craft_results
 from liar_cases_runs import RUNS
 from liar_cases_sides import SIDES
-from liar_support import changed, shown
+from liar_support import plant_difference, show_results
 from loadstone.experiment.file import load
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
@@ -24,80 +26,84 @@ TAILS = [f"{kind}.{name}" for kind in ("read", "all") for name in (*SHAPE, "mean
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_judge_is_not_fooled(case: Case) -> None:
     judged = case.judged()
-    missing = [each.text for each in case.expect if not each.holds(judged)]
+    missing = [item.text for item in case.expect if not item.holds(judged)]
     assert not missing, f"expected: {'; '.join(missing)}; the judge said: {judged.actual()}"
 
 
-def same() -> ResultSet:
+def equal_sides() -> ResultSet:
     """An A/A with 2 % of noise."""
-    return world({"first": 1000.0, "second": 1000.0}, noise=0.02, repeats=10)
+    return craft_results({"first": 1000.0, "second": 1000.0}, noise=0.02, repeats=10)
 
 
 def test_filter_by_repeat_is_suspect(tmp_path: Path) -> None:
-    found = shown(
-        world({"first": 1000.0, "second": 1040.0}, repeats=10), tmp_path / "a", "--filter", "-repeat:(3 OR 5)"
+    document = show_results(
+        craft_results({"first": 1000.0, "second": 1040.0}, repeats=10), tmp_path / "a", "--filter", "-repeat:(3 OR 5)"
     )
-    assert found["verdict"] == "suspect"
-    assert any("repeat" in each["message"] for each in found["findings"] if each["check"] == "view")
+    assert document["verdict"] == "suspect"
+    assert any("repeat" in item["message"] for item in document["findings"] if item["check"] == "view")
 
 
 def test_filter_by_value_of_the_context_is_valid(tmp_path: Path) -> None:
-    results = world({"first": 1000.0, "second": 1300.0, "third": 1500.0}, question=asking(by="system"))
-    assert shown(results, tmp_path / "a", "--filter", "-system:third")["verdict"] == "valid"
+    results = craft_results({"first": 1000.0, "second": 1300.0, "third": 1500.0}, question=asking(by="system"))
+    assert show_results(results, tmp_path / "a", "--filter", "-system:third")["verdict"] == "valid"
 
 
 def test_loosened_threshold_is_suspect(tmp_path: Path) -> None:
-    results = world({"first": 1000.0, "second": 1300.0}, spoil=on("second", failed(1 / 6)))
-    found = shown(results, tmp_path / "a", "--set", "checks.errors.share=1")
-    assert found["verdict"] in ("suspect", "invalid")
+    results = craft_results({"first": 1000.0, "second": 1300.0}, spoil=on("second", failed(1 / 6)))
+    document = show_results(results, tmp_path / "a", "--set", "checks.errors.share=1")
+    assert document["verdict"] in ("suspect", "invalid")
 
 
 def test_tightened_threshold_is_valid(tmp_path: Path) -> None:
-    results = world({"first": 1000.0, "second": 1300.0})
-    assert shown(results, tmp_path / "a", "--set", "checks.errors.share=0.0001")["verdict"] == "valid"
+    results = craft_results({"first": 1000.0, "second": 1300.0})
+    assert show_results(results, tmp_path / "a", "--set", "checks.errors.share=0.0001")["verdict"] == "valid"
 
 
 def test_confounded_dimension_left_out_is_suspect(tmp_path: Path) -> None:
-    made = world({"first": 1000.0, "second": 2960.0})
+    results = craft_results({"first": 1000.0, "second": 2960.0})
     trials = [
-        replace(one, config={**one.config, "clients": 1 if one.config["system"] == "first" else 8})
-        for one in made.trials
+        replace(trial, config={**trial.config, "clients": 1 if trial.config["system"] == "first" else 8})
+        for trial in results.trials
     ]
-    results = replace(made, trials=trials, planned={})
-    assert shown(results, tmp_path / "a", "--row", "")["verdict"] == "suspect"
+    results = replace(results, trials=trials, planned={})
+    assert show_results(results, tmp_path / "a", "--row", "")["verdict"] == "suspect"
 
 
-def test_metrics_beyond_the_recorded_ones_are_corrected_over_all(tmp_path: Path) -> None:
+def test_unrecorded_metric_is_corrected_over_all_metrics(tmp_path: Path) -> None:
     lucky = with_parts(20, repeats=6)
-    made = world({"first": 1000.0, "second": 1000.0}, spoil=lucky, noise=0.02, question=asking(metrics=("throughput",)))
+    results = craft_results(
+        {"first": 1000.0, "second": 1000.0}, spoil=lucky, noise=0.02, question=asking(metrics=("throughput",))
+    )
     name = parts(20)[3]
     trials = [
         replace(
-            one,
+            trial,
             values={
-                **one.values,
+                **trial.values,
                 name: replace(
-                    one.values[name],
-                    value=1e6 * (1 + 0.012 * (one.config["system"] == "second")) * (1 + 0.001 * (one.repeat * 5 % 7)),
+                    trial.values[name],
+                    value=1e6
+                    * (1 + 0.012 * (trial.config["system"] == "second"))
+                    * (1 + 0.001 * (trial.repeat * 5 % 7)),
                 ),
             },
         )
-        for one in made.trials
+        for trial in results.trials
     ]
-    found = shown(replace(made, trials=trials), tmp_path / "a", "--metric", name)
-    (comparison,) = found["comparisons"]
+    document = show_results(replace(results, trials=trials), tmp_path / "a", "--metric", name)
+    (comparison,) = document["comparisons"]
     assert comparison["exploratory"]
     assert comparison["p_adjusted"] >= 20 * comparison["p"] or comparison["p_adjusted"] == 1
 
 
 def test_recorded_metrics_are_confirmatory(tmp_path: Path) -> None:
-    results = world({"first": 1000.0, "second": 1300.0}, question=asking(metrics=("throughput",)))
-    (comparison,) = shown(results, tmp_path / "a", "--metric", "throughput")["comparisons"]
+    results = craft_results({"first": 1000.0, "second": 1300.0}, question=asking(metrics=("throughput",)))
+    (comparison,) = show_results(results, tmp_path / "a", "--metric", "throughput")["comparisons"]
     assert not comparison["exploratory"]
     assert comparison["claim"] == "better"
 
 
-# What a trial of LMDB records beside the facts of every fixture, and what was requested of it.
+# The facts of a trial of LMDB in addition to the common facts, and its request.
 RECORDED: dict[str, Scalar] = {
     "cache_bytes": "0",
     "compression": "none",
@@ -124,7 +130,7 @@ REQUESTED: dict[str, Scalar] = {
     "inserts.retries": 0,
     "store.rocksdb.options": "write_buffer_size=1",
 }
-KNOWN_OF_A_TRIAL: dict[str, Scalar] = {**changed().trials[0].facts, **RECORDED}
+KNOWN_OF_A_TRIAL: dict[str, Scalar] = {**plant_difference().trials[0].facts, **RECORDED}
 
 
 def flip(value: Scalar) -> Scalar:
@@ -136,10 +142,10 @@ def flip(value: Scalar) -> Scalar:
 
 def judge_flipped(results: ResultSet, value: Scalar, other: Scalar) -> None:
     """The difference is never valid, and both values are named."""
-    found = Judged(results, "throughput").comparison
-    assert found is not None
-    assert str(found.verdict) in ("suspect", "invalid")
-    message = " ".join(each.message for each in found.findings).replace(",", "")
+    document = Judged(results, "throughput").comparison
+    assert document is not None
+    assert str(document.verdict) in ("suspect", "invalid")
+    message = " ".join(item.message for item in document.findings).replace(",", "")
     assert "against" in message
     if isinstance(other, str) and not other.partition("-")[0].isdigit():
         assert f"({value} against {other})".replace(",", "") in message
@@ -148,16 +154,18 @@ def judge_flipped(results: ResultSet, value: Scalar, other: Scalar) -> None:
 @pytest.mark.parametrize("fact", sorted(KNOWN_OF_A_TRIAL))
 def test_flipped_fact_is_never_valid(fact: str) -> None:
     value = KNOWN_OF_A_TRIAL[fact]
-    made = changed(1.3, "copy", None, {**RECORDED}, {fact: flip(value)})
-    judge_flipped(made, value, flip(value))
+    results = plant_difference(1.3, "copy", None, {**RECORDED}, {fact: flip(value)})
+    judge_flipped(results, value, flip(value))
 
 
 @pytest.mark.parametrize("setting", sorted(REQUESTED))
 def test_flipped_request_is_never_valid(setting: str) -> None:
     other = {**REQUESTED, setting: flip(REQUESTED[setting])}
-    made = changed()
-    trials = [replace(one, requested=other if one.config["copy"] == "second" else REQUESTED) for one in made.trials]
-    judge_flipped(replace(made, trials=trials), REQUESTED[setting], other[setting])
+    results = plant_difference()
+    trials = [
+        replace(trial, requested=other if trial.config["copy"] == "second" else REQUESTED) for trial in results.trials
+    ]
+    judge_flipped(replace(results, trials=trials), REQUESTED[setting], other[setting])
 
 
 def test_workload_property_under_a_system_is_an_error(tmp_path: Path) -> None:
@@ -172,33 +180,33 @@ def test_workload_property_under_a_system_is_an_error(tmp_path: Path) -> None:
 
 
 def test_nine_interrupted_attempts_of_one_side_are_suspect() -> None:
-    made = world({"first": 1000.0, "second": 1190.0})
+    results = craft_results({"first": 1000.0, "second": 1190.0})
     hung = [
-        replace(one, interruptions=3 if one.config["system"] == "second" and one.repeat > 3 else 0)
-        for one in made.trials
+        replace(trial, interruptions=3 if trial.config["system"] == "second" and trial.repeat > 3 else 0)
+        for trial in results.trials
     ]
-    comparison = Judged(replace(made, trials=hung), "throughput").comparison
+    comparison = Judged(replace(results, trials=hung), "throughput").comparison
     assert comparison is not None
     assert str(comparison.verdict) == "suspect"
-    assert any("9 attempts at 3 trials were interrupted" in each.message for each in comparison.findings)
+    assert any("9 attempts at 3 trials were interrupted" in item.message for item in comparison.findings)
 
 
 def test_one_interrupted_attempt_is_valid() -> None:
-    made = world({"first": 1000.0, "second": 1190.0})
-    once = [replace(one, interruptions=int(one.trial == "second-2")) for one in made.trials]
-    comparison = Judged(replace(made, trials=once), "throughput").comparison
+    results = craft_results({"first": 1000.0, "second": 1190.0})
+    once = [replace(trial, interruptions=int(trial.trial == "second-2")) for trial in results.trials]
+    comparison = Judged(replace(results, trials=once), "throughput").comparison
     assert comparison is not None
     assert str(comparison.verdict) == "valid"
 
 
 def test_repeats_that_all_failed_need_no_more_repeats() -> None:
-    made = world({"first": 1000.0, "second": 1300.0}, spoil=on("second", given(clock__jumps=1)))
-    comparison = Judged(made, "throughput").comparison
+    results = craft_results({"first": 1000.0, "second": 1300.0}, spoil=on("second", set_figures(clock__jumps=1)))
+    comparison = Judged(results, "throughput").comparison
     assert comparison is not None
     assert (comparison.claim, comparison.why) == ("refused", "")
 
 
 def test_thousandfold_reduction_is_written_as_a_ratio() -> None:
-    made = world({"first": 1000.0, "second": 1000.0}, spoil=on("second", scaled(TAILS, 0.001)))
-    judged = Judged(replace(made, question=asking(metrics=("read.p99",))), "read.p99")
+    results = craft_results({"first": 1000.0, "second": 1000.0}, spoil=on("second", scaled(TAILS, 0.001)))
+    judged = Judged(replace(results, question=asking(metrics=("read.p99",))), "read.p99")
     assert "100 % lower" not in judged.text

@@ -73,23 +73,23 @@ def test_errors_that_the_objective_does_not_allow_are_an_answer(such_that: str) 
     assert found.wall is None
 
 
-def unanswered(trial: TrialResult) -> TrialResult:
+def fail_trial(trial: TrialResult) -> TrialResult:
     """A trial that failed without a figure, as when the server, or the load generator, refused it."""
     return replace(trial, end="failed", values={})
 
 
 def test_load_that_never_ran_is_no_limit() -> None:
-    found = outcome("p99 < 1s", both(given(all__p99=3e7), from_two_clients_on(unanswered)))
-    assert (found.kind, found.load) == ("wall", 1)
-    assert "; at 2 clients the probe is invalid: incomplete: " in sentence(found)
+    result = outcome("p99 < 1s", both(given(all__p99=3e7), from_two_clients_on(fail_trial)))
+    assert (result.kind, result.load) == ("wall", 1)
+    assert "; at 2 clients the probe is invalid: incomplete: " in sentence(result)
 
 
 def test_load_that_failed_once_does_not_hold() -> None:
     def once(trial: TrialResult) -> TrialResult:
-        return unanswered(trial) if trial.repeat == 2 else trial
+        return fail_trial(trial) if trial.repeat == 2 else trial
 
-    found = outcome("p99 < 1s", both(given(all__p99=3e7), from_two_clients_on(once)))
-    assert (found.kind, found.load, found.high) == ("found", 1, 2)
+    result = outcome("p99 < 1s", both(given(all__p99=3e7), from_two_clients_on(once)))
+    assert (result.kind, result.load, result.high) == ("found", 1, 2)
 
 
 def test_errors_outside_the_objective_make_a_probe_invalid() -> None:

@@ -45,9 +45,9 @@ def piloted(warm_ups: tuple[float, float], random: np.random.Generator) -> int:
     pools = [
         [(system, course(tuple(warming(long, each, random))))] for system, each in zip("ab", warm_ups, strict=True)
     ]
-    found, _ = warm_up([group(pool, None) for pool in pools], PILOT_CAP * WINDOW)
+    judged, _ = warm_up([group(pool, None) for pool in pools], PILOT_CAP * WINDOW)
     # Courses have a figure a second.
-    return math.ceil(found)
+    return math.ceil(judged)
 
 
 def trial(system: str, repeat: int, rate: float, faults: float, random: np.random.Generator) -> TrialResult:
@@ -60,10 +60,10 @@ def trial(system: str, repeat: int, rate: float, faults: float, random: np.rando
         value("clock.jumps", int(jumped)),
         value("late.generator", 0),
     ]
-    found = TrialResult(
+    judged = TrialResult(
         f"{system}-{repeat}", {"system": system}, repeat, {each.metric: each for each in figures}, 10, "closed", FACTS
     )
-    return replace(found, failures=("crashed",) if failed else ())
+    return replace(judged, failures=("crashed",) if failed else ())
 
 
 def claim(
@@ -78,7 +78,7 @@ def claim(
 ) -> tuple[Claim, int]:
     """What is claimed of two systems in blocks that drift together, and after how many repeats.
 
-    With `warms` each takes a time of its own to become warm, and a pilot block finds the warm-up.
+    With `warms` each takes a different time to become warm, and a pilot block finds the warm-up.
     """
     warm_ups = tuple(float(each) for each in random.uniform(0.3, 4, 2))
     skip = piloted((warm_ups[0], warm_ups[1]), random) if warms else 0
@@ -93,8 +93,8 @@ def claim(
             rates[system].append(level * drift * window * float(random.lognormal(0, variation)))
             trials.append(trial(system, repeat, rates[system][-1], faults, random))
     question = replace(asking(metrics=("throughput",)), at_least=at_least, until=until, matters=matters)
-    (found,) = judge(ResultSet("simulated", trials, question, interleaved=True)).comparisons
-    return found.claim, repeat
+    (judged,) = judge(ResultSet("simulated", trials, question, interleaved=True)).comparisons
+    return judged.claim, repeat
 
 
 def claims(
@@ -108,9 +108,9 @@ def claims(
 ) -> Counter[Claim]:
     """What is claimed of so many experiments."""
     random = np.random.default_rng([17, int(ratio * 1000), at_least])
-    found = [claim(random, ratio, variation, at_least, until, matters, faults, warms) for _ in range(EXPERIMENTS)]
-    counts = Counter(each for each, _ in found)
-    repeats = sum(n for _, n in found) / EXPERIMENTS
+    judged = [claim(random, ratio, variation, at_least, until, matters, faults, warms) for _ in range(EXPERIMENTS)]
+    counts = Counter(each for each, _ in judged)
+    repeats = sum(n for _, n in judged) / EXPERIMENTS
     print(
         f"ratio {ratio}, variation {variation:.0%}, n≥{at_least}, until {until}, with pilot {warms}:"
         f" {dict(counts)}, {repeats:.1f} repeats"
@@ -166,10 +166,10 @@ def test_disturbances_of_a_third_of_one_sides_repeats_decide_nothing(ratio: floa
             for system, level in (("a", 1000.0), ("b", 1000.0 * ratio)):
                 slow = system == hit and repeat in disturbed
                 rate = level * (0.9 if slow else 1) * float(random.lognormal(0, 0.05))
-                one = trial(system, repeat + 1, rate, 0, random)
-                trials.append(replace(one, values={**one.values, "cpu.steal": value("cpu.steal", 0.1 * slow)}))
-        (found,) = judge(ResultSet("simulated", trials, asking(metrics=("throughput",)), interleaved=True)).comparisons
-        counts[found.claim] += 1
+                crafted = trial(system, repeat + 1, rate, 0, random)
+                trials.append(replace(crafted, values={**crafted.values, "cpu.steal": value("cpu.steal", 0.1 * slow)}))
+        (judged,) = judge(ResultSet("simulated", trials, asking(metrics=("throughput",)), interleaved=True)).comparisons
+        counts[judged.claim] += 1
     print(f"ratio {ratio}, n={repeats}, a third of {hit} is a tenth slower: {dict(counts)}")
     assert counts["worse"] / EXPERIMENTS <= 0.025
     if ratio == 1:
@@ -187,16 +187,16 @@ DAY_NS = 86_400 * 10**9
 DAYS, REPEATS_OF_A_RUN = 0.04, 3
 
 
-def of_runs(random: np.random.Generator, ratio: float) -> ResultSet:
-    """Six alternating runs of either side, each on a day of its own."""
+def alternate_runs(random: np.random.Generator, ratio: float) -> ResultSet:
+    """Six alternating runs of either side, each on a separate day."""
     trials, runs = [], {}
     for day in range(12):
         side, level = "ab"[day % 2], 1000.0 * (ratio if day % 2 else 1.0) * float(random.lognormal(0, DAYS))
         for number in range(REPEATS_OF_A_RUN):
             repeat = day // 2 * REPEATS_OF_A_RUN + number + 1
-            one = trial(side, repeat, level * float(random.lognormal(0, 0.05)), 0, random)
-            trials.append(replace(one, start_unix_ns=day * DAY_NS + number, facts={**one.facts, **STATED}))
-            runs[one.trial] = str(day)
+            crafted = trial(side, repeat, level * float(random.lognormal(0, 0.05)), 0, random)
+            trials.append(replace(crafted, start_unix_ns=day * DAY_NS + number, facts={**crafted.facts, **STATED}))
+            runs[crafted.trial] = str(day)
     return ResultSet("simulated", trials, asking(by="system", metrics=("throughput",)), runs=runs)
 
 
@@ -215,8 +215,8 @@ def test_alternating_runs_tell_days_from_systems(ratio: float, least: float, mos
     random = np.random.default_rng([23, int(ratio * 10)])
     counts: Counter[Claim] = Counter()
     for _ in range(RUNS):
-        (found,) = judge(of_runs(random, ratio)).comparisons
-        counts[found.claim] += 1
+        (judged,) = judge(alternate_runs(random, ratio)).comparisons
+        counts[judged.claim] += 1
     claimed = (counts["better"] + counts["worse"]) / RUNS
     print(f"ratio {ratio}, six runs on days that differ by {DAYS:.0%}: {dict(counts)}, {claimed:.1%} claimed")
     assert least <= claimed <= most

@@ -122,7 +122,9 @@ def test_variants_are_searched_concurrently(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", file, "--no-report")
     folder = only_folder(tmp_path)
     blocks = [json.loads(line)["trials"] for line in (folder.path / "plan.jsonl").read_text().splitlines()]
-    assert [sorted(each["config"]["system"] for each in block) for block in blocks] == [["a", "b"]] * (3 + CONFIRMATIONS)
+    assert [sorted(each["config"]["system"] for each in block) for block in blocks] == [["a", "b"]] * (
+        3 + CONFIRMATIONS
+    )
     assert len({tuple(each["config"]["system"] for each in block) for block in blocks}) == 2
     answer = only_answer(folder)
     for system in "ab":

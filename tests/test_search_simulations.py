@@ -89,12 +89,12 @@ def test_the_knee_lies_in_the_bracket(noise: float) -> None:
         def draw(load: float, at: System = system) -> Sample:
             return Sample(at.throughput(load) * float(np.exp(noise * random.normal())))
 
-        found = searched(rule, draw)
-        trials.append(found.trials)
-        if found.high is None:
+        outcome = searched(rule, draw)
+        trials.append(outcome.trials)
+        if outcome.high is None:
             continue
-        low, high = found.low or rule.least, found.high
-        hits.append(low <= system.knee([probe.load for probe in found.probes]) <= high)
+        low, high = outcome.low or rule.least, outcome.high
+        hits.append(low <= system.knee([probe.load for probe in outcome.probes]) <= high)
         widths.append(high / low)
     print(
         f"noise {noise:.1%}: a knee in {len(hits) / KNEES:.0%} of {KNEES}, {np.mean(hits):.1%} of them in the bracket,"
@@ -120,27 +120,27 @@ def test_the_limit_of_an_objective_lies_in_the_bracket(noise: float) -> None:
             assert rule.objective is not None
             return Sample(at.throughput(load), rule.objective.holds({"all.p99": latency}))
 
-        found = searched(rule, draw)
-        kinds[found.kind] += 1
-        trials.append(found.trials)
+        outcome = searched(rule, draw)
+        kinds[outcome.kind] += 1
+        trials.append(outcome.trials)
         truth = min(system.limit(bound, 100_000), 1000)
-        if found.kind == "below":
+        if outcome.kind == "below":
             hits.append(truth <= 1)
-        elif found.kind == "beyond":
-            hits.append(truth >= (found.low or 0))
+        elif outcome.kind == "beyond":
+            hits.append(truth >= (outcome.low or 0))
         else:
-            hits.append((found.low or 0) <= truth < (found.high or rule.most + 1))
+            hits.append((outcome.low or 0) <= truth < (outcome.high or rule.most + 1))
     share = sum(hits) / CASES
     print(f"noise {noise:.1%}: {share:.1%} in the bracket, {np.mean(trials):.0f} trials on average, {dict(kinds)}")
     assert share >= 0.9
     assert kinds["found"] > CASES / 2
 
 
-@pytest.mark.parametrize(("noise", "dies_from"), [(0.02, 0), (0.05, 0), (0.02, 64), (0.02, 256)])
-def test_lasting_noise_and_crashes_leave_the_limit_in_the_bracket(noise: float, dies_from: int) -> None:
-    # Noise with an autocorrelation of 0.9 from trial to trial; or a server that dies in one trial of four.
-    random = np.random.default_rng([4, round(noise * 1000), dies_from])
-    correlation = 0.0 if dies_from else 0.9
+@pytest.mark.parametrize(("noise", "exits_from"), [(0.02, 0), (0.05, 0), (0.02, 64), (0.02, 256)])
+def test_lasting_noise_and_crashes_keep_the_bracket(noise: float, exits_from: int) -> None:
+    # Noise with an autocorrelation of 0.9 from trial to trial; or a server that exits in one trial of four.
+    random = np.random.default_rng([4, round(noise * 1000), exits_from])
+    correlation = 0.0 if exits_from else 0.9
     hits = []
     for _ in range(CASES):
         system = System.drawn(random)
@@ -150,17 +150,17 @@ def test_lasting_noise_and_crashes_leave_the_limit_in_the_bracket(noise: float, 
 
         def draw(load: float, at: System = system, rule: Rule = rule, level: list[float] = level) -> Sample:
             level.append(correlation * level[-1] + float(random.normal()) * (1 - correlation**2) ** 0.5)
-            if dies_from and load >= dies_from and random.random() < 0.25:
+            if exits_from and load >= exits_from and random.random() < 0.25:
                 return Sample(meets=False, failed=True)
             assert rule.objective is not None
             latency = at.latency_ns(load) * float(np.exp(noise * level[-1]))
             return Sample(at.throughput(load), rule.objective.holds({"all.p99": latency}))
 
-        found = searched(rule, draw)
-        truth = min(system.limit(bound, 100_000), 1000, dies_from - 1 if dies_from else 1000)
-        low, high = found.low or 0, found.high or rule.most + 1
-        hits.append(low <= truth < high if found.kind != "beyond" else truth >= low)
-    print(f"noise {noise:.0%}, lasting or dying from {dies_from}: {np.mean(hits):.1%} in the bracket")
+        outcome = searched(rule, draw)
+        truth = min(system.limit(bound, 100_000), 1000, exits_from - 1 if exits_from else 1000)
+        low, high = outcome.low or 0, outcome.high or rule.most + 1
+        hits.append(low <= truth < high if outcome.kind != "beyond" else truth >= low)
+    print(f"noise {noise:.0%}, lasting or exiting from {exits_from}: {np.mean(hits):.1%} in the bracket")
     assert np.mean(hits) >= CONFIDENCE
 
 
@@ -173,8 +173,8 @@ def test_a_rate_is_held_as_long_as_it_is_done() -> None:
         def draw(load: float, capacity: float = capacity) -> Sample:
             return Sample(min(load, capacity * float(np.exp(0.01 * random.normal()))))
 
-        found = searched(Rule("rate", 1000, 1_000_000), draw)
-        assert found.load is not None
+        outcome = searched(Rule("rate", 1000, 1_000_000), draw)
+        assert outcome.load is not None
         truth = capacity * (1 - TOLERANCE)
-        hits.append((found.low or 1000) <= truth <= (found.high or 1_000_000))
+        hits.append((outcome.low or 1000) <= truth <= (outcome.high or 1_000_000))
     assert np.mean(hits) >= 0.9

@@ -166,7 +166,7 @@ def listed(items: Sequence[str], most: int = 3) -> str:
     return f"{shown} and {len(items) - most} more" if len(items) > most else shown
 
 
-def joined(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 

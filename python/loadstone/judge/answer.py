@@ -9,7 +9,7 @@ from itertools import groupby
 
 from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
-from loadstone.judge.claim import above, ranked
+from loadstone.judge.claim import above, rank_sides
 from loadstone.judge.finding import Severity, Verdict
 from loadstone.judge.judgement import Claim, Comparison, Judgement, Search, VariantKey
 from loadstone.results.result_set import variant_name
@@ -67,7 +67,7 @@ def clause(comparison: Comparison, matters: float) -> str:
     """One comparison, the better side first, even where there are too few repeats to claim that it is better."""
     first, second, ratio = comparison.contender, comparison.baseline, comparison.ratio
     tentative = comparison.claim == "impossible"
-    seems = ranked(above(comparison), comparison.direction) if tentative else comparison.claim
+    seems = rank_sides(above(comparison), comparison.direction) if tentative else comparison.claim
     if seems == "worse":
         first, second, ratio = second, first, inverse(ratio)
     left, right = (str(dict(cell.variant)[comparison.by]) for cell in (first, second))
@@ -99,7 +99,7 @@ def clause(comparison: Comparison, matters: float) -> str:
 def capacities(comparisons: Sequence[Comparison]) -> str:
     """A clause where a side's throughput is its capacity, not the rate that was set."""
     names = dict.fromkeys(name for each in comparisons if each.claim != "refused" for name in each.capacity)
-    return f"; the rate is above the capacity of {units.joined([*names])}" if names else ""
+    return f"; the rate is above the capacity of {units.join_names([*names])}" if names else ""
 
 
 UNDECIDED = ("none", "same", "slight")
@@ -119,7 +119,7 @@ def together(comparisons: Sequence[Comparison], varying: set[str], matters: floa
     for _, of_context in groupby(comparisons, key=lambda each: each.context):
         every = list(of_context)
         same.setdefault(side_by_side(every, matters), []).append(where(every[0], varying).removesuffix(": "))
-    parts = [f"{units.joined(names)}: {text}" if any(names) else text for text, names in same.items()]
+    parts = [f"{units.join_names(names)}: {text}" if any(names) else text for text, names in same.items()]
     least, most = min(each.ratio.n for each in comparisons), max(each.ratio.n for each in comparisons)
     level = next((each.ratio.level for each in comparisons if each.ratio.level is not None), None)
     trust = [
@@ -152,17 +152,17 @@ def side_by_side(comparisons: Sequence[Comparison], matters: float) -> str:
     if more_than:
         # The verb stands once, with the first.
         parts = [f"{name} {change}" if at else f"{name} {verb} {change}" for at, (name, change) in enumerate(more_than)]
-        sentences.append(f"{units.joined(parts)} the {first.metric} of {baseline}")
+        sentences.append(f"{units.join_names(parts)} the {first.metric} of {baseline}")
     if less_than:
         parts = [f"{change} with {name}" for name, change in less_than]
-        sentences.append(f"{first.metric} is {units.joined(parts)}{'' if more_than else f' than with {baseline}'}")
+        sentences.append(f"{first.metric} is {units.join_names(parts)}{'' if more_than else f' than with {baseline}'}")
     for (claim, why), names in others.items():
         if claim in ("refused", "unranked"):
-            sentences.append(f"{units.joined(names)} not ranked with {baseline}: {why}")
+            sentences.append(f"{units.join_names(names)} not ranked with {baseline}: {why}")
         elif claim in UNDECIDED:
-            sentences.append(f"{undecided(claim, matters)} between {units.joined([*names, baseline])}")
+            sentences.append(f"{undecided(claim, matters)} between {units.join_names([*names, baseline])}")
         else:
-            sentences.append(f"{units.joined(names)} and {baseline} have no ratio")
+            sentences.append(f"{units.join_names(names)} and {baseline} have no ratio")
     return ", ".join(sentences) + capacities(comparisons)
 
 

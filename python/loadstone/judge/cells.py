@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from loadstone.judge.checks.impossible import PERCENTILES_OF
 from loadstone.judge.checks.too_few_samples import NAME, few
-from loadstone.judge.figures import failed_of, family, percentile
+from loadstone.judge.figures import count_failed, family, percentile
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import Own, Settings
 from loadstone.results.trial_result import TrialResult
@@ -65,10 +65,10 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
 def bound_of(trial: TrialResult, metric: str) -> Bound | None:
     """A figure's bound. A mean covers every operation that was due: with a failure, which never ended, it has none."""
     name, last = family(metric)
-    kept = trial.values[metric].bound
-    if kept is not None or last != "mean":
-        return kept
-    return "failed" if failed_of(trial, name) else None
+    bound = trial.values[metric].bound
+    if bound is not None or last != "mean":
+        return bound
+    return "failed" if count_failed(trial, name) else None
 
 
 def resolution(value: Value) -> float:

@@ -67,13 +67,15 @@ def decide(tested: Tested, matters: float, tests: int) -> Comparison:
         return comparison
     scale = comparison.p_adjusted / comparison.p if comparison.p and comparison.p_adjusted else 1.0
     # Holm's correction of the whole comparison, for each of its scenarios.
-    readings = [read(each, comparison, matters, scale) for each in weighed]
-    rows = [row(each, reading, tested) for each, reading in zip(weighed, readings, strict=True)]
+    readings = [read(scenario, comparison, matters, scale) for scenario in weighed]
+    rows = [row(scenario, reading, tested) for scenario, reading in zip(weighed, readings, strict=True)]
     comparison = replace(comparison, scenarios=tuple(rows))
     if comparison.claim != "none" or comparison.p_adjusted is None:
         return comparison
     measured = readings[0]
-    lost = [each.scenario for each, reading in zip(weighed, readings, strict=True) if not agree(reading, measured)]
+    lost = [
+        scenario.scenario for scenario, reading in zip(weighed, readings, strict=True) if not agree(reading, measured)
+    ]
     if measured not in CLAIMS:
         return undecide(comparison, tested, matters, tests)
     if not lost:
@@ -89,13 +91,16 @@ def decide(tested: Tested, matters: float, tests: int) -> Comparison:
 
 def read(weighed: Weighed, comparison: Comparison, matters: float, scale: float) -> Claim:
     """What one scenario alone would allow to claim."""
-    ratio, alike = resolved(weighed.evidence.ratio, comparison), resolved(weighed.alike, comparison)
+    ratio, alike = (
+        widen_by_resolution(weighed.evidence.ratio, comparison),
+        widen_by_resolution(weighed.alike, comparison),
+    )
     p = weighed.evidence.p
     apart = p is not None and p * scale < ALPHA and excludes(ratio)
     # Fewer repeats are a condition of the claim, not a claim: they need not show that the difference matters.
     if apart and beyond(ratio, 0.0 if weighed.scenario.is_part else matters):
         higher = ratio.value > 1 if ratio.value == ratio.value else contender_is_higher(weighed)
-        return ranked(higher, comparison.direction)
+        return rank_sides(higher, comparison.direction)
     if inside(alike, matters):
         return "slight" if apart else "same"
     return "none"
@@ -110,26 +115,28 @@ def row(weighed: Weighed, reading: Claim, tested: Tested) -> ScenarioRow:
     """A scenario as the report's table shows it."""
     kind, at = weighed.scenario.kind, weighed.scenario.side
     side = "" if at is None else f" ({(tested.pair.baseline, tested.pair.contender)[at]})"
-    ratio = resolved(weighed.evidence.ratio, tested.comparison)
+    ratio = widen_by_resolution(weighed.evidence.ratio, tested.comparison)
     return ScenarioRow(f"{TABLE[kind].name}{side}", ratio, weighed.evidence.n, reading)
 
 
 def lose(comparison: Comparison, tested: Tested, scenario: Scenario, claim: Claim, measured: Weighed) -> Comparison:
-    """A comparison whose claim as measured does not hold in a scenario, with the finding that says so."""
+    """A comparison whose claim as measured does not hold in a scenario, with the finding that states it."""
     pair, metric, ratio = tested.pair, comparison.metric, comparison.ratio
     low, high = (wording.short_change(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
     possible = f"anything from {low} {'upward' if ratio.high == math.inf else f'to {high}'} is possible"
     if ratio.low is None:
         possible = "the remaining repeats show no such difference"
-    value = resolved(measured.evidence.ratio, comparison).value
+    value = widen_by_resolution(measured.evidence.ratio, comparison).value
     change = f"{wording.short_change(value)}{' than' if value < 1 else ''}"
-    message = f"{metric} of {pair.contender} is {change} that of {pair.baseline} as measured, but {possible}"
+    message = f"{metric} of {pair.contender} is {change} the {metric} of {pair.baseline} as measured, but {possible}"
     why = f"does not hold in the scenario: {TABLE[scenario.kind].name}"
     if scenario.kind == "clean":
         check, hint = tested.disturbed[0].check, "repeat more often, or remove the cause of the notes"
         message, why = f"{message}; {why}", f"{why} ({check})"
     else:
-        causes = [each for each in comparison.findings if each.effect.understates > 1 or each.effect.excludes]
+        causes = [
+            finding for finding in comparison.findings if finding.effect.understates > 1 or finding.effect.excludes
+        ]
         cause = causes[0] if causes else None
         # Lateness that no finding is about still bounds latencies.
         check, hint = (cause.check, cause.hint) if cause else (rate.GENERATOR_LIMITED, rate.BOUNDS_HINT)
@@ -159,18 +166,24 @@ def overall(weighed: Sequence[Weighed]) -> tuple[Estimate, float | None, bool]:
     p is 1 where the scenarios point in different directions. A bound is the possible ratio that is nearest to 1.
     """
     first = weighed[0].evidence
-    every = [each.evidence for each in weighed]
-    ps = [1.0 if each.p is None else each.p for each in every]
-    directions = {contender_is_higher(each) for each in weighed}
+    every = [scenario.evidence for scenario in weighed]
+    ps = [1.0 if scenario.p is None else scenario.p for scenario in every]
+    directions = {contender_is_higher(scenario) for scenario in weighed}
     p = None if first.p is None else max(ps) if len(directions) == 1 else 1.0
-    lows, highs = ([getattr(each.ratio, end) for each in every] for end in ("low", "high"))
-    known = None not in lows and None not in highs
-    ratio = replace(first.ratio, low=min(lows) if known else None, high=max(highs) if known else None)
-    biased = [each for each in weighed if not each.scenario.is_part]
-    least = nearest([each.evidence.ratio.value for each in biased]) if len(biased) > 1 else ratio.value
-    unlimited = any(any(each.scenario.unlimited) for each in weighed)
+    ratio = span([scenario.ratio for scenario in every])
+    biased = [scenario for scenario in weighed if not scenario.scenario.is_part]
+    least = nearest([scenario.evidence.ratio.value for scenario in biased]) if len(biased) > 1 else ratio.value
+    unlimited = any(any(scenario.scenario.unlimited) for scenario in weighed)
     bound = unlimited or not math.isclose(least, ratio.value, rel_tol=RESOLUTION)
     return (replace(ratio, value=least) if bound and least == least else ratio), p, bound
+
+
+def span(ratios: Sequence[Estimate]) -> Estimate:
+    """The first ratio with the interval of all of them; without one where any has none."""
+    lows = [ratio.low for ratio in ratios if ratio.low is not None]
+    highs = [ratio.high for ratio in ratios if ratio.high is not None]
+    known = len(lows) == len(highs) == len(ratios)
+    return replace(ratios[0], low=min(lows) if known else None, high=max(highs) if known else None)
 
 
 def nearest(ratios: Sequence[float]) -> float:
@@ -182,8 +195,8 @@ def nearest(ratios: Sequence[float]) -> float:
 
 def contender_is_higher(weighed: Weighed) -> bool:
     """Whether the contender's figure is the higher one."""
-    found = weighed.evidence
-    return found.difference.value > 0 if found.difference is not None else found.ratio.value > 1
+    evidence = weighed.evidence
+    return evidence.difference.value > 0 if evidence.difference is not None else evidence.ratio.value > 1
 
 
 def count_failures(
@@ -196,13 +209,13 @@ def count_failures(
     message = f"attempts failed: {first} of {pair.baseline}, {second} of {pair.contender}"
     if comparison.claim in ("same", "slight"):
         return replace(comparison, claim="none", why=message)
-    (figures, lost), (others, won) = sides if comparison.claim == "better" else reversed(sides)
+    (figures, lost), (remaining, won) = sides if comparison.claim == "better" else reversed(sides)
     worst = 0.0 if comparison.direction == "higher" else math.inf
-    held = not attempts.turns(figures, others, (lost, won), worst)
-    n = min(len(figures) + lost, len(others) + won)
-    rows = ScenarioRow(TABLE["failures"].name, Estimate(math.nan, n), n, comparison.claim if held else "none")
+    stands = not attempts.turns(figures, remaining, (lost, won), worst)
+    n = min(len(figures) + lost, len(remaining) + won)
+    rows = ScenarioRow(TABLE["failures"].name, Estimate(math.nan, n), n, comparison.claim if stands else "none")
     comparison = replace(comparison, scenarios=(*comparison.scenarios, rows))
-    if held:
+    if stands:
         return comparison
     message += "; counted as the worst, they leave no such difference"
     finding = Finding(attempts.RETRIED, Severity.INVALID, message, attempts.RETRIED_HINT, pair.trials)
@@ -222,13 +235,13 @@ def shift(
     )
     if comparison.claim in ("better", "worse"):
         away = max(ratio.value, 1 / ratio.value) if ratio.value > 0 else 0.0
-        held = bool(ratio.low and ratio.high) and away > factor * (1 + matters) and excludes(wider)
+        stands = bool(ratio.low and ratio.high) and away > factor * (1 + matters) and excludes(wider)
     else:
         low, high = alike.low, alike.high
         known = low is not None and high is not None and ratio.value > 0
-        held = known and inside(replace(alike, low=(low or 0.0) / factor, high=(high or 0.0) * factor), matters)
-    made = ScenarioRow(TABLE[kind].name, wider, ratio.n, comparison.claim if held else "none")
-    return replace(comparison, scenarios=(*comparison.scenarios, made)), held
+        stands = known and inside(replace(alike, low=(low or 0.0) / factor, high=(high or 0.0) * factor), matters)
+    row = ScenarioRow(TABLE[kind].name, wider, ratio.n, comparison.claim if stands else "none")
+    return replace(comparison, scenarios=(*comparison.scenarios, row)), stands
 
 
 def excludes(ratio: Estimate) -> bool:
@@ -239,19 +252,19 @@ def excludes(ratio: Estimate) -> bool:
 
 
 def beyond(ratio: Estimate, matters: float) -> bool:
-    """Whether a ratio is further from 1 than the least difference that matters."""
+    """Whether a ratio is further from 1 than the smallest difference that matters."""
     if math.isnan(ratio.value):
         return True
     return ratio.value <= 0 or abs(math.log(ratio.value)) > math.log1p(matters)
 
 
 def inside(interval: Estimate, matters: float) -> bool:
-    """Whether the whole interval is nearer to 1 than the least difference that matters."""
+    """Whether the whole interval is nearer to 1 than the smallest difference that matters."""
     low, high = interval.low, interval.high
     return low is not None and high is not None and 1 / (1 + matters) < low and high < 1 + matters
 
 
-def ranked(higher: bool, way: Direction | None) -> Claim:
+def rank_sides(higher: bool, way: Direction | None) -> Claim:
     """Better or worse, where either is."""
     if way is None:
         return "none"
@@ -265,7 +278,7 @@ def above(comparison: Comparison) -> bool:
     return comparison.contender.estimate.value > comparison.baseline.estimate.value
 
 
-def resolved(ratio: Estimate, comparison: Comparison) -> Estimate:
+def widen_by_resolution(ratio: Estimate, comparison: Comparison) -> Estimate:
     """A ratio's interval, widened by the steps in which both figures were read."""
     wider = (1 + comparison.baseline.resolution) * (1 + comparison.contender.resolution)
     if ratio.low is None or ratio.high is None or wider == 1:

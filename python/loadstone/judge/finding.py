@@ -17,7 +17,7 @@ class Severity(IntEnum):
 
     NOTE = 0
     WITHHELD = 1
-    # What a comparison needs is not known.
+    # Information that a comparison needs is unknown.
     UNCHECKED = 2
     SUSPECT = 3
     INVALID = 4
@@ -25,9 +25,9 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True)
 class Effect:
-    """What a finding means for the figures of its trials: the scenarios follow from it. By default it only informs."""
+    """The consequence of a finding for the figures of its trials, from which scenarios follow; by default none."""
 
-    # Its trial says nothing of the system.
+    # Its trial is no evidence about the system.
     excludes: bool = False
     # Its trial was disturbed, perhaps by chance: in random order such repeats scatter, which the interval covers.
     disturbs: bool = False
@@ -37,7 +37,7 @@ class Effect:
     drifts: float = 1.0
 
 
-# What a finding is about.
+# The figures that a finding concerns.
 About = Literal["all", "latencies", "throughput"]
 
 
@@ -45,7 +45,7 @@ class Verdict(IntEnum):
     """Whether a trial or a comparison can be trusted."""
 
     VALID = 0
-    # The claim has a condition: what it needs to know of the sides is not known.
+    # The claim has a condition: required information about the sides is unknown.
     UNCHECKED = 1
     SUSPECT = 2
     INVALID = 3
@@ -62,16 +62,16 @@ class Finding:
     severity: Severity
     message: str
     hint: str
-    # The ids of the trials that it is about.
+    # The ids of the trials concerned.
     trials: tuple[str, ...] = ()
-    # The only metric that it is about; empty: all.
+    # The only metric concerned; empty: all.
     metric: str = ""
     # Whether it is about latencies alone, or about throughput alone: the other figures stand.
     about: About = "all"
     effect: Effect = Effect()
 
 
-# How the message of a finding begins that is about facts which a comparison needs; the names of the facts follow.
+# The beginning of a message about unknown facts that a comparison needs; the names of the facts follow.
 UNKNOWN_OF_BOTH = "not known of both sides: "
 
 
@@ -84,16 +84,16 @@ class NotLooked:
     reason: str
     # Whether every trial that Loadstone ran has it, so that one without it is suspect.
     ours: bool = False
-    # What it could not look at.
+    # The figures that it could not examine.
     about: About = "all"
 
 
-# What a check yields.
+# The results of a check.
 Looks = Iterator[Finding | NotLooked]
 
 
 def concerns(finding: Finding, metric: str) -> bool:
-    """Whether a finding is about this metric; an invalid one affects all metrics, unless it names what it is about."""
+    """Whether a finding is about this metric; an invalid one affects all metrics, unless it names its figures."""
     if finding.about == "latencies" and not is_latency(metric):
         return False
     if finding.about == "throughput" and family(metric)[1] != THROUGHPUT:
@@ -119,20 +119,30 @@ class Pair:
     # Facts, and groups of facts, that follow from what is compared or are meant to differ.
     groups: frozenset[str] = frozenset()
     # Whether both sides ran in one experiment, and whether repeats of one number are blocks.
-    one_run: bool = True
+    is_one_run: bool = True
     blocks: bool = True
 
     @property
+    def sides(self) -> tuple[Sequence[TrialResult], Sequence[TrialResult]]:
+        """The trials of the baseline and of the contender."""
+        return self.baselines, self.contenders
+
+    @property
     def trials(self) -> tuple[str, ...]:
-        """The ids of all."""
+        """The ids of all trials."""
         return tuple(trial.trial for trial in (*self.baselines, *self.contenders))
+
+    @property
+    def ids(self) -> tuple[set[str], set[str]]:
+        """The ids of each side's trials."""
+        return {trial.trial for trial in self.baselines}, {trial.trial for trial in self.contenders}
 
     def facts(self, name: str) -> tuple[list[Scalar], list[Scalar]]:
         """Each side's values of a fact, in the order of first appearance."""
         return known(self.baselines, name), known(self.contenders, name)
 
-    def asked(self, name: str) -> bool:
-        """Whether the fact is what is compared: declared so, as the dimension, or by its values on both sides.
+    def is_compared(self, name: str) -> bool:
+        """Whether the fact is compared: declared so, as the dimension, or by its values on both sides.
 
         A setting may be a number where the fact from a server is text, so values are compared as text.
         """

@@ -46,7 +46,7 @@ TRIAL: tuple[Callable[[TrialResult, Settings], Looks], ...] = (
 )
 # Checks of one trial's course over time.
 SERIES: tuple[Callable[[TrialResult, Series, Settings], Looks], ...] = (
-    rate.course,
+    rate.check_series,
     not_steady.check,
     stalled.check,
 )
@@ -148,7 +148,7 @@ def judge_variant(
         *impossible.twice(ended),
         *impossible.constant(ended),
     ]
-    found += [*rate.driver(trials, settings), *attempts.interrupted(trials)]
+    found += [*rate.driver(trials, settings), *attempts.find_interrupted(trials)]
     for cell, until in limits:
         found += noisy.check(ended, cell.estimate, cell.metric, until, settings)
     figures, most = [[value for _, value in cell.samples] for cell, _ in limits], settings.at_most or settings.at_least
@@ -158,7 +158,7 @@ def judge_variant(
     if missing:
         found += attempts.repeats(trials, missing)
     elif limits:
-        found += attempts.stopped_early(ended, min(map(len, figures)), settings)
+        found += attempts.find_early_end(ended, min(map(len, figures)), settings)
     return tuple(found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from loadstone.judge.answer import answer, searched
 from loadstone.judge.cells import Cells
@@ -61,37 +62,37 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     if main not in results.metrics and metrics:
         main = metrics[0]
     jumps = {trial for trial, every in trials.items() if any(one.effect.drifts > 1 for one in every)}
-    seen = view.findings(results, loosened)
+    departures = view.findings(results, loosened)
     asked_for = rule(results.question)
     # Loads of a search are not alternatives.
     loads = asked_for is not None and results.compared == asked_for.over
     pairs = [] if loads else matches(results, variants, settings)
-    found = [replace(match, findings=(*match.findings, *seen)) for match in pairs]
+    found = [replace(match, findings=(*match.findings, *departures)) for match in pairs]
     there = paired(found)
     of_variants = {}
-    for key, each in variants.items():
-        mine = own.of(each[0].trial)
+    for key, trials_of in variants.items():
+        mine = own.of(trials_of[0].trial)
         # As the run decides whether a variant has been repeated often enough: by figures that the variant has.
-        asked = deciding(each, wanted, mine.until).items()
+        asked = deciding(trials_of, wanted, mine.until).items()
         cells_of = [(cells.get((key, metric)) or cells.get((key, main)), share) for metric, share in asked]
         of_variants[key] = (
-            *judge_variant(each, [(cell, share) for cell, share in cells_of if cell], missing.get(key, ()), mine),
-            *not_steady.together(each, courses, jumps, mine),
-            *(() if key in there else sides_differ.alone(each, mine)),
+            *judge_variant(trials_of, [(cell, share) for cell, share in cells_of if cell], missing.get(key, ()), mine),
+            *not_steady.together(trials_of, courses, jumps, mine),
+            *(() if key in there else sides_differ.variant_changes(trials_of, mine)),
         )
-        if results.one_run:
-            trials |= note_minority(each, trials, unseen)
-    held = {key: (*of_variants[key], *against(each, trials)) for key, each in variants.items()}
+        if results.is_one_run:
+            trials |= note_minority(trials_of, trials, unseen)
+    held = {key: (*of_variants[key], *against(trials_of, trials)) for key, trials_of in variants.items()}
     # The first is the one that decides when there are enough repeats.
     ordered = [*dict.fromkeys((main, *metrics))] if main in metrics else metrics
     comparer = Comparer(cells, held, courses, results, rank_invalid, settings)
     comparisons = comparer.compare(found, ordered)
-    for key, each in variants.items():
-        for trial in each:
+    for key, trials_of in variants.items():
+        for trial in trials_of:
             trials[trial.trial] = tuple(settle(key, one, comparisons) for one in trials[trial.trial])
     counted = {
-        key: [trial for trial in each if rank_invalid or verdict(trials[trial.trial]) != Verdict.INVALID]
-        for key, each in variants.items()
+        key: [trial for trial in trials_of if rank_invalid or verdict(trials[trial.trial]) != Verdict.INVALID]
+        for key, trials_of in variants.items()
     }
     by_clients = list(curves(counted, interleaved=results.interleaved and not results.pooled))
     found_loads = searches(results.question, results.trials, trials, settings)
@@ -104,10 +105,8 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         comparisons=comparisons,
         curves=by_clients,
         searches=found_loads,
-        findings=(*seen, *(each for each in whole(results, variants, found, missing) if each not in seen)),
-        not_looked=Counter(
-            each for every in (*unseen.values(), *(match.not_looked for match in found)) for each in every
-        ),
+        findings=tuple(dict.fromkeys((*departures, *whole(results, variants, found, missing)))),
+        not_looked=Counter(chain(*unseen.values(), *(match.not_looked for match in found))),
         notes={"curves": f"only the first {CURVES_MAX} curves were fitted"} if len(by_clients) == CURVES_MAX else {},
     )
     return replace(judgement, answer=searched(found_loads) or answer(judgement, main, settings.matters))
@@ -154,7 +153,7 @@ def whole(
     results: ResultSet, variants: Variants, found: Sequence[Match], missing: Mapping[VariantKey, Sequence[str]]
 ) -> Iterator[Finding]:
     """Findings on the whole: on what is missing, and those on pairs, which their comparisons contain as well."""
-    yield from attempts.nothing(results.trials)
+    yield from attempts.find_empty(results.trials)
     planned = len({variant(config) for config in results.planned.values()})
     yield from attempts.points({key: ids for key, ids in missing.items() if key not in variants}, planned)
     yield from dict.fromkeys(finding for match in found for finding in match.findings)

@@ -102,9 +102,11 @@ class Comparison:
     def condition(self) -> str:
         """What a claim supposes, as it is not known: `if the number of records were equal, `; empty if nothing."""
         names = [
-            each.message.removeprefix(UNKNOWN_OF_BOTH) for each in self.findings if each.severity == Severity.UNCHECKED
+            finding.message.removeprefix(UNKNOWN_OF_BOTH)
+            for finding in self.findings
+            if finding.severity == Severity.UNCHECKED
         ]
-        return f"if {units.joined(', '.join(names).split(', '))} were equal, " if names else ""
+        return f"if {units.join_names(', '.join(names).split(', '))} were equal, " if names else ""
 
 
 @dataclass(frozen=True)
@@ -173,11 +175,11 @@ class Judgement:
     @property
     def verdict(self) -> Verdict:
         """The verdict on all claims: on comparisons, on variants without a counterpart, and on the whole."""
-        compared = {cell.variant for each in self.comparisons for cell in (each.baseline, each.contender)}
-        found = [self.findings, *(each.findings for each in self.comparisons)]
-        if any(each.outcome for each in self.searches):
+        compared = {cell.variant for pair in self.comparisons for cell in (pair.baseline, pair.contender)}
+        found = [self.findings, *(comparison.findings for comparison in self.comparisons)]
+        if any(search.outcome for search in self.searches):
             # A search tries loads that do not hold: only its answer is claimed.
-            return verdict(chain.from_iterable([*found, *(each.findings for each in self.searches)]))
+            return verdict(chain.from_iterable([*found, *(search.findings for search in self.searches)]))
         for key, trials in self.results.variants.items():
             if key not in compared:
                 found += [self.variants.get(key, ()), *(self.trials.get(trial.trial, ()) for trial in trials)]
@@ -186,7 +188,7 @@ class Judgement:
     @property
     def trust(self) -> str:
         """The verdict, and how many of the checks could look: `valid (11 of 16 checks could look)`."""
-        lacking, every = len({each.check for each in self.not_looked}), len(DEFAULTS)
+        lacking, every = len({not_looked.check for not_looked in self.not_looked}), len(DEFAULTS)
         return f"{self.verdict} ({every - lacking} of {every} checks could look)" if lacking else str(self.verdict)
 
     def lower(self, cell: Cell) -> Cell:

@@ -14,7 +14,7 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.estimate import REPEATS_MIN
 
 Order = Literal["alternating", "apart", "unknown"]
-# By so many runs, or a share of a side's runs, one side may be ahead of the other at any time: a trial was repeated.
+# The number of runs, or the share of a side's runs, by which one side may be ahead at any time: a trial was repeated.
 AHEAD, AHEAD_SHARE = 2, 0.25
 DAYS = "a difference between days looks the same"
 DECIDES = (
@@ -51,19 +51,19 @@ def order_of(baseline: Sequence[int] | None, contender: Sequence[int] | None) ->
 
 def examine_order(pair: Pair, results: ResultSet) -> tuple[Pair, list[Finding]]:
     """The pair, with blocks only where its trials were interleaved, and the findings on when its sides ran."""
-    one_run = pair.one_run
-    order = order_of(*(begins(results, side, by_run=not one_run) for side in (pair.baselines, pair.contenders)))
-    if one_run:
+    is_one_run = pair.is_one_run
+    order = order_of(*(begins(results, side, by_run=not is_one_run) for side in pair.sides))
+    if is_one_run:
         pair = replace(pair, blocks=pair.blocks and order != "apart")
     return pair, [*findings(pair, order, results)]
 
 
 def findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
     """What may be a difference between times: a day, a neighbour, the temperature."""
-    runs = [len(runs_of(results, side)) for side in (pair.baselines, pair.contenders)]
+    runs = [len(runs_of(results, side)) for side in pair.sides]
     repeated = max(len(pair.baselines) - runs[0], len(pair.contenders) - runs[1]) > 0
     message = ""
-    if pair.one_run:
+    if pair.is_one_run:
         message = (
             "" if order != "apart" else "declared interleaved, but by their times the sides ran one after the other"
         )
@@ -74,7 +74,7 @@ def findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
         message = f"the runs of {pair.baseline} and {pair.contender} did not alternate: {DAYS}"
     if message:
         yield Finding(sides_differ.NAME, Severity.SUSPECT, message, DECIDES, pair.trials)
-    elif not pair.one_run and order == "unknown":
+    elif not pair.is_one_run and order == "unknown":
         yield Finding(
             sides_differ.NAME,
             Severity.UNCHECKED,

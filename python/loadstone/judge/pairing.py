@@ -58,7 +58,7 @@ def matches(results: ResultSet, variants: Variants, settings: Settings) -> list[
         for value, key in sorted(keys.items(), key=lambda pair: natural(pair[0])):
             if value != base:
                 sides = variants[keys[base]], variants[key]
-                pair, order = examine_order(Pair(by, base, value, *sides, groups, results.one_run, blocks), results)
+                pair, order = examine_order(Pair(by, base, value, *sides, groups, results.is_one_run, blocks), results)
                 found.append(Match(context, keys[base], key, pair))
                 orders.append(order)
     return attached(found, orders, settings)

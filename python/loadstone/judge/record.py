@@ -1,4 +1,4 @@
-"""The record of a trial: everything known of what it was asked to do and of the conditions under which it ran."""
+"""The record of a trial: every known setting, requested or observed, and the conditions under which it ran."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from loadstone.results.trial_result import Scalar, TrialResult
 
 # A fact whose value says that nothing is known.
 UNKNOWN = "unknown"
-# Facts that are measured or assigned anew in each trial: they differ between repeats of one setting.
+# Facts that are measured or assigned in each trial: they differ between repeats of one setting.
 VOLATILE = frozenset({"address", "checksum", "jvm_compiling", "percentiles_of", "target"})
 # What an operation is, by the tool that did it: figures of different operations cannot be compared.
 WORK_OF_TOOL = {"ycsb": "ycsb", "go-ycsb": "ycsb", "loadstone": "ycsb"}
-# The kind of a Loadstone trial's work, by the facts that only this kind has.
+# The workload kind of a trial of Loadstone, by the facts that only this kind has.
 WORK_OF_FACT = {"mix": "ycsb", "file_bytes": "dfsio", "row_bytes": "sort"}
-# What a comparison must know of both sides, by the kind of work.
+# What a comparison must know of both sides, by workload kind.
 NEEDED: dict[str, tuple[str, ...]] = {
     "ycsb": ("clients", "loop", "records", "record_bytes", "distribution", "window"),
     "cassandra-stress": ("clients", "loop", "records", "record_bytes", "distribution", "window"),
@@ -51,7 +51,7 @@ def record(trial: TrialResult) -> dict[str, Scalar]:
 
 
 def work_of(trial: TrialResult) -> str | None:
-    """The kind of work: what one operation is."""
+    """The workload kind: what one operation is."""
     tool = str(trial.facts.get("tool", ""))
     if tool:
         return WORK_OF_TOOL.get(tool, tool)
@@ -59,10 +59,10 @@ def work_of(trial: TrialResult) -> str | None:
 
 
 def missing(records: Sequence[dict[str, Scalar]], counted: bool) -> list[str]:
-    """What a comparison needs and a trial does not tell; `counted`: whether operations were counted by kind."""
-    kinds = {str(each.get("work", "")) for each in records}
+    """The facts that a comparison needs and a trial lacks; `counted`: whether operations were counted by kind."""
+    kinds = {str(facts.get("work", "")) for facts in records}
     needed = NEEDED.get(kinds.pop(), NEEDED_OTHERWISE) if len(kinds) == 1 else NEEDED_OTHERWISE
-    return [name for name in needed if not (name == "mix" and counted) and any(name not in each for each in records)]
+    return [name for name in needed if not (name == "mix" and counted) and any(name not in facts for facts in records)]
 
 
 def mix(trials: Sequence[TrialResult]) -> dict[str, float]:

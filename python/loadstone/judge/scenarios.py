@@ -22,7 +22,7 @@ Samples = Mapping[int, float]
 Sides = tuple[Samples, Samples]
 # The level of the interval by which two sides are found to be equivalent: two tests at 5 % (Schuirmann 1987).
 ALIKE = 1 - 2 * ALPHA
-# So many blocks are tested as blocks where others are left out.
+# Where repeats are excluded, this number of common blocks is tested as blocks.
 FREE_MIN = 4
 
 
@@ -34,12 +34,12 @@ class Scenario:
     sides: Sides
     # The sides that may be faster than measured by any factor.
     unlimited: tuple[bool, bool] = (False, False)
-    # The side that differs from what was measured, if it is one: 0 for the baseline.
+    # The side whose figures differ from the measured ones, if it is one: 0 for the baseline.
     side: int | None = None
 
     @property
     def is_part(self) -> bool:
-        """Whether repeats are left out: for a condition of a claim that all make, fewer blocks are enough."""
+        """Whether repeats are excluded: as a condition of the claim from all repeats, fewer blocks are enough."""
         return self.kind in ("valid", "clean")
 
 
@@ -69,7 +69,7 @@ def scenarios(
     for at, (factor, low) in enumerate(zip(factors(pair, metric, findings), lows, strict=True)):
         if way is not None and 1 < factor < math.inf:
             scale = factor if way == "higher" else 1 / factor
-            faster = {repeat: each * scale for repeat, each in sides[at].items()}
+            faster = {repeat: figure * scale for repeat, figure in sides[at].items()}
             yield Scenario("own-time", put(sides, at, faster), side=at)
         elif way is not None and factor == math.inf:
             # The faster a side is, the lower its latency.
@@ -79,20 +79,20 @@ def scenarios(
             yield Scenario("lateness", put(sides, at, low), side=at)
     bad, unclean = repeats_of(pair, filter(is_single, findings)), repeats_of(pair, disturbed)
     if any(bad):
-        yield Scenario("valid", without(sides, bad))
+        yield Scenario("valid", exclude_repeats(sides, bad))
     if any(unclean):
-        yield Scenario("clean", without(without(sides, bad), unclean))
+        yield Scenario("clean", exclude_repeats(exclude_repeats(sides, bad), unclean))
 
 
 def weigh(scenario: Scenario, way: Direction | None, blocks: bool) -> Weighed:
     """The evidence in one scenario: within blocks where variants were interleaved, else between runs."""
-    found = [evidence_of(scenario, blocks, level) for level in (LEVEL, ALIKE)]
-    ratios = [opened(each.ratio, scenario.unlimited) if way else each.ratio for each in found]
-    return Weighed(scenario, replace(found[0], ratio=ratios[0]), ratios[1])
+    evidences = [evidence_of(scenario, blocks, level) for level in (LEVEL, ALIKE)]
+    ratios = [open_ratio(evidence.ratio, scenario.unlimited) if way else evidence.ratio for evidence in evidences]
+    return Weighed(scenario, replace(evidences[0], ratio=ratios[0]), ratios[1])
 
 
 def evidence_of(scenario: Scenario, blocks: bool, level: float) -> Evidence:
-    """The two sides left out repeats of different blocks, perhaps, and then have few in common."""
+    """Where different repeats of the sides are excluded, few blocks may be common."""
     baseline, contender = scenario.sides
     if not blocks:
         return between([*baseline.values()], [*contender.values()], level)
@@ -101,7 +101,7 @@ def evidence_of(scenario: Scenario, blocks: bool, level: float) -> Evidence:
     return blocked(baseline, contender, level, FREE_MIN if scenario.is_part else REPEATS_MIN)
 
 
-def opened(ratio: Estimate, unlimited: tuple[bool, bool]) -> Estimate:
+def open_ratio(ratio: Estimate, unlimited: tuple[bool, bool]) -> Estimate:
     """A ratio whose interval is open towards a side that may be faster by an unknown factor."""
     if ratio.low is None or ratio.high is None:
         return ratio
@@ -113,11 +113,11 @@ def put(sides: Sides, at: int, samples: Samples) -> Sides:
     return (samples, sides[1]) if at == 0 else (sides[0], samples)
 
 
-def without(sides: Sides, left_out: tuple[Collection[int], Collection[int]]) -> Sides:
+def exclude_repeats(sides: Sides, excluded: tuple[Collection[int], Collection[int]]) -> Sides:
     """The sides without some repeats."""
     baseline, contender = (
         {repeat: value for repeat, value in side.items() if repeat not in bad}
-        for side, bad in zip(sides, left_out, strict=True)
+        for side, bad in zip(sides, excluded, strict=True)
     )
     return baseline, contender
 
@@ -127,11 +127,14 @@ def is_single(finding: Finding) -> bool:
     return finding.effect.excludes and len(finding.trials) == 1 and finding.severity == Severity.INVALID
 
 
-def covered(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
+def find_covered(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
     """The invalid findings that scenarios cover: by how far figures are off is known, or which repeats to leave out."""
     biased = [finding for finding in findings if finding.effect.understates > 1]
-    sides = [{trial.trial for trial in trials} for trials in (pair.baselines, pair.contenders)]
-    if all(any(math.isinf(each.effect.understates) and side & set(each.trials) for each in biased) for side in sides):
+    sides = pair.ids
+    if all(
+        any(math.isinf(finding.effect.understates) and side & set(finding.trials) for finding in biased)
+        for side in sides
+    ):
         biased = [finding for finding in biased if math.isfinite(finding.effect.understates)]
     alone = [finding for finding in findings if is_single(finding)]
     return biased if lacking(alone, pair) else [*biased, *alone]
@@ -141,14 +144,18 @@ def lacking(alone: Sequence[Finding], pair: Pair) -> int:
     """How many repeats more a claim takes without the trials that these findings are about."""
     left = [
         {trial.repeat for trial in trials if trial.values} - set(repeats)
-        for trials, repeats in zip((pair.baselines, pair.contenders), repeats_of(pair, alone), strict=True)
+        for trials, repeats in zip(pair.sides, repeats_of(pair, alone), strict=True)
     ]
     return max(REPEATS_MIN - min(map(len, left)), 0)
 
 
-def discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], metric: str) -> set[int]:
+def find_discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], metric: str) -> set[int]:
     """The repeats whose figures cannot be trusted, without failed trials. Failed operations are in the figures."""
-    alone = [each for each in findings if is_single(each) and each.check != errors.NAME and concerns(each, metric)]
+    alone = [
+        finding
+        for finding in findings
+        if is_single(finding) and finding.check != errors.NAME and concerns(finding, metric)
+    ]
     bad = {trial for finding in alone for trial in finding.trials}
     return {trial.repeat for trial in trials if trial.trial in bad and not trial.failed}
 
@@ -156,28 +163,26 @@ def discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], metric
 def repeats_of(pair: Pair, findings: Iterable[Finding]) -> tuple[set[int], set[int]]:
     """The repeats of either side that findings are about."""
     bad = {trial for finding in findings for trial in finding.trials}
-    baseline, contender = (
-        {trial.repeat for trial in trials if trial.trial in bad} for trials in (pair.baselines, pair.contenders)
-    )
+    baseline, contender = ({trial.repeat for trial in trials if trial.trial in bad} for trials in pair.sides)
     return baseline, contender
 
 
 def factors(pair: Pair, metric: str, findings: Sequence[Finding]) -> tuple[float, float]:
     """How many times faster than measured either side may be; both count once either has a finding."""
     accused = [finding for finding in findings if finding.effect.understates > 1]
-    found = []
-    for trials in (pair.baselines, pair.contenders):
+    largest = []
+    for trials in pair.sides:
         ids = {trial.trial for trial in trials}
         own = [finding.effect.understates for finding in accused if ids & set(finding.trials)]
         if accused and not is_latency(metric):
-            own.append(rate.understated(trials))
-        found.append(max(own, default=1.0))
-    return found[0], found[1]
+            own.append(rate.understatement(trials))
+        largest.append(max(own, default=1.0))
+    return largest[0], largest[1]
 
 
 def lower_samples(
     keys: Sequence[VariantKey], metric: str, cells: Mapping[tuple[VariantKey, str], Cell]
 ) -> list[Samples | None]:
     """The lower bounds of a latency at a rate, for each variant."""
-    found = (cells.get((key, lower_name(metric))) if is_latency(metric) else None for key in keys)
-    return [dict(cell.samples) if cell is not None and not cell.bound else None for cell in found]
+    cells_of_sides = (cells.get((key, lower_name(metric))) if is_latency(metric) else None for key in keys)
+    return [dict(cell.samples) if cell is not None and not cell.bound else None for cell in cells_of_sides]

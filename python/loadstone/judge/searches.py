@@ -24,6 +24,7 @@ from loadstone.search.probe import INVALID_MIN, Sample
 from loadstone.search.rule import Rule
 from loadstone.statistics.percentile import Bound
 
+
 def rule(question: Question) -> Rule | None:
     """What a question searches for; None where it does not search, or where that cannot be read."""
     if question.find is None:
@@ -53,7 +54,7 @@ def searches(
     made = []
     for context, probes in found.items():
         samples: dict[float, list[Sample]] = {}
-        held: dict[float, list[Finding]] = {}
+        valid_findings: dict[float, list[Finding]] = {}
         for load, tried in probes.items():
             ordered = sorted(tried, key=lambda trial: trial.order or 0)
             # What only several repeats together show.
@@ -65,13 +66,14 @@ def searches(
                 tries += [failure(reason) for reason in trial.failures] if asked.objective else []
                 tries.append(sample(trial, every, asked, settings))
                 if not tries[-1].invalid and not tries[-1].failed:
-                    held.setdefault(load, []).extend(against(trial, every, asked.objective, settings))
+                    valid_findings.setdefault(load, []).extend(against(trial, every, asked.objective, settings))
             # Where no trial ever ran, the load generator may have refused the load: that is not the system's limit.
-            ran = any(not each.failed or not each.invalid for each in tries)
-            samples[load] = [replace(each, invalid="") if ran and each.failed else each for each in tries]
+            if any(not (entry.failed and entry.invalid) for entry in tries):
+                tries = [replace(entry, invalid="") if entry.failed else entry for entry in tries]
+            samples[load] = tries
         end = look(asked, samples)
         load_held = end.load if isinstance(end, Outcome) else None
-        behind = tuple(dict.fromkeys(held.get(load_held, ()))) if load_held is not None else ()
+        behind = tuple(dict.fromkeys(valid_findings.get(load_held, ()))) if load_held is not None else ()
         made.append(Search(context, asked, samples, end, behind))
     return made
 
@@ -101,16 +103,20 @@ def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, setting
         if too_few_samples.few(kept.n, term.metric, settings.threshold(too_few_samples.NAME, "beyond")):
             lacking = lacking or f"{kept.n:,} operations are too few for {term.metric}: measure longer"
     # A bound can be below the limit while the true figure is above it: that does not hold.
-    held = None if asked.objective is None or lacking else asked.objective.holds(figures) and not bounds
+    meets = None if asked.objective is None or lacking else asked.objective.holds(figures) and not bounds
     missed = next((finding.message for finding in findings if finding.check == rate.RATE_NOT_HELD), "")
-    bad = [each for each in against(trial, findings, asked.objective, settings) if each.severity == Severity.INVALID]
+    bad = [
+        finding
+        for finding in against(trial, findings, asked.objective, settings)
+        if finding.severity == Severity.INVALID
+    ]
     reason = f"{bad[0].check}: {bad[0].message}" if bad else ""
     if asked.over == "clients" and trial.loop == "open":
         reason = reason or "the loop is open: the workload file sets a rate"
     if not reason and not throughput:
         reason = "no operation succeeded"
     failed = trial.end == "failed" and asked.objective is not None
-    return failure(reason) if failed else Sample(throughput, held, reason or lacking, figures, bounds, missed)
+    return failure(reason) if failed else Sample(throughput, meets, reason or lacking, figures, bounds, missed)
 
 
 def failure(reason: str) -> Sample:

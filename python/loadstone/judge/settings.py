@@ -30,6 +30,8 @@ from loadstone.errors import LoadstoneError
 from loadstone.format.suggestion import did_you_mean
 from loadstone.results.result_set import Question, ResultSet
 
+# The findings of the check `attempts`.
+ATTEMPTS = ("lost-segment", "server-died", "retried", "interrupted", "incomplete")
 # By check and threshold. Shares are numbers from 0 to 1; docs/checks/<check>.md explains each.
 DEFAULTS: dict[str, dict[str, float]] = {
     "littles-law": {"low": 0.85, "high": 1.05},
@@ -47,32 +49,20 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "sides-differ": {"memory": 0.02, "mix": 0.02, "measured": 0.1},
     "interference": {"share": 0.05},
     "unverified": {"not_yet": 0.01, "coverage": 0.9, "proven": 0.95},
-    "lost-segment": {},
-    "server-died": {},
-    "retried": {},
-    "interrupted": {},
-    "incomplete": {},
+    **{name: {} for name in ATTEMPTS},
     "view": {},
     "impossible": {"speed": 1, "rounding": 0.01},
 }
-# The page of a finding that shares one with others, in docs/checks.
+# The page of a finding that shares its page, in docs/checks.
 PAGES = {
-    **dict.fromkeys(("retried", "interrupted", "incomplete", "lost-segment", "server-died"), "attempts"),
+    **dict.fromkeys(ATTEMPTS, "attempts"),
     **dict.fromkeys(("rate-not-held", "carried-over", "client-limited", "generator-limited"), "rate"),
 }
 # Former names of checks; experiment files and results with these names are still read.
-RENAMED = dict.fromkeys(
-    (
-        "hosts-differ",
-        "load-differs",
-        "guarantees-differ",
-        "between-runs",
-        "unlike-hosts",
-        "unlike-load",
-        "unlike-promises",
-    ),
-    "sides-differ",
-)
+RENAMED = {
+    **dict.fromkeys(("hosts-differ", "load-differs", "guarantees-differ", "between-runs"), "sides-differ"),
+    **dict.fromkeys(("unlike-hosts", "unlike-load", "unlike-promises"), "sides-differ"),
+}
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,11 @@ LEAD = "What findings leave open. A claim is valid where it holds in every scena
 
 def table(view: View) -> Table:
     """The scenarios of every comparison that has more than one."""
-    open_ones = [each for each in view.judgement.comparisons if len(each.scenarios) > 1]
-    groups = tuple(Rows(title(view, each), tuple(map(entries, each.scenarios))) for each in open_ones[:COMPARISONS_MAX])
+    open_ones = [comparison for comparison in view.judgement.comparisons if len(comparison.scenarios) > 1]
+    groups = tuple(
+        Rows(title(view, comparison), tuple(map(entries, comparison.scenarios)))
+        for comparison in open_ones[:COMPARISONS_MAX]
+    )
     more = len(open_ones) - COMPARISONS_MAX
     notes = (f"{more} more comparisons have scenarios: see `loadstone show --json`",) if more > 0 else ()
     return Table("", COLUMNS, groups, notes)

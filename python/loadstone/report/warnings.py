@@ -73,7 +73,7 @@ def together(findings: Sequence[Finding], whose: Mapping[Finding, str], judgemen
     alike: dict[tuple[str, frozenset[str]], list[Finding]] = {}
     names = {trial.trial: variant_name(trial.config) for trial in judgement.results.trials}
     for finding in findings:
-        # Ranges over several variants would say nothing of any.
+        # Ranges over several variants would describe no variant.
         variants = frozenset(names.get(trial, "") for trial in finding.trials)
         alike.setdefault((NUMBER.sub("#", finding.message), variants), []).append(finding)
     every = len(judgement.results.trials)

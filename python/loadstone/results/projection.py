@@ -97,9 +97,9 @@ def project(results: ResultSet, asked: Projection) -> Projected:
     # What was planned is known by its dimensions only.
     whole = not pooled and not gone and {*table, *row, *col} <= {*dimensions}
     planned = {trial: regrouped(config) for trial, config in kept.planned.items()} if whole else {}
-    departures = [*left_out(results, kept, asked.filter)]
+    departures = [*omissions(results, kept, asked.filter)]
     if gone and not pooled:
-        departures.append(f"left out {', '.join(gone)}, in which the variants differ as well")
+        departures.append(f"omitted {', '.join(gone)}, in which the variants differ as well")
     made = replace(
         kept,
         recorded=results.recorded or results.question,
@@ -113,13 +113,13 @@ def project(results: ResultSet, asked: Projection) -> Projected:
     return Projected(made, table, row, name)
 
 
-def left_out(results: ResultSet, kept: ResultSet, expression: str) -> Iterator[str]:
+def omissions(results: ResultSet, filtered_set: ResultSet, expression: str) -> Iterator[str]:
     """Whether a filter selects among the repeats of a variant: that removes evidence, unlike a choice of variants."""
-    chosen = {key: len(kept.variants[key]) for key in results.variants if key in kept.variants}
+    chosen = {key: len(filtered_set.variants[key]) for key in results.variants if key in filtered_set.variants}
     some = [key for key, count in chosen.items() if count < len(results.variants[key])]
     if some:
         counts = sum(len(results.variants[key]) - chosen[key] for key in some)
-        yield f"the filter `{expression}` leaves out {counts} repeats of {units.many(len(some), 'variant')}"
+        yield f"the filter `{expression}` omits {counts} repeats of {units.many(len(some), 'variant')}"
 
 
 def filtered(results: ResultSet, expression: str) -> ResultSet:

@@ -89,27 +89,27 @@ class ResultSet:
     pilots: Sequence[TrialResult] = ()
     # Whether trials that differ in a dropped dimension count as repeats, which are then no blocks.
     pooled: bool = False
-    # How this view of the results leaves out evidence that the recorded question has.
+    # How this view of the results omits evidence that the recorded question has.
     departures: tuple[str, ...] = ()
     # The question as recorded with the results, where this view has another; its metrics are confirmatory.
     recorded: Question | None = None
-    # The run that each trial belongs to, by the trial's id; without one, each is a run of its own, or all are one.
+    # The run that each trial belongs to, by the trial's id; without one, each is a separate run, or all are one.
     runs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def confirmatory(self) -> tuple[str, ...]:
-        """The metrics of the recorded question; those of the view where none was recorded."""
+        """The metrics of the recorded question, or of the view where none was recorded."""
         recorded = None if self.recorded is None else replace(self, question=self.recorded, recorded=None)
         return self.headline_metrics if recorded is None else recorded.headline_metrics
 
     @property
-    def one_run(self) -> bool:
+    def is_one_run(self) -> bool:
         """Whether all trials belong to one run of one experiment."""
         return self.interleaved or self.question.find is not None
 
     def run_of(self, trial: str) -> str:
         """The run of a trial; each imported trial is a run."""
-        return self.runs.get(trial, "" if self.one_run else trial)
+        return self.runs.get(trial, "" if self.is_one_run else trial)
 
     @cached_property
     def dimensions(self) -> dict[str, list[Scalar]]:

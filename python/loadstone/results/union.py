@@ -20,7 +20,7 @@ def union(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
     A dimension with one value in each set, but not the same in all, adds nothing to `run`: it is
     left out, so that two files with one variant each can be compared at all.
     """
-    grouped = [[each] if isinstance(each, ResultSet) else list(each) for each in sides]
+    grouped = [[results_of] if isinstance(results_of, ResultSet) else list(results_of) for results_of in sides]
     sets = [results for side in grouped for results in side]
     labels = distinct([results.name if results.path is None else label(results) for results in sets])
     # A side of several runs has the name of its first.
@@ -47,9 +47,9 @@ def union(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
             repeats[variant(config)] = max(repeats[variant(config)], repeat)
             trials.append(replace(trial, trial=f"{name}:{trial.trial}", config=config, repeat=repeat))
             own[trials[-1].trial] = results.question
-            if results.one_run:
+            if results.is_one_run:
                 runs[trials[-1].trial] = name
-    environments = {name: dict(each.environment) for name, each in zip(labels, sets, strict=True)}
+    environments = {name: dict(results_of.environment) for name, results_of in zip(labels, sets, strict=True)}
     metrics = tuple(dict.fromkeys(metric for results in sets for metric in results.question.metrics))
     return ResultSet(
         name=" and ".join(dict.fromkeys(side_of)),

@@ -116,7 +116,7 @@ def of_engine(
         run.loop if len(runs) == 1 else None,
         figures.statuses(run.result.summary),
         run.series,
-        requested(run.spec),
+        flatten_spec(run.spec),
         of_system,
     )
 
@@ -125,15 +125,15 @@ def of_engine(
 NOT_REQUESTED = frozenset({"spec", "seed", "segment", "sinks", "interval_ms", "lease_ms", "wait_for_start", "ledger"})
 
 
-def requested(spec: Mapping[str, Any]) -> dict[str, Scalar]:
+def flatten_spec(spec: Mapping[str, Any]) -> dict[str, Scalar]:
     """The settings of a spec, each by its path: `work.field_count`; without secrets and directories."""
     known = description()
     flat: dict[str, Scalar] = {}
 
     def flatten(part: Any, *path: str) -> None:
         if isinstance(part, Mapping):
-            for key, each in part.items():
-                flatten(each, *path, str(key))
+            for key, setting in part.items():
+                flatten(setting, *path, str(key))
         elif isinstance(part, list):
             flat[".".join(path)] = json.dumps(part)
         elif part is not None and path[-1] not in known.directories and not known.is_secret(path[-1]):
@@ -141,7 +141,7 @@ def requested(spec: Mapping[str, Any]) -> dict[str, Scalar]:
 
     for key, part in spec.items():
         if key not in NOT_REQUESTED:
-            # Properties are the store's own; they need not say so.
+            # Properties are the store's own: their path needs no mark.
             flatten(part["properties"] if key == "store" else part, key)
     return flat
 

@@ -178,10 +178,10 @@ class Way(Path):
             return self.answered("below", None, "there is nothing lower to try")
         load, stopped = self.halve(self.low, self.high)
         self.confirm()
-        held = [each.load for each in self.decisions.values() if each.go and each.load <= load]
-        if not held:
+        confirmed = [decision.load for decision in self.decisions.values() if decision.go and decision.load <= load]
+        if not confirmed:
             return self.answered("below", None, "no load held when it was tried again")
-        return self.answered("found", max(held), stopped)
+        return self.answered("found", max(confirmed), stopped)
 
     def confirm(self) -> None:
         """Revisits the ends of the bracket alternately: what all trials at one time share would decide otherwise.
@@ -190,9 +190,9 @@ class Way(Path):
         """
         for load in [load for load in self.probes if self.probes[load].valid]:
             self.decide(load)
-        answer = max((each.load for each in self.decisions.values() if each.go), default=None)
+        answer = max((decision.load for decision in self.decisions.values() if decision.go), default=None)
         low, high = bounds([*self.decisions.values()], answer)
-        # A load that holds can still fail now and then; one that does not hold has failed in all of its trials.
+        # A load that holds may still fail now and then; the load above it has failed in all of its trials.
         required = {low: self.rule.confirmations, high: self.rule.confirmations / 2}
         missing = {
             end: 1 - len(self.probes[end].samples) / most for end, most in required.items() if end is not None and most

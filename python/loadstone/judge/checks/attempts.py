@@ -1,7 +1,4 @@
-"""attempts: trials that ended early, failed, were interrupted or lost an engine or a server, and missing points.
-
-Findings: `retried`, `interrupted`, `incomplete`, `lost-segment`, `server-died`.
-"""
+"""attempts: trials that ended early, failed, were interrupted or lost an engine or a server, and missing points."""
 
 from __future__ import annotations
 
@@ -23,14 +20,14 @@ from loadstone.statistics.comparison import ALPHA
 RETRIED, INTERRUPTED, INCOMPLETE = "retried", "interrupted", "incomplete"
 LOST, DIED = "lost-segment", "server-died"
 RETRIED_HINT = "find out why it failed: a system that fails one time in two does not hold its load every other time"
-INTERRUPTED_HINT = "look at the files of these attempts: a system that hangs is ended by hand, and that is a failure"
+INTERRUPTED_HINT = "read the files of these attempts: a system that hangs is ended by hand, and that is a failure"
 RESUME = "continue with --resume"
-LOST_HINT = "look at the engine's log and its host's kernel log, then run it again with --resume"
+LOST_HINT = "read the engine's log and its host's kernel log, then run it again with --resume"
 LOST_ENDS = {
     "lost": "the engine vanished before it reported its result",
-    "lease": "the engine stopped by itself because it lost contact with the lab",
+    "lease": "the engine stopped because it lost contact with the lab",
 }
-# So many attempts that the user ended are no coincidence.
+# This number of interrupted attempts is no coincidence.
 INTERRUPTED_MIN = 4
 
 
@@ -58,7 +55,7 @@ def check(trial: TrialResult, _: Settings) -> Looks:
         yield Finding(INCOMPLETE, Severity.INVALID, message, hint or RESUME, here, effect=excludes)
 
 
-def interrupted(trials: Sequence[TrialResult]) -> Iterator[Finding]:
+def find_interrupted(trials: Sequence[TrialResult]) -> Iterator[Finding]:
     """Attempts at a variant that the user ended: now and then that is an accident."""
     if count := sum(trial.interruptions for trial in trials):
         severity = Severity.SUSPECT if count >= INTERRUPTED_MIN else Severity.NOTE
@@ -71,8 +68,8 @@ def interrupted(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 def lacking(trial: TrialResult, missing: Sequence[NotLooked]) -> Iterator[Finding]:
     """A trial of Loadstone's that lacks what all of them have: a check that could not look has not passed."""
     reasons: dict[str, dict[str, None]] = {}
-    for each in missing:
-        reasons.setdefault(each.reason, {})[each.check] = None
+    for not_looked in missing:
+        reasons.setdefault(not_looked.reason, {})[not_looked.check] = None
     for reason, names in reasons.items():
         message = f"{reason}: {units.listed([*names], len(names))} could not look"
         yield Finding(INCOMPLETE, Severity.SUSPECT, message, "restore the file, or measure again", (trial.trial,))
@@ -84,14 +81,14 @@ def repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[F
     yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, tuple(missing))
 
 
-def stopped_early(trials: Sequence[TrialResult], n: int, settings: Settings) -> Iterator[Finding]:
+def find_early_end(trials: Sequence[TrialResult], n: int, settings: Settings) -> Iterator[Finding]:
     """A variant whose repeats ended although the stopping rule asks for more."""
     if settings.at_least < n < (settings.at_most or settings.at_least):
         message = f"the repeats ended after {n}, before their interval was narrow at two looks in a row"
         yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, tuple(trial.trial for trial in trials))
 
 
-def nothing(trials: Sequence[TrialResult]) -> Iterator[Finding]:
+def find_empty(trials: Sequence[TrialResult]) -> Iterator[Finding]:
     """No trial at all, or none with a figure: that is never valid."""
     if not any(trial.values for trial in trials):
         message = "no trial has a figure" if trials else "there are no trials"
@@ -107,17 +104,17 @@ def counterparts(unpaired: Sequence[str], variants: int) -> Iterator[Finding]:
         yield Finding(INCOMPLETE, Severity.NOTE, message, "measure the other side of these points, too")
 
 
-def metrics(asked: Sequence[str], measured: Collection[str]) -> Iterator[Finding]:
-    """Metrics that the question asks for and no trial has: without this note they would be missing silently."""
-    if missing := [metric for metric in asked if metric not in measured]:
-        message = f"asked for and not measured: {units.listed(missing)}"
+def metrics(requested: Sequence[str], measured: Collection[str]) -> Iterator[Finding]:
+    """Requested metrics that no trial has: without this note they would be missing silently."""
+    if missing := [metric for metric in requested if metric not in measured]:
+        message = f"requested and not measured: {units.listed(missing)}"
         hint = "look for a misspelt name in docs/reference/results.md; what the host hides cannot be measured"
         yield Finding(INCOMPLETE, Severity.NOTE, message, hint)
 
 
-def search(asked: str) -> Iterator[Finding]:
+def search(request: str) -> Iterator[Finding]:
     """A search for something that cannot be searched for, which earlier versions accepted; its trials are kept."""
-    message = f"what was searched for is not an objective: {asked}"
+    message = f"what was searched for is not an objective: {request}"
     yield Finding(
         INCOMPLETE, Severity.NOTE, message, "its trials are shown; search again for p99 < 10ms or errors < 1%"
     )
@@ -132,23 +129,23 @@ def points(missing: Mapping[VariantKey, Sequence[str]], planned: int) -> Iterato
         yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, trials)
 
 
-def baseline(by: str, wanted: Scalar, taken: Scalar | None) -> Iterator[Finding]:
+def baseline(by: str, requested: Scalar, used: Scalar | None) -> Iterator[Finding]:
     """A baseline that was never measured; another one took its place."""
-    if str(taken) != str(wanted):
-        message = f"the baseline {by}={wanted} has no trial; {by}={taken} is used instead"
+    if str(used) != str(requested):
+        message = f"the baseline {by}={requested} has no trial; {by}={used} is used instead"
         yield Finding(INCOMPLETE, Severity.SUSPECT, message, "run it, or name another baseline")
 
 
 def failures(trials: Iterable[TrialResult]) -> int:
-    """How many attempts at these trials failed, those without a success after them included."""
+    """how many attempts at these trials failed, with or without a later success."""
     return sum(len(trial.failures) + trial.failed for trial in trials)
 
 
 def turns(worse: Sequence[float], better: Sequence[float], failed: tuple[int, int], worst: float) -> bool:
     """Whether a claim that `better` beats `worse` falls when failed attempts count as the worst possible figure.
 
-    `failed` counts those of each side, and `worst` is 0 where more is better, else infinity. The claim falls when the
-    medians swap, or when a rank test (Mann and Whitney, Ann. Math. Statist. 18, 1947), which can take
+    `failed` counts the failures of each side, and `worst` is 0 where more is better, else infinity. The claim falls
+    when the medians swap, or when a rank test (Mann and Whitney, Ann. Math. Statist. 18, 1947), which can take
     infinities, finds a difference without the failures but not with them.
     """
     with_worse, with_better = [*worse, *[worst] * failed[0]], [*better, *[worst] * failed[1]]

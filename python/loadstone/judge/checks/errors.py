@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadstone.format import units
-from loadstone.judge.figures import BESIDE, failed, failed_of, operations
+from loadstone.judge.figures import BESIDE, count_failed, failed, operations
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
@@ -57,7 +57,7 @@ def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Findi
 def failing(trial: TrialResult) -> Iterator[str]:
     """The kinds of operations of which many failed, though they are few of all."""
     for operation, counts in trial.statuses.items():
-        every, bad = sum(counts.values()), failed_of(trial, operation.lower())
+        every, bad = sum(counts.values()), count_failed(trial, operation.lower())
         if operation.lower() not in BESIDE and every and bad / every > KIND_SHARE:
             yield f"{units.percent(bad / every)} of {operation}"
 

@@ -54,7 +54,7 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
         yield NotLooked(NAME, "the reads that the device served were not counted", ours=ours)
 
 
-def uncached(trial: TrialResult) -> float | None:
+def share_from_device(trial: TrialResult) -> float | None:
     """The share of what reads returned that the device gave; None where that was not measured."""
     read, returned = moved(trial, "device.read"), trial.value("returned")
     if read is None or not returned:

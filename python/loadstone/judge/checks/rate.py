@@ -19,7 +19,7 @@ from loadstone.statistics.steady import rise
 
 RATE_NOT_HELD, CARRIED_OVER = "rate-not-held", "carried-over"
 CLIENT_LIMITED, GENERATOR_LIMITED = "client-limited", "generator-limited"
-RATE_HINT = "lower the rate, or search for the highest one that is held: `find: {over: rate}`; throughput stands"
+RATE_HINT = "lower the rate, or search for the highest rate that is held: `find: {over: rate}`; throughput stands"
 BOUNDS_HINT = "set spin.sleep=true, use another host, or lower the rate"
 # Beyond this share, the bursts of late operations change the load itself.
 FAR = 0.1
@@ -29,8 +29,8 @@ HALF = 0.5
 
 def check(trial: TrialResult, settings: Settings) -> Looks:
     """All checks of one trial's load."""
-    for each in (check_generator, check_clients, check_rate, check_carried):
-        yield from each(trial, settings)
+    for check_of in (check_generator, check_clients, check_rate, check_carried):
+        yield from check_of(trial, settings)
 
 
 def check_rate(trial: TrialResult, settings: Settings) -> Looks:
@@ -44,9 +44,9 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
     uncounted = trial.value("censored") is None and not any(CENSORED in counts for counts in trial.statuses.values())
     if uncounted:
         yield NotLooked(RATE_NOT_HELD, "operations that never ended were not counted", ours=True)
-    grew = uncounted and missed > settings.threshold(RATE_NOT_HELD, "queue") and queued(trial, missed)
+    grew = uncounted and missed > settings.threshold(RATE_NOT_HELD, "queue") and has_queue(trial, missed)
     if target and done is not None and (grew or missed > settings.threshold(RATE_NOT_HELD, "missed")):
-        yield rate_finding(trial, f"{units.rate(done)} was done of the {units.rate(target)} asked for")
+        yield rate_finding(trial, f"{units.rate(done)} was done of the {units.rate(target)} requested")
         return
     overdue, total = trial.value("overdue") or 0, due(trial)
     share = (censored(trial) + overdue) / total if total else 0.0
@@ -55,8 +55,8 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
         yield rate_finding(trial, f"{units.percent(share)} of the {total:,.0f} operations that were due {outcome}")
 
 
-def queued(trial: TrialResult, missed: float) -> bool:
-    """Whether response times are those of a queue that grew by the operations not done.
+def has_queue(trial: TrialResult, missed: float) -> bool:
+    """Whether response times show a queue that grew by the operations not done.
 
     At the end such a queue takes the missed share of the run to answer; the p99 is nearly that. Operations missed
     because the tool started late or ended early delay no others.
@@ -66,7 +66,7 @@ def queued(trial: TrialResult, missed: float) -> bool:
     return 0 < backlog_ns < 2 * slowest_ns
 
 
-def course(trial: TrialResult, series: Series, settings: Settings) -> Looks:
+def check_series(trial: TrialResult, series: Series, settings: Settings) -> Looks:
     """Response times that rise over the window: the queue grows by the operations not done."""
     if trial.loop != "open" or not series.length_seconds:
         return
@@ -75,7 +75,7 @@ def course(trial: TrialResult, series: Series, settings: Settings) -> Looks:
     whole = len(series.whole_rates)
     seconds = series.start_seconds[whole - 1] + series.length_seconds[whole - 1]
     for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
-        if message := rises([each for each in column[:whole] if each is not None], seconds, settings):
+        if message := rises([latency for latency in column[:whole] if latency is not None], seconds, settings):
             # Where the median rises, so does every percentile above.
             yield rate_finding(trial, f"the {name} of the response times {message}")
             return
@@ -141,7 +141,7 @@ def check_generator(trial: TrialResult, settings: Settings) -> Looks:
             GENERATOR_LIMITED, Severity.INVALID, message, "run make", (trial.trial,), effect=Effect(excludes=True)
         )
     yield from lateness(trial, settings)
-    if networked(trial):
+    if is_networked(trial):
         yield from processors(trial, settings)
     elif trial.loop == "closed" and trial.value("driver") is None:
         yield NotLooked(GENERATOR_LIMITED, "the load generator's own time per operation was not measured", ours=True)
@@ -190,12 +190,13 @@ def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Findin
 
     The throughput is then too low by a known share: a bound that comparisons use. Latencies do not contain that time.
     """
-    cost, each = overhead(trials)
-    if cost / each <= settings.threshold(GENERATOR_LIMITED, "driver"):
+    cost, whole_ns = overhead(trials)
+    if cost / whole_ns <= settings.threshold(GENERATOR_LIMITED, "driver"):
         return
-    message = f"{units.percent(cost / each)} of each operation's time is the engine's ({cost:.0f} ns of {each:.0f} ns)"
+    share = units.percent(cost / whole_ns)
+    message = f"{share} of each operation's time is the engine's ({cost:.0f} ns of {whole_ns:.0f} ns)"
     hint = "compare service times, not throughput, or use larger values"
-    severity = Severity.NOTE if cost / each <= HALF else Severity.INVALID
+    severity = Severity.NOTE if cost / whole_ns <= HALF else Severity.INVALID
     ids = tuple(trial.trial for trial in trials)
     yield Finding(
         GENERATOR_LIMITED,
@@ -204,7 +205,7 @@ def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Findin
         hint,
         ids,
         about="throughput",
-        effect=Effect(understates=understated(trials)),
+        effect=Effect(understates=understatement(trials)),
     )
 
 
@@ -212,26 +213,28 @@ def overhead(trials: Sequence[TrialResult]) -> tuple[float, float]:
     """The engine's own time for an operation of an embedded store in a closed loop, 0 if unknown, and the whole, ns.
 
     The driver is probed on the null store before each trial, and disturbances can only make a probe longer: so the
-    least of the variant's probes is compared with the median of its times per operation.
+    shortest of the variant's probes is compared with the median of its times per operation.
     """
-    known = [(trial, cost, each) for trial in trials for cost, each in [(trial.value("driver"), each_ns(trial))]]
-    costs = [(cost, each) for trial, cost, each in known if cost and each and trial.loop == "closed"]
-    if not costs or any(networked(trial) for trial in trials):
+    known = [
+        (trial, cost, whole_ns) for trial in trials for cost, whole_ns in [(trial.value("driver"), operation_ns(trial))]
+    ]
+    costs = [(cost, whole_ns) for trial, cost, whole_ns in known if cost and whole_ns and trial.loop == "closed"]
+    if not costs or any(is_networked(trial) for trial in trials):
         return 0.0, 1.0
-    return min(cost for cost, _ in costs), median(each for _, each in costs)
+    return min(cost for cost, _ in costs), median(whole_ns for _, whole_ns in costs)
 
 
-def understated(trials: Sequence[TrialResult]) -> float:
+def understatement(trials: Sequence[TrialResult]) -> float:
     """How many times faster than measured a system could be if the engine's own time were zero."""
-    cost, each = overhead(trials)
-    return each / (each - cost) if cost < each else math.inf
+    cost, whole_ns = overhead(trials)
+    return whole_ns / (whole_ns - cost) if cost < whole_ns else math.inf
 
 
-def each_ns(trial: TrialResult) -> float | None:
+def operation_ns(trial: TrialResult) -> float | None:
     """One client's time for one operation, with the time between two of them, ns.
 
-    With more clients than processors, only as many work at once: the others' wait for a processor is not work of the
-    store, and would make the engine's share look smaller the more clients there are.
+    With more clients than processors, only as many work at once. The remaining clients wait for a processor: that is
+    not the store's work, and would make the engine's share appear smaller the more clients there are.
     """
     users, runtime, count = clients(trial), trial.value("runtime"), operations(trial)
     if not users or not runtime or not count:
@@ -239,12 +242,12 @@ def each_ns(trial: TrialResult) -> float | None:
     return runtime * min(users, trial.fact("cpus") or users) / count
 
 
-def networked(trial: TrialResult) -> bool:
+def is_networked(trial: TrialResult) -> bool:
     """Whether the system runs outside the engine's process."""
     return trial.facts.get("networked") == "yes"
 
 
 def generator_decided(trial: TrialResult) -> bool:
     """Whether the figures already cover what the engine's note would add."""
-    known = ("executor.busy_max", "cpu.engine_share") if networked(trial) else ("driver",)
+    known = ("executor.busy_max", "cpu.engine_share") if is_networked(trial) else ("driver",)
     return share(trial, "late.generator") is not None and any(trial.value(name) is not None for name in known)

@@ -1,4 +1,4 @@
-"""view: the results are looked at in another way than the recorded question asks, so that evidence is left out."""
+"""view: the results are shown in another way than the recorded question asks, so that evidence is excluded."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ HINT = "show the results as they were recorded; to ask another question, measure
 def findings(results: ResultSet, loosened: Mapping[str, Sequence[str]]) -> tuple[Finding, ...]:
     """One for each departure; `loosened`: the trials of which a changed threshold hides a finding, by check."""
     every = tuple(trial.trial for trial in results.trials)
-    made = [Finding(NAME, Severity.SUSPECT, message, HINT, every) for message in results.departures]
+    messages = [(message, every) for message in results.departures]
     for check, trials in loosened.items():
-        message = f"a changed threshold hides {check} in {units.many(len(trials), 'trial')}"
-        made.append(Finding(NAME, Severity.SUSPECT, message, HINT, tuple(trials)))
-    return tuple(made)
+        hidden_in = units.many(len(trials), "trial")
+        messages.append((f"a changed threshold hides {check} in {hidden_in}", tuple(trials)))
+    return tuple(Finding(NAME, Severity.SUSPECT, message, HINT, trials) for message, trials in messages)
 
 
 def hidden(before: Sequence[Finding], now: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings under the recorded thresholds that are gone, or less severe, under those of the view."""
-    for each in before:
-        same = max((other.severity for other in now if other.check == each.check), default=Severity.NOTE)
-        if each.severity > max(same, Severity.UNCHECKED):
-            yield each
+    """The findings under the recorded thresholds that are missing, or less severe, under the view's thresholds."""
+    for finding in before:
+        severity = max((other.severity for other in now if other.check == finding.check), default=Severity.NOTE)
+        if finding.severity > max(severity, Severity.UNCHECKED):
+            yield finding

@@ -73,13 +73,13 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
 
 def scenario_table(judgement: Judgement) -> Table | None:
     """What each scenario alone would allow to claim; None where nothing is open."""
-    found = scenarios.table(View(judgement))
-    if not found:
+    content = scenarios.table(View(judgement))
+    if not content:
         return None
     table = framed("scenarios")
-    for column in found.columns:
+    for column in content.columns:
         table.add_column(column.title, justify="right" if column.align == "right" else "left")
-    for group in found.groups:
+    for group in content.groups:
         table.add_row(Text(group.title, style="bold"))
         for row in group.rows:
             table.add_row(*(entry.text for entry in row))
