@@ -153,7 +153,7 @@ CASES = [
         "the lab",
         experiment(ended("lease")),
         INVALID,
-        "the engine stopped by itself because it lost contact with the lab",
+        "the engine stopped because it lost contact with the lab",
     ),
     Case("server-died", "all there", experiment()),
     Case(

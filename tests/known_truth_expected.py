@@ -207,8 +207,8 @@ def not_valid_for(system: str) -> Expectation:
 def trusts_less() -> Expectation:
     """A check that could not look has not passed: the verdict counts those that could, or is not valid."""
     return Expectation(
-        "not valid, or valid with the number of checks that could look",
-        lambda judged: str(judged.judgement.verdict) != "valid" or "checks could look" in judged.text,
+        "not valid, or valid with the number of checks that could run",
+        lambda judged: str(judged.judgement.verdict) != "valid" or "checks could run" in judged.text,
     )
 
 

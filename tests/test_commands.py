@@ -47,7 +47,7 @@ def test_the_thread_sweeps_latencies_that_break_littles_law_are_named(tmp_path: 
     output = loadstone(tmp_path, "check", IMPORTS / "hbase-read-only.csv", "--verbose", code=1).stdout
     assert output.count("littles-law (suspect)") == 22
     assert "(68,848.71 op/s × 731 µs ÷ 20)" in output
-    assert output.splitlines()[-1] == "hbase-read-only.csv: 34 trials, suspect (12 of 22 checks could look)"
+    assert output.splitlines()[-1] == "hbase-read-only.csv: 34 trials, suspect (12 of 22 checks could run)"
 
 
 def test_the_page_cache_is_not_mistaken_for_a_disk(tmp_path: Path) -> None:

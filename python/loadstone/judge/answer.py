@@ -32,9 +32,9 @@ def answer(judgement: Judgement, metric: str, matters: float) -> str:
         varying = {name for each in first for name, value in each.context if (name, value) not in first[0].context}
         contexts = {each.context for each in first}
         if len(first) == 1 or (len(first) <= CLAUSES_MAX and len(contexts) == len(first)):
-            return "; ".join(where(each, varying) + clause(each, matters) for each in first)
+            return "; ".join(where(each, varying) + clause(each, matters, judgement.coverage) for each in first)
         if len(first) <= PARTS_MAX and len(contexts) <= CONTEXTS_MAX:
-            return together(first, varying, matters)
+            return together(first, varying, matters, judgement.coverage)
         return "; ".join(counted(first))
     if curves:
         names = apart([curve.context for curve in curves]) if len(curves) > 1 else [""]
@@ -63,7 +63,12 @@ def more(number: int) -> list[str]:
     return [f"and {number} more"] if number > 0 else []
 
 
-def clause(comparison: Comparison, matters: float) -> str:
+def qualify(verdict: Verdict, coverage: str) -> str:
+    """A verdict; a valid one with the number of checks that could run, where some could not."""
+    return f"{verdict}; {coverage}" if coverage and verdict == Verdict.VALID else str(verdict)
+
+
+def clause(comparison: Comparison, matters: float, coverage: str) -> str:
     """One comparison, the better side first, even where there are too few repeats to claim that it is better."""
     first, second, ratio = comparison.contender, comparison.baseline, comparison.ratio
     tentative = comparison.claim == "impossible"
@@ -71,7 +76,7 @@ def clause(comparison: Comparison, matters: float) -> str:
     if seems == "worse":
         first, second, ratio = second, first, inverse(ratio)
     left, right = (str(dict(cell.variant)[comparison.by]) for cell in (first, second))
-    metric, verdict = comparison.metric, comparison.verdict
+    metric, verdict = comparison.metric, qualify(comparison.verdict, coverage)
     if comparison.claim in ("refused", "unranked"):
         verb = "refused to rank" if comparison.claim == "refused" else "cannot rank"
         more = f"; {comparison.why}" if comparison.why and comparison.claim == "refused" else ""
@@ -112,7 +117,7 @@ def undecided(claim: Claim, matters: float) -> str:
     return f"a difference of less than {units.percent(matters)}" if claim == "slight" else "no evidence of a difference"
 
 
-def together(comparisons: Sequence[Comparison], varying: set[str], matters: float) -> str:
+def together(comparisons: Sequence[Comparison], varying: set[str], matters: float, coverage: str) -> str:
     """Several comparisons with one baseline: `letter=a: rocksdb holds 1.75× (1.6–1.9) the throughput of lmdb; …`."""
     # What holds in several contexts is written once.
     same: dict[str, list[str]] = {}
@@ -125,7 +130,7 @@ def together(comparisons: Sequence[Comparison], varying: set[str], matters: floa
     trust = [
         "" if level is None else f"{level * 100:.3g} % intervals",
         impossible(least) if least < REPEATS_MIN else f"n={least}" if least == most else f"n={least} to {most}",
-        str(max(each.verdict for each in comparisons)),
+        qualify(max(each.verdict for each in comparisons), coverage),
     ]
     return f"{comparisons[0].condition}{'; '.join(parts)} ({', '.join(part for part in trust if part)})"
 

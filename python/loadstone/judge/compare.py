@@ -9,7 +9,7 @@ from statistics import median
 
 from loadstone.format import units
 from loadstone.judge import drift
-from loadstone.judge.checks import attempts, rate
+from loadstone.judge.checks import attempts, errors, rate
 from loadstone.judge.checks.not_steady import Levels
 from loadstone.judge.claim import CLAIMS, Tested, count_failures, decide, overall, shift, span, widen_by_resolution
 from loadstone.judge.figures import family
@@ -34,6 +34,7 @@ from loadstone.results.value import THROUGHPUT, direction
 from loadstone.statistics.comparison import holm
 from loadstone.statistics.estimate import Estimate
 
+BOUND_HINT = "compare a lower percentile or throughput, or repeat without the failures"
 MOVED_HINT = "the figures moved by less than what separates the compared sides"
 
 
@@ -79,6 +80,12 @@ class Comparer:
             comparison = count_failures(
                 comparison, self.failures(comparison, tested.pair), tested.pair, self.rank_invalid
             )
+            if comparison.claim == "unranked" and not exploratory:
+                # What the claim needs is known as a bound only.
+                finding = Finding(
+                    errors.NAME, Severity.UNCHECKED, comparison.why, BOUND_HINT, tested.pair.trials, metric
+                )
+                comparison = replace(comparison, findings=(*comparison.findings, finding))
             comparisons.append(self.drift(tested, comparison))
         return comparisons
 

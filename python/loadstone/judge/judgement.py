@@ -100,12 +100,9 @@ class Comparison:
 
     @property
     def condition(self) -> str:
-        """What a claim supposes, as it is not known: `if the number of records were equal, `; empty if nothing."""
-        names = [
-            finding.message.removeprefix(UNKNOWN_OF_BOTH)
-            for finding in self.findings
-            if finding.severity == Severity.UNCHECKED
-        ]
+        """The condition of a claim: `if the number of records were equal, `; empty without one."""
+        messages = (finding.message for finding in self.findings if finding.severity == Severity.UNCHECKED)
+        names = [text.removeprefix(UNKNOWN_OF_BOTH) for text in messages if text.startswith(UNKNOWN_OF_BOTH)]
         return f"if {units.join_names(', '.join(names).split(', '))} were equal, " if names else ""
 
 
@@ -187,9 +184,14 @@ class Judgement:
 
     @property
     def trust(self) -> str:
-        """The verdict, and how many of the checks could look: `valid (11 of 16 checks could look)`."""
+        """The verdict, and how many of the checks could run: `valid (11 of 16 checks could run)`."""
+        return f"{self.verdict} ({self.coverage})" if self.coverage else str(self.verdict)
+
+    @property
+    def coverage(self) -> str:
+        """How many of the checks could run; empty where all could."""
         lacking, every = len({not_looked.check for not_looked in self.not_looked}), len(DEFAULTS)
-        return f"{self.verdict} ({every - lacking} of {every} checks could look)" if lacking else str(self.verdict)
+        return f"{every - lacking} of {every} checks could run" if lacking else ""
 
     def lower(self, cell: Cell) -> Cell:
         """The lower bounds of a latency that the engine's lateness made longer; the cell itself where none differ."""

@@ -240,7 +240,7 @@ def discovered(view: View) -> str:
 
 
 def meaning(view: View) -> str:
-    """What the verdict means, with the first of its reasons, and how many checks could look."""
+    """What the verdict means, with the first of its reasons, and how many checks could run."""
     if not view.results.trials:
         return "nothing was measured"
     _, _, looked = view.judgement.trust.partition(" (")
