@@ -14,12 +14,13 @@ from known_truth_support import SHAPE, failed, on, parts, scaled, with_parts
 from known_truth_support import world as craft_results
 from liar_cases_runs import RUNS
 from liar_cases_sides import SIDES
+from liar_cases_table import SCENARIOS
 from liar_support import plant_difference, show_results
 from loadstone.experiment.file import load
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 
-CASES = [*SIDES, *RUNS]
+CASES = [*SIDES, *RUNS, *SCENARIOS]
 TAILS = [f"{kind}.{name}" for kind in ("read", "all") for name in (*SHAPE, "mean")]
 
 
@@ -210,3 +211,19 @@ def test_thousandfold_reduction_is_written_as_a_ratio() -> None:
     results = craft_results({"first": 1000.0, "second": 1000.0}, spoil=on("second", scaled(TAILS, 0.001)))
     judged = Judged(replace(results, question=asking(metrics=("read.p99",))), "read.p99")
     assert "100 % lower" not in judged.text
+
+
+def test_filter_by_outcome_is_suspect(tmp_path: Path) -> None:
+    results = craft_results({"first": 1000.0, "second": 1040.0}, repeats=10)
+    trials = [
+        replace(trial, end="failed", values={}) if trial.trial in ("second-3", "second-7") else trial
+        for trial in results.trials
+    ]
+    failing = replace(results, trials=trials, series=lambda _: None)
+    assert show_results(failing, tmp_path / "a", "--filter", "end:done")["verdict"] in ("suspect", "invalid")
+
+
+def test_filter_by_trial_is_suspect(tmp_path: Path) -> None:
+    results = craft_results({"first": 1000.0, "second": 1300.0}, repeats=8)
+    document = show_results(results, tmp_path / "a", "--filter", "-trial:second-3")
+    assert document["verdict"] == "suspect"

