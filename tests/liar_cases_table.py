@@ -14,6 +14,7 @@ from known_truth_support import world as craft_results
 from liar_cases_runs import LATENCIES, begin_in_blocks, daily
 from liar_support import DAY_NS, HOUR_NS, KNOWN, START_NS, alternating, logs, noise, pair, set_times, side, ycsb
 from loadstone.engine.events import Note
+from loadstone.judge.checks import attempts
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar, Series, TrialResult
 from moving_support import THROUGHPUT, always, line
@@ -43,7 +44,7 @@ def retry(count: int) -> Spoil:
 
 
 def search_clients(outcomes: Mapping[int, Sequence[str]], repeats: int = 3) -> ResultSet:
-    """A search over clients by the end of each repeat of a load: `ok`, `slow`, `died`, `failed` or `retried`."""
+    """A search over clients by the end of each repeat of a load: `ok`, `slow`, `exited`, `failed` or `retried`."""
     results: list[TrialResult] = []
     for load, ends in outcomes.items():
         for repeat, end in enumerate(ends or ("ok",) * repeats, 1):
@@ -55,8 +56,8 @@ def search_clients(outcomes: Mapping[int, Sequence[str]], repeats: int = 3) -> R
             sample = replace(
                 sample, trial=f"c{load}-{repeat}", clients=load, config={"system": "lmdb", "clients": load}
             )
-            if end == "died":
-                sample = replace(sample, notes=(Note("server-died", "the server lmdb is not running", ""),))
+            if end == "exited":
+                sample = replace(sample, notes=(Note(attempts.DIED, "the server lmdb is not running", ""),))
             if end == "failed":
                 sample = crash(sample)
             if end == "retried":
@@ -234,12 +235,12 @@ SCENARIOS = [
     # Searches with failing servers.
     Case(
         "a search whose server exits in one of six trials at the highest load",
-        lambda: search_clients({1: OK, 2: OK, 4: OK, 8: ("ok",) * 5 + ("died",), 6: SLOW, 5: SLOW}),
+        lambda: search_clients({1: OK, 2: OK, 4: OK, 8: ("ok",) * 5 + ("exited",), 6: SLOW, 5: SLOW}),
         (LIMIT,),
     ),
     Case(
         "a search whose server exits at every load from 8 clients on",
-        lambda: search_clients({1: OK, 2: OK, 4: OK, 8: ("died",) * 3, 5: OK, 6: ("died",) * 3}),
+        lambda: search_clients({1: OK, 2: OK, 4: OK, 8: ("exited",) * 3, 5: OK, 6: ("exited",) * 3}),
         (says("holds up to 5 clients"), whole("valid")),
     ),
     Case(

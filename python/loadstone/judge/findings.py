@@ -30,35 +30,19 @@ from loadstone.results.result_set import ResultSet, variant
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.statistics.stopping import enough
 
-# Checks of one trial.
-TRIAL: tuple[Callable[[TrialResult, Settings], Looks], ...] = (
-    attempts.check,
-    impossible.check,
-    littles_law.check,
-    rate.check,
-    clock.check,
-    errors.check,
-    unverified.check,
-    page_cache.check,
-    interference.check,
-    not_steady.compiling,
-    not_steady.periods,
+TrialCheck = Callable[[TrialResult, Settings], Looks]
+SeriesCheck = Callable[[TrialResult, Series, Settings], Looks]
+PairCheck = Callable[[Pair, Settings], Looks]
+# Checks of one trial, of its time series, and of two variants that are compared. judge_variant has those of a variant.
+TRIAL: tuple[TrialCheck, ...] = (
+    *(attempts.check, impossible.check, littles_law.check, rate.check, clock.check, errors.check, unverified.check),
+    *(page_cache.check, interference.check, not_steady.compiling, not_steady.periods),
 )
-# Checks of one trial's course over time.
-SERIES: tuple[Callable[[TrialResult, Series, Settings], Looks], ...] = (
-    rate.check_series,
-    not_steady.check,
-    stalled.check,
-)
+SERIES: tuple[SeriesCheck, ...] = (rate.check_series, not_steady.check, stalled.check)
+PAIR: tuple[PairCheck, ...] = (sides_differ.check, impossible.across)
 # The checks that need a course over time, the first one only at a rate.
 COURSE = (rate.RATE_NOT_HELD, not_steady.NAME, stalled.NAME)
 NO_SERIES = "series.json is missing or damaged"
-# Checks of two variants that are compared. Those of one variant are in judge_variant.
-PairCheck = Callable[[Pair, Settings], Looks]
-PAIR: tuple[PairCheck, ...] = (
-    sides_differ.check,
-    impossible.across,
-)
 # Checks that cover everything in the engine's note of the same name, if the trial has their figures.
 DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     rate.GENERATOR_LIMITED: rate.generator_decided,
@@ -69,21 +53,11 @@ DECIDED: dict[str, Callable[[TrialResult], bool]] = {
 SERVICE_TIME = "service-time"
 # The severity of a note with a check's name. Other names do not belong to a check, and are notes.
 NOTE_SEVERITIES = {
-    "littles-law": Severity.SUSPECT,
-    "generator-limited": Severity.INVALID,
-    "rate-not-held": Severity.INVALID,
-    "carried-over": Severity.SUSPECT,
-    "clock": Severity.INVALID,
-    "not-steady": Severity.SUSPECT,
-    "noisy": Severity.SUSPECT,
-    "stalled": Severity.SUSPECT,
-    "sides-differ": Severity.SUSPECT,
-    "interference": Severity.SUSPECT,
-    "unverified": Severity.INVALID,
-    "lost-segment": Severity.INVALID,
-    "incomplete": Severity.SUSPECT,
-    "impossible": Severity.INVALID,
-    SERVICE_TIME: Severity.SUSPECT,
+    **dict.fromkeys(
+        (*rate.INVALIDATING, clock.NAME, unverified.NAME, impossible.NAME, attempts.LOST), Severity.INVALID
+    ),
+    **dict.fromkeys((littles_law.NAME, rate.CARRIED_OVER, not_steady.NAME, noisy.NAME, stalled.NAME), Severity.SUSPECT),
+    **dict.fromkeys((sides_differ.NAME, interference.NAME, attempts.INCOMPLETE, SERVICE_TIME), Severity.SUSPECT),
 }
 # Notes that leave the variant's other trials as they are.
 NOTE_EXCLUDES = frozenset({"errors", "clock", "lost-segment", "incomplete", "carried-over", "generator-limited"})

@@ -75,13 +75,8 @@ def findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
     if message:
         yield Finding(sides_differ.NAME, Severity.SUSPECT, message, DECIDES, pair.trials)
     elif not pair.is_one_run and order == "unknown":
-        yield Finding(
-            sides_differ.NAME,
-            Severity.UNCHECKED,
-            f"{UNKNOWN_OF_BOTH}order of the runs",
-            DECIDES,
-            pair.trials,
-        )
+        message = f"{UNKNOWN_OF_BOTH}order of the runs"
+        yield Finding(sides_differ.NAME, Severity.UNCHECKED, message, DECIDES, pair.trials)
 
 
 def runs_of(results: ResultSet, trials: Sequence[TrialResult]) -> list[str]:

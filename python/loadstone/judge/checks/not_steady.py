@@ -58,9 +58,8 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Looks:
         hint = warm_up_hint(series) or HINT
         message = f"throughput {' and '.join(parts)}"
         factor = 1.0 if drops else factor
-        yield Finding(
-            NAME, Severity.SUSPECT, message, hint, (trial.trial,), effect=Effect(disturbs=not drops, drifts=factor)
-        )
+        effect = Effect(disturbs=not drops, drifts=factor)
+        yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), effect=effect)
     for name, known in latencies(series, settings):
         if len(known) < len(rates):
             yield NotLooked(NAME, f"some intervals have no {name}", about="latencies")
@@ -68,16 +67,8 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Looks:
         parts, factor = moving(name, known, series, settings)
         if parts:
             message = f"the {name} {' and '.join(parts)}"
-            here = (trial.trial,)
-            yield Finding(
-                NAME,
-                Severity.SUSPECT,
-                message,
-                HINT,
-                here,
-                about="latencies",
-                effect=Effect(disturbs=True, drifts=factor),
-            )
+            here, effect = (trial.trial,), Effect(disturbs=True, drifts=factor)
+            yield Finding(NAME, Severity.SUSPECT, message, HINT, here, about="latencies", effect=effect)
 
 
 def latencies(series: Series, settings: Settings) -> Iterator[tuple[str, Sequence[float]]]:

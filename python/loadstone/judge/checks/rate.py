@@ -19,6 +19,8 @@ from loadstone.statistics.steady import rise
 
 RATE_NOT_HELD, CARRIED_OVER = "rate-not-held", "carried-over"
 CLIENT_LIMITED, GENERATOR_LIMITED = "client-limited", "generator-limited"
+# The notes of the engine under these names make a trial invalid.
+INVALIDATING = (RATE_NOT_HELD, GENERATOR_LIMITED)
 RATE_HINT = "lower the rate, or search for the highest rate that is held: `find: {over: rate}`; throughput stands"
 BOUNDS_HINT = "set spin.sleep=true, use another host, or lower the rate"
 # Beyond this share, the bursts of late operations change the load itself.
@@ -112,9 +114,8 @@ def check_carried(trial: TrialResult, settings: Settings) -> Looks:
     spent = f"{units.duration(longest)} of its {units.duration(window)}"
     message = f"{count:,.0f} operations of the warm-up had not ended when the window began, and took up to {spent}"
     hint = f"use a longer warm-up{' or a lower rate' if backlog else ''}, or find out what the system did then"
-    yield Finding(
-        CARRIED_OVER, severity, message, hint, (trial.trial,), about="latencies", effect=Effect(excludes=True)
-    )
+    here, effect = (trial.trial,), Effect(excludes=True)
+    yield Finding(CARRIED_OVER, severity, message, hint, here, about="latencies", effect=effect)
 
 
 def check_clients(trial: TrialResult, settings: Settings) -> Looks:
@@ -137,9 +138,8 @@ def check_generator(trial: TrialResult, settings: Settings) -> Looks:
     """Late although a client was idle, or short of processors; any figure of a debug build."""
     if trial.facts.get("profile") == "debug":
         message = "this engine is a debug build: its figures are invalid"
-        yield Finding(
-            GENERATOR_LIMITED, Severity.INVALID, message, "run make", (trial.trial,), effect=Effect(excludes=True)
-        )
+        here, effect = (trial.trial,), Effect(excludes=True)
+        yield Finding(GENERATOR_LIMITED, Severity.INVALID, message, "run make", here, effect=effect)
     yield from lateness(trial, settings)
     if is_networked(trial):
         yield from processors(trial, settings)
@@ -175,14 +175,8 @@ def processors(trial: TrialResult, settings: Settings) -> Looks:
         yield NotLooked(GENERATOR_LIMITED, "the use of the load generator's threads was not measured", ours=True)
     elif share > settings.threshold(GENERATOR_LIMITED, "cpu"):
         text = message.format(units.percent(share))
-        yield Finding(
-            GENERATOR_LIMITED,
-            Severity.INVALID,
-            text,
-            f"use {hint}",
-            (trial.trial,),
-            effect=Effect(understates=math.inf),
-        )
+        here, effect = (trial.trial,), Effect(understates=math.inf)
+        yield Finding(GENERATOR_LIMITED, Severity.INVALID, text, f"use {hint}", here, effect=effect)
 
 
 def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
@@ -197,16 +191,8 @@ def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Findin
     message = f"{share} of each operation's time is the engine's ({cost:.0f} ns of {whole_ns:.0f} ns)"
     hint = "compare service times, not throughput, or use larger values"
     severity = Severity.NOTE if cost / whole_ns <= HALF else Severity.INVALID
-    ids = tuple(trial.trial for trial in trials)
-    yield Finding(
-        GENERATOR_LIMITED,
-        severity,
-        message,
-        hint,
-        ids,
-        about="throughput",
-        effect=Effect(understates=understatement(trials)),
-    )
+    ids, effect = tuple(trial.trial for trial in trials), Effect(understates=understatement(trials))
+    yield Finding(GENERATOR_LIMITED, severity, message, hint, ids, about="throughput", effect=effect)
 
 
 def overhead(trials: Sequence[TrialResult]) -> tuple[float, float]:
