@@ -101,7 +101,7 @@ soak: all
 	LOADSTONE_PAUSES=50 LOADSTONE_KILLS=5 $(VENV)/pytest -s tests/test_ledger_faults.py
 	$(VENV)/python benchmarks/judge_soak.py
 	$(VENV)/python benchmarks/ten_thousand.py
-	PROPTEST_CASES=1000000 cargo test --release --package loadstone-load --package loadstone-engine $(LOCKED)
+	PROPTEST_CASES=1000000 cargo test --release --package loadstone-load --package loadstone-kinds --package loadstone-ycsb $(LOCKED)
 
 docs: all
 	$(VENV)/loadstone-engine schema
