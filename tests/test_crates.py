@@ -75,6 +75,6 @@ def test_modules_have_no_cycle(crate: str) -> None:
 
 def test_architecture_shows_the_levels_of_crates() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
-    diagram = text.split("<!-- crates -->")[1].split("<!-- /crates -->")[0]
-    lines = [line.strip() for line in diagram.splitlines() if line.strip()]
+    levels = text.split("<!-- crates -->")[1].split("<!-- /crates -->")[0]
+    lines = [line.strip() for line in levels.splitlines() if line.strip()]
     assert lines == [" · ".join(level) for level in LEVELS]

@@ -2,6 +2,7 @@
 
 mod describe;
 mod ledger;
+mod merge;
 mod schema;
 mod signals;
 mod trial_mode;
@@ -21,6 +22,7 @@ usage: loadstone-engine COMMAND
   teravalidate OUT [REPORT]
   trial                           a TrialSpec and control lines on stdin, events on stdout
   ledger [FILE…] --spec SPEC      read back what a run wrote, and print what was lost
+  merge SEGMENTS                  the events of segments on stdin, the events of the whole trial on stdout
   describe                        print the stores, properties, kinds of work and front ends as JSON
   schema [DIRECTORY]              write the JSON Schemas and the generated reference pages
   --version
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
             trial_mode::main(&signals, &controls)
         }
         Some("ledger") => ledger::main(&arguments[1..]),
+        Some("merge") => merge::main(&arguments[1..]),
         Some("describe") => describe::main(&arguments[1..]),
         Some("schema") => schema::main(arguments.get(1).map(String::as_str)),
         Some("--version") => {
@@ -68,8 +71,9 @@ fn main() -> ExitCode {
             loadstone_wire::output::out(USAGE);
             Ok(0)
         }
-        Some(other) => Err(EngineError::usage(format!("there is no command \"{other}\""))
-            .hint("the commands are ycsb, dfsio, teragen, terasort, teravalidate, trial, ledger, describe and schema")),
+        Some(other) => Err(EngineError::usage(format!("there is no command \"{other}\"")).hint(
+            "the commands are ycsb, dfsio, teragen, terasort, teravalidate, trial, ledger, merge, describe and schema",
+        )),
         None => {
             loadstone_wire::output::err(USAGE);
             Ok(2)

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::files::FilesSummary;
+use crate::merge::{Merge, add_known, max_known};
 
 /// Service times, responses and lower bounds of responses of one step and status; the latter two at a rate only.
 pub type Latencies = [Reading; 3];
@@ -54,6 +55,14 @@ pub struct Ready {
     pub driver_ns: f64,
     /// Seconds to open the store and connect; not part of any measured time.
     pub connect_seconds: f64,
+}
+
+impl Merge for Ready {
+    fn merge(&mut self, other: Self) {
+        self.clients.merge(other.clients);
+        self.driver_ns = self.driver_ns.max(other.driver_ns);
+        self.connect_seconds = self.connect_seconds.max(other.connect_seconds);
+    }
 }
 
 /// Histograms of one step with one outcome.
@@ -117,6 +126,25 @@ pub struct Interval {
     pub sorted: Option<Sorted>,
 }
 
+impl Merge for Interval {
+    fn merge(&mut self, other: Self) {
+        self.due = add_known(self.due, other.due);
+        self.additions.merge(other.additions);
+        for more in other.earlier {
+            match self.earlier.iter_mut().find(|earlier| earlier.k == more.k) {
+                Some(earlier) => earlier.additions.merge(more.additions),
+                None => self.earlier.push(more),
+            }
+        }
+        self.in_flight.merge(other.in_flight);
+        self.late_generator.merge(other.late_generator);
+        self.late_client.merge(other.late_client);
+        self.cpu_ns.merge(other.cpu_ns);
+        self.memory_bytes.merge(other.memory_bytes);
+        self.sorted.merge(other.sorted);
+    }
+}
+
 /// Progress of a stage of a sort, since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sorted {
@@ -126,6 +154,14 @@ pub struct Sorted {
     pub bytes_read: u64,
     /// Bytes written.
     pub bytes_written: u64,
+}
+
+impl Merge for Sorted {
+    fn merge(&mut self, other: Self) {
+        self.rows.merge(other.rows);
+        self.bytes_read.merge(other.bytes_read);
+        self.bytes_written.merge(other.bytes_written);
+    }
 }
 
 /// What a stage of a sort did.
@@ -144,6 +180,19 @@ pub struct SortSummary {
     /// The result of validation, where it is complete: after `validate` by one segment, or `commit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<Validation>,
+}
+
+impl Merge for SortSummary {
+    fn merge(&mut self, other: Self) {
+        self.sorted.merge(other.sorted);
+        self.seconds = self.seconds.max(other.seconds);
+        // A checksum is a sum over the rows, in hexadecimal digits.
+        let number = |text: Option<&String>| u128::from_str_radix(text?, 16).ok();
+        let sum = number(self.checksum.as_ref()).zip(number(other.checksum.as_ref()));
+        self.checksum = sum.map(|(own, other)| format!("{:x}", own.wrapping_add(other)));
+        // Complete only after the last stage, which one segment does.
+        self.validation = None;
+    }
 }
 
 /// The result of validation.
@@ -179,6 +228,19 @@ pub struct Additions {
     pub not_yet: u64,
     /// Outcomes of operations due in it.
     pub outcomes: Vec<Outcome>,
+}
+
+/// Outcomes are appended, since each has histograms: see [`crate::merger::add_outcomes`].
+impl Merge for Additions {
+    fn merge(&mut self, other: Self) {
+        self.completed.merge(other.completed);
+        self.ended.merge(other.ended);
+        self.good.merge(other.good);
+        self.late.merge(other.late);
+        self.failed.merge(other.failed);
+        self.not_yet.merge(other.not_yet);
+        self.outcomes.extend(other.outcomes);
+    }
 }
 
 /// What was added to an earlier interval.
@@ -301,6 +363,52 @@ pub struct Summary {
     pub sections: Sections,
 }
 
+/// The window is as long as the longest segment's. Outcomes are appended, and waits are left to [`crate::merger::Merger`].
+impl Merge for Summary {
+    fn merge(&mut self, other: Self) {
+        self.start_unix_ns = self.start_unix_ns.min(other.start_unix_ns);
+        self.measured_ns = self.measured_ns.max(other.measured_ns);
+        self.completed.merge(other.completed);
+        self.due = add_known(self.due, other.due);
+        self.operations.merge(other.operations);
+        self.succeeded.merge(other.succeeded);
+        self.not_yet.merge(other.not_yet);
+        self.retried.merge(other.retried);
+        for (status, count) in other.retried_by_status {
+            self.retried_by_status.entry(status).or_default().merge(count);
+        }
+        self.unreached.merge(other.unreached);
+        self.overdue.merge(other.overdue);
+        self.pauses.merge(other.pauses);
+        self.connection_attempts.merge(other.connection_attempts);
+        self.rows.merge(other.rows);
+        self.bytes.merge(other.bytes);
+        self.warmup_operations.merge(other.warmup_operations);
+        self.carried.merge(other.carried);
+        self.in_flight.merge(other.in_flight);
+        self.unsent.merge(other.unsent);
+        self.unclosed.merge(other.unclosed);
+        self.late_generator.merge(other.late_generator);
+        self.late_client.merge(other.late_client);
+        self.executors.extend(other.executors);
+        let severity = |clock: &Clock| (clock.jumps, clock.drift_ppm.abs());
+        if severity(&other.clock) > severity(&self.clock) {
+            self.clock = other.clock;
+        }
+        self.cpu_ns.merge(other.cpu_ns);
+        self.memory_bytes_max.merge(other.memory_bytes_max);
+        self.device_bytes.merge(other.device_bytes);
+        self.collections.extend(other.collections);
+        self.settle_seconds = max_known(self.settle_seconds, other.settle_seconds);
+        self.saturated_values.merge(other.saturated_values);
+        self.outcomes.extend(other.outcomes);
+        for (failure, message) in other.words {
+            self.words.entry(failure).or_insert(message);
+        }
+        self.sections.merge(other.sections);
+    }
+}
+
 /// The sections of a summary that belong to one workload kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sections {
@@ -319,6 +427,15 @@ pub struct Sections {
     pub sort: Option<SortSummary>,
 }
 
+impl Merge for Sections {
+    fn merge(&mut self, other: Self) {
+        self.unsettled.merge(other.unsettled);
+        self.compared.merge(other.compared);
+        self.files.merge(other.files);
+        self.sort.merge(other.sort);
+    }
+}
+
 /// Pauses of clients after failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pauses {
@@ -328,6 +445,13 @@ pub struct Pauses {
     pub ns_sum: u64,
 }
 
+impl Merge for Pauses {
+    fn merge(&mut self, other: Self) {
+        self.count.merge(other.count);
+        self.ns_sum.merge(other.ns_sum);
+    }
+}
+
 /// Attempts to connect to servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConnectionAttempts {
@@ -335,6 +459,13 @@ pub struct ConnectionAttempts {
     pub attempted: u64,
     /// Attempts that failed.
     pub failed: u64,
+}
+
+impl Merge for ConnectionAttempts {
+    fn merge(&mut self, other: Self) {
+        self.attempted.merge(other.attempted);
+        self.failed.merge(other.failed);
+    }
 }
 
 /// The borders of a trial, which are fixed before it starts.
@@ -366,6 +497,15 @@ pub struct Carried {
     pub ns_max: u64,
 }
 
+impl Merge for Carried {
+    fn merge(&mut self, other: Self) {
+        self.ended.merge(other.ended);
+        self.unanswered.merge(other.unanswered);
+        self.unsent.merge(other.unsent);
+        self.ns_max = self.ns_max.max(other.ns_max);
+    }
+}
+
 /// Reads that found nothing where another segment inserts: `loadstone ledger --events` decides how they count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Unsettled {
@@ -374,6 +514,13 @@ pub struct Unsettled {
     /// The first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first: Vec<Missed>,
+}
+
+impl Merge for Unsettled {
+    fn merge(&mut self, other: Self) {
+        self.count.merge(other.count);
+        self.first.extend(other.first);
+    }
 }
 
 /// A read that found nothing where another segment inserts.

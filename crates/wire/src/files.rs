@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::merge::{Merge, max_known, min_known};
+
 /// The files of a trial or of a segment. Every figure is a sum, a minimum or a maximum, so that segments can be merged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FilesSummary {
@@ -67,6 +69,34 @@ pub struct FilesSummary {
     pub wrong: Vec<WrongByte>,
 }
 
+impl Merge for FilesSummary {
+    fn merge(&mut self, other: Self) {
+        self.done.merge(other.done);
+        self.failed.merge(other.failed);
+        self.unfinished.merge(other.unfinished);
+        self.unverified.merge(other.unverified);
+        self.foreign.merge(other.foreign);
+        self.foreign_file = self.foreign_file.take().or(other.foreign_file);
+        self.retried.merge(other.retried);
+        self.data_node_failures.merge(other.data_node_failures);
+        self.bytes.merge(other.bytes);
+        self.lost_bytes.merge(other.lost_bytes);
+        self.task_ns.merge(other.task_ns);
+        self.rate_sum += other.rate_sum;
+        self.rate_square_sum += other.rate_square_sum;
+        self.rate_min = min_known(self.rate_min, other.rate_min);
+        self.rate_max = max_known(self.rate_max, other.rate_max);
+        self.first_start_unix_ns = min_known(self.first_start_unix_ns, other.first_start_unix_ns);
+        self.first_done_unix_ns = min_known(self.first_done_unix_ns, other.first_done_unix_ns);
+        self.last_done_unix_ns = max_known(self.last_done_unix_ns, other.last_done_unix_ns);
+        self.returned.merge(other.returned);
+        self.flushed.merge(other.flushed);
+        self.durable.merge(other.durable);
+        self.closed.merge(other.closed);
+        self.wrong.extend(other.wrong);
+    }
+}
+
 /// How many files reached a guarantee, and when.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reached {
@@ -79,6 +109,15 @@ pub struct Reached {
     /// The last instant, ns since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_unix_ns: Option<u64>,
+}
+
+impl Merge for Reached {
+    fn merge(&mut self, other: Self) {
+        self.files.merge(other.files);
+        self.bytes.merge(other.bytes);
+        self.ns.merge(other.ns);
+        self.last_unix_ns = max_known(self.last_unix_ns, other.last_unix_ns);
+    }
 }
 
 /// A byte that differs from what was written.

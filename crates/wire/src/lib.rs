@@ -3,6 +3,8 @@
 pub mod error;
 pub mod event;
 pub mod files;
+pub mod merge;
+pub mod merger;
 pub mod output;
 pub mod sink;
 pub mod spec;

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,7 +33,6 @@ STYLES = {
     Severity.WITHHELD: "cyan",
     Severity.NOTE: "dim",
 }
-PIPE_WIDTH = 200
 # The columns for names of servers on a terminal that is too narrow for long ones in one line.
 NAMES_WIDTH = 36
 
@@ -84,13 +81,6 @@ def scenario_table(judgement: Judgement) -> Table | None:
         for row in group.rows:
             table.add_row(*(entry.text for entry in row))
     return table
-
-
-def terminal() -> Console:
-    """Standard output; anything but a terminal is as wide as needed."""
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    # The contents of files are plain text: [/dev/sda] is not markup, and :x: is not a picture.
-    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def framed(title: str) -> Table:
