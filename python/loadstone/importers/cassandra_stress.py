@@ -18,7 +18,10 @@ NAME = "cassandra-stress"
 TITLE = "cassandra-stress log"
 SIGNS = ("Stress Settings", "total ops,    op/s", "Op rate                   :", "op rate                   :")
 RUNNING = re.compile(r"Running (?:([\w() ,.-]+) )?with (\d+) thread(?:s|Count)")
-SETTING = re.compile(r"\s*(Thread Count|OpsPer Sec|Consistency Level|Replication Strategy Options): (.+)$")
+SETTING = re.compile(
+    r"\s*(Thread Count|OpsPer Sec|Consistency Level|Replication Strategy Options|Type|Sequence|Distribution"
+    r"|Size Distribution|Count Distribution): +(.+)$"
+)
 COMMAND = re.compile(r"cassandra-stress\s+\S.*-rate\s+(.*)$")
 RATE = re.compile(r"\b(threads|throttle|fixed)=(\d+)")
 SUMMARY = re.compile(r"(?i)(op rate|latency [\w. ]+?|total [\w ]+?)\s*:\s*([^\[]*?)\s*(?:\[(.*)\])?\s*$")
@@ -141,6 +144,15 @@ def known(log: Log, found: Run) -> None:
         found.facts["target"] = int(rate)
         if "fixed" in settings or "throttle" in settings:
             found.facts["latency"] = "response" if "fixed" in settings else "service"
+    for fact, names in (
+        ("mix", ("Type",)),
+        ("records", ("Sequence", "Distribution")),
+        ("distribution", ("Sequence", "Distribution")),
+        ("record_bytes", ("Count Distribution", "Size Distribution")),
+    ):
+        # As the tool prints them: a population, and columns of a size.
+        if stated := [settings[name] for name in names if name in settings]:
+            found.facts[fact] = " × ".join(stated)
     if level := settings.get("Consistency Level"):
         found.facts["consistency"] = level
     if match := re.search(r"replication_factor=(\d+)", settings.get("Replication Strategy Options", "")):

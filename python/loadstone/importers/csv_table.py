@@ -95,6 +95,10 @@ def runs(source: Source) -> list[Run]:
             each.values.append(value)
         else:
             each.note("not-a-number", f"{value.metric} has no value", "it is left out")
+    for run in found.values():
+        if not run.values:
+            # A repeat without a figure crashed: it has not been dropped, and counts as failed.
+            run.end = "failed"
     if not found:
         raise source.error("the table has no rows", "write a row per figure below the columns' names", top.line)
     return list(found.values())

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from loadstone.engine.events import BESIDE
 from loadstone.engine.histogram import Histogram
 from loadstone.format import units
+from loadstone.importers.number import number_or_text
 from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, WELL, Run, Statuses, bucketed, errors, latencies
 from loadstone.importers.source import Source
 from loadstone.importers.ycsb_command import Command, command
@@ -28,6 +29,8 @@ LATENCY = re.compile(r"(Average|Min|Max|([\d.]+)(?:st|nd|rd|th)?Percentile)Laten
 # The measurement type `raw` has different names, in µs.
 RAW = {"Average": "mean", "Min": "min", "Max": "max"}
 NS = {"us": 1e3, "ms": 1e6}
+# The facts that properties state, by another name than their own.
+PROPERTIES = {"recordcount": "records", "requestdistribution": "distribution"}
 # Only printed by the measurement type `histogram`.
 VARIANCE = "LatencyVariance(us)"
 # A report with fewer operations than this share of those it claims is cut.
@@ -142,6 +145,9 @@ def taken(context: Context, found: Run) -> None:
     found.clients = given.clients
     found.loop = "open" if given.target else "closed"
     found.facts |= {name: value for name in ("target", "phase", "binding") if (value := getattr(given, name))}
+    for name, text in given.properties.items():
+        # A property with a point in its name is the binding's.
+        found.facts[PROPERTIES.get(name, f"store.{name}" if "." in name else name)] = number_or_text(text)
 
 
 def chosen(blocks: Blocks) -> Blocks:
