@@ -9,7 +9,7 @@ import pytest
 
 from imports_support import FIXTURES, YCSB, figures, one, refusal, written
 from loadstone.errors import LoadstoneError
-from loadstone.importers.read import read
+from loadstone.importers.read import FORMATS, read
 
 RUN = (YCSB / "run_a.out").read_text()
 STATUS = "2026-11-21 09:30:06:491 1 sec: 110 operations; \n"
@@ -54,9 +54,7 @@ def test_a_binary_file_is_refused(tmp_path: Path) -> None:
 def test_a_file_of_another_kind_is_refused_with_the_formats(tmp_path: Path) -> None:
     assert refusal(written(tmp_path, "Running 10s test @ http://localhost/\n")) == (
         "error: the format of bench.log is not known\n"
-        "hint: known are YCSB text, YCSB JSON, go-ycsb, cassandra-stress log, TestDFSIO results, "
-        "HBase PerformanceEvaluation log, fio JSON, HDR histogram log (.hlog), "
-        "CSV with the columns variant,repeat,clients,metric,unit,value"
+        f"hint: known are {', '.join(format_.TITLE for format_ in FORMATS.values())}"
     )
 
 

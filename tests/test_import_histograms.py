@@ -47,6 +47,8 @@ def test_a_fio_job_gives_bandwidth_rate_and_latency_both_ways() -> None:
         "jobs": 1,
         "io_engine": "psync",
         "block_size": "4k",
+        "size": "8m",
+        "fsync": 32,
         "mode": "randrw",
         "latency": "completion",
     }

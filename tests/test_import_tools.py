@@ -19,7 +19,15 @@ def test_a_cassandra_stress_log_gives_its_summary_in_base_units() -> None:
     found = one(FIXTURES / "cassandra-stress-write.txt")
     assert found.result.clients == 20
     assert found.result.loop == "closed"
-    assert found.result.facts == {"tool": "cassandra-stress", "consistency": "ONE", "replication": 2}
+    assert found.result.facts == {
+        "tool": "cassandra-stress",
+        "consistency": "ONE",
+        "replication": 2,
+        "mix": "100 % write",
+        "records": 200_000,
+        "record_bytes": 170,
+        "distribution": "sequential",
+    }
     assert found.result.statuses == {"WRITE": {"OK": 200_000, "ERROR": 0}}
     every = {
         "mean": 11_300_000,
@@ -210,7 +218,13 @@ def test_a_single_client_keeps_its_percentiles(tmp_path: Path) -> None:
 def test_go_ycsb_lines_are_read_as_they_stand_after_the_run() -> None:
     found = one(FIXTURES / "go-ycsb.txt")
     assert (found.result.clients, found.result.loop) == (4, "closed")
-    assert found.result.facts == {"tool": "go-ycsb", "phase": "run"}
+    assert found.result.facts == {
+        "tool": "go-ycsb",
+        "phase": "run",
+        "records": 1000,
+        "mix": "50 % read, 50 % update",
+        "distribution": "uniform",
+    }
     assert found.result.statuses == {"READ": {"OK": 4033}, "UPDATE": {"OK": 3967}}
     assert figures(found, "throughput", "runtime", "operations", "errors", "read.mean", "read.p99.9", "all.p99") == {
         "throughput": (6777.0, "op/s", 8000),

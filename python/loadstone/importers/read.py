@@ -11,7 +11,7 @@ from typing import Protocol
 
 from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
-from loadstone.importers import cassandra_stress, csv_table, fio, go_ycsb, hbase_pe, hlog, testdfsio, ycsb, ycsb_json
+from loadstone.importers import cassandra_stress, csv_table, fio, go_ycsb, hbase_pe, hlog, testdfsio, ycsb, ycsb_cpp, ycsb_json
 from loadstone.importers.facts import Facts, beside, parse_fact
 from loadstone.importers.run import Run
 from loadstone.importers.source import Source, text_of
@@ -35,7 +35,7 @@ class Format(Protocol):
         """Every run in a file. Raises LoadstoneError when it is damaged."""
 
 
-ALL: tuple[Format, ...] = (ycsb, ycsb_json, go_ycsb, cassandra_stress, testdfsio, hbase_pe, fio, hlog, csv_table)
+ALL: tuple[Format, ...] = (ycsb, ycsb_json, ycsb_cpp, go_ycsb, cassandra_stress, testdfsio, hbase_pe, fio, hlog, csv_table)
 FORMATS = {each.NAME: each for each in ALL}
 # Facts that become part of a result, and are not repeated among its facts.
 NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partial"})

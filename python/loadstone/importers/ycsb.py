@@ -15,11 +15,13 @@ TITLE = "YCSB text"
 ENTRY = re.compile(r"\[([^\[\]]+)\],\s*([^,\[\]]+),\s*(\S+)\s*$")
 TORN = re.compile(r"\[[A-Z][\w%-]*(\](, ?[^,]*(, ?\S*)?)?)?$")
 SIGNS = ("[OVERALL],", " operations; ", "YCSB Client 0.")
+# YCSB-cpp prints the same status lines.
+OTHER = re.compile(r"(?m)^\W*(?:Load|Run) runtime\(sec\):")
 
 
 def recognises(text: str) -> bool:
     """Whether there is a report, or a status line that belongs to one."""
-    return any(sign in text for sign in SIGNS)
+    return any(sign in text for sign in SIGNS) and ("[OVERALL]," in text or not OTHER.search(text))
 
 
 def runs(source: Source) -> list[Run]:
@@ -32,8 +34,9 @@ def runs(source: Source) -> list[Run]:
                 reports.append(([], around))
                 around = Context()
             reports[-1][0].append(entry)
-        else:
-            around.take(text)
+            source.used.add(index)
+        elif around.take(text):
+            source.used.add(index)
     whole(source, reports, around)
     return [run(entries, context, source) for entries, context in reports]
 
@@ -71,7 +74,8 @@ def whole(source: Source, reports: list[tuple[list[Entry], Context]], around: Co
         last = source.lines[source.last].strip()
         raise source.error(f'the YCSB log is cut within its last line: "{last[:60]}"', CUT, source.last)
     if not reports:
-        raise source.error("the YCSB log has no report: no line starts with [OVERALL]", CUT)
+        hint = f"{CUT}; of another tool with status lines like these, import JSON or a table"
+        raise source.error("the YCSB log has no report: no line starts with [OVERALL]", hint)
     if len(reports) == 1 and not reports[0][1].statuses:
         # Standard error, with the command line and the status lines, was put after standard output.
         context = reports[0][1]

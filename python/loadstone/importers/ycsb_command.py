@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import takewhile, zip_longest
 
 # The shell command, the Java command that bin/ycsb echoes, and the client's first line.
@@ -13,6 +14,7 @@ STARTS = re.compile(
     r"|\bCommand line:(?P<echo>.*)"
     r"|\b(?:site|com\.yahoo)\.ycsb\.Client\s(?P<java>.*)"
 )
+SECRET = re.compile(r"(?i)pass|secret|token|credential|user")
 # Where the command ends and the shell continues.
 ENDS = re.compile(r"[|&;`)]|\d?>")
 
@@ -25,6 +27,9 @@ class Command:
     target: int | None = None
     phase: str | None = None
     binding: str | None = None
+    # Its properties, without those that have a place above and those that may be secret.
+    properties: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
 
 
 def command(line: str) -> Command | None:
@@ -36,6 +41,7 @@ def command(line: str) -> Command | None:
         return None
     arguments = split(match["shell"] or match["echo"] or match["java"] or "")
     clients = target = None
+    properties: dict[str, str] = {}
     phase = match["phase"] or next((word for word in arguments[:2] if word in ("load", "run")), None)
     # Flags and properties share one map in YCSB: the last one counts. The property is `threadcount`, not `threads`.
     for word, following in zip_longest(arguments, arguments[1:], fillvalue=""):
@@ -46,7 +52,11 @@ def command(line: str) -> Command | None:
             target = whole(value if word == "-p" else following)
         elif word in ("-load", "-t") and not phase:
             phase = "load" if word == "-load" else "run"
-    return Command(clients or None, target, phase, match["binding"])
+        elif word == "-p" and value and not SECRET.search(name):
+            properties[name] = value
+        elif word == "-db":
+            properties.setdefault("db", following)
+    return Command(clients or None, target, phase, match["binding"], properties, line[match.start() :].lstrip(" /`$"))
 
 
 def split(text: str) -> list[str]:

@@ -25,8 +25,9 @@ def recognises(text: str) -> bool:
 def runs(source: Source) -> list[Run]:
     """Every run in the file. Raises LoadstoneError when one is cut."""
     around = Context()
-    for line in source.lines:
-        around.take(line)
+    for index, line in enumerate(source.lines):
+        if around.take(line):
+            source.used.add(index)
     reports: list[list[Entry]] = []
     for entry in entries(source):
         if entry.begins or not reports:
@@ -44,7 +45,10 @@ def entries(source: Source) -> list[Entry]:
     at = begin(text, 0)
     while at >= 0:
         try:
-            document, at = decoder.raw_decode(text, at)
+            start = at
+            document, at = decoder.raw_decode(text, start)
+            line = text.count("\n", 0, start)
+            source.used.update(range(line, line + text.count("\n", start, at) + 1))
         except (ValueError, RecursionError):
             line = text.count("\n", 0, at)
             raise source.error("the YCSB JSON report is cut or damaged", CUT, line) from None
