@@ -158,7 +158,8 @@ def test_our_own_log_has_response_times_as_headline(tmp_path: Path) -> None:
 def test_the_unit_of_another_log_is_a_fact_and_is_not_guessed(tmp_path: Path) -> None:
     path = written(tmp_path, f"{HEADER}0.0,2.0,1,{ENCODED}\n", "a.hlog")
     assert refusal(path) == (
-        "error: the unit of the log's values is not known (a.hlog)\nhint: state it: --fact hlog_unit=us, or ns, or ms"
+        "error: the unit of the log's values is not known (a.hlog)\n"
+        "hint: write `hlog_unit: us`, or ns, or ms, into a.hlog.facts.yaml"
     )
     ns, us = (one(path, hlog_unit=unit).result for unit in ("ns", "us"))
     assert us.value("all.max") == (ns.value("all.max") or 0) * 1000

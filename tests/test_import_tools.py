@@ -143,7 +143,14 @@ def test_testdfsio_results_are_bandwidths_of_a_task_and_its_mb_are_mib() -> None
         "runtime": (9_280_000_000, "ns", 1),
     }
     assert read_.result.config == {"variant": "TestDFSIO_results", "test": "read"}
-    assert read_.result.facts == {"tool": "testdfsio", "bandwidth_of": "task", "files": 4, "bytes": 256 * MEGA}
+    assert read_.result.facts == {
+        "tool": "testdfsio",
+        "bandwidth_of": "task",
+        "action": "read",
+        "files": 4,
+        "bytes": 256 * MEGA,
+        "file_bytes": 64 * MEGA,
+    }
     # Maps are tasks, not clients in a closed loop.
     assert read_.result.clients is None
 
