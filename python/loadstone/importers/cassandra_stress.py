@@ -223,7 +223,9 @@ def facts_of_work(settings: dict[str, str], command: str) -> Iterator[tuple[str,
     else:
         stated = (settings.get("Distribution") or option(command, "dist") or "").lower()
         match = re.search(r"(?:max=|\.\.)(\d+)([kmb]?)", stated)
-        count = re.match(r"(\d+)([kmb]?)$", (settings.get("Count") or option(command, "n") or "").lower().replace(",", ""))
+        count = re.match(
+            r"(\d+)([kmb]?)$", (settings.get("Count") or option(command, "n") or "").lower().replace(",", "")
+        )
         default = magnitude(count[1], count[2]) if count else POPULATION
         if match:
             yield from (("records", magnitude(match[1], match[2])), ("distribution", re.split(r"\W", stated)[0]))

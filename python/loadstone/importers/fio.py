@@ -64,7 +64,9 @@ def continues(before: Job, after: Job) -> bool:
     if any(later < earlier for earlier, later in zip(*sums, strict=True)):
         return False
     if "timestamp" in before and "timestamp" in after:
-        milliseconds = [float(report.get("timestamp_ms", 0) or report["timestamp"] * 1000) for report in (before, after)]
+        milliseconds = [
+            float(report.get("timestamp_ms", 0) or report["timestamp"] * 1000) for report in (before, after)
+        ]
         longest = max((float(way["runtime"]) for way in ways(after)), default=0.0)
         # It began before the earlier one was written.
         return milliseconds[1] - longest < milliseconds[0] - min(longest, 1000) / 2
@@ -113,7 +115,9 @@ def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[Run]:
     ]
     for key, run in zip(jobs, result, strict=True):
         run.facts["version"] = str(document[SIGN.strip('"')])
-        run.series = series_of([[job for job in report["jobs"] if job_key(job) == key] for report in earlier], jobs[key])
+        run.series = series_of(
+            [[job for job in report["jobs"] if job_key(job) == key] for report in earlier], jobs[key]
+        )
         # The devices' utilisation is that of all jobs together.
         for disk in document.get("disk_util", ()) if len(jobs) == 1 else ():
             run.add(f"device.{disk['name']}.util", float(disk["util"]) / 100, "share", 1)
@@ -156,7 +160,9 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: Mapping[str, Any]) -
     for way in active:
         add_direction(way, [job[way] for job in jobs if is_active(job.get(way, {}))], run)
     # fdatasync is counted in the latencies alone.
-    syncs = [lat for job in jobs if (lat := job.get("sync", {}).get("lat_ns")) and (lat.get("N") or is_active(job["sync"]))]
+    syncs = [
+        lat for job in jobs if (lat := job.get("sync", {}).get("lat_ns")) and (lat.get("N") or is_active(job["sync"]))
+    ]
     add_latencies("sync", syncs, 1.0, run)
     parts = [job[way] for job in jobs for way in active if is_active(job.get(way, {}))]
     done = sum(map(operations, parts))
@@ -174,7 +180,7 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: Mapping[str, Any]) -
 
 def rate_step(parts: Sequence[Job]) -> float:
     """The resolution of a rate: before fio 2.2 each is a whole number."""
-    return float(len(parts)) if all(isinstance(way["iops"], int) for way in parts) else 0.0
+    return sum(float(way.get("iops_step", isinstance(way["iops"], int))) for way in parts)
 
 
 def add_direction(direction: str, jobs: Sequence[Job], run: Run) -> None:
@@ -183,11 +189,12 @@ def add_direction(direction: str, jobs: Sequence[Job], run: Run) -> None:
     in_bytes = all("bw_bytes" in job or "io_kbytes" in job for job in jobs)
     # fio 2 only has KiB and KiB/s; 3.0 and 3.1 still have the latter.
     speed = sum(float(job["bw_bytes"]) if "bw_bytes" in job else float(job["bw"]) * KIB for job in jobs)
-    step = 0.0 if all("bw_bytes" in job for job in jobs) else float(KIB * len(jobs))
+    step = sum(float(job.get("bw_step", 0.0 if "bw_bytes" in job else KIB)) for job in jobs)
     run.add(f"{direction}.bandwidth", speed, "B/s", done, step)
     moved = {"read": "returned", "write": "stored", UNIFIED: "moved"}.get(direction)
     if moved is not None and all("io_bytes" in job for job in jobs):
-        run.add(moved, sum(int(job["io_bytes"]) for job in jobs) * (1 if in_bytes else KIB), "B", done)
+        run.add(moved, sum(int(job["io_bytes"]) for job in jobs) * (1 if in_bytes else KIB), "B", done,
+                sum(float(job.get("io_step", 0 if in_bytes else KIB)) for job in jobs))  # fmt: skip
     run.add(f"{direction}.throughput", sum(float(job["iops"]) for job in jobs), "op/s", done, rate_step(jobs))
     new = "clat_ns" in jobs[0] or "lat_ns" in jobs[0]
     names = ("lat_ns", "clat_ns") if new else ("lat", "clat")
@@ -210,8 +217,9 @@ def add_latencies(name: str, lats: Sequence[Job], ns: float, run: Run) -> None:
     weights = [int(lat.get("N", 0)) if n else 1 for lat in lats]
     run.add(f"{name}.count", n or None, OPERATIONS, n)
     mean = sum(float(lat["mean"]) * weight for lat, weight in zip(lats, weights, strict=True)) / sum(weights)
-    step = 0.0 if ns == 1 else ns
-    run.add(f"{name}.mean", mean * ns, "ns", n)
+    # fio's normal output states its last digit.
+    step = max(float(lat.get("step", 0.0 if ns == 1 else ns)) for lat in lats)
+    run.add(f"{name}.mean", mean * ns, "ns", n, max(float(lat.get("mean_step", 0.0)) for lat in lats))
     run.add(f"{name}.min", min(float(lat["min"]) for lat in lats) * ns, "ns", n, step)
     run.add(f"{name}.max", max(float(lat["max"]) for lat in lats) * ns, "ns", n, step)
     bins = [lat["bins"] for lat in lats if lat.get("bins")]
@@ -223,7 +231,9 @@ def add_latencies(name: str, lats: Sequence[Job], ns: float, run: Run) -> None:
             figure = float(value) * ns
             # fio 2 and 3.1 fill their list of percentiles with `"0.00" : 0`.
             if float(share):
-                run.values.append(Value(f"{name}.p{float(share):g}", figure, "ns", n, resolution=max(figure / BINS, step)))
+                run.values.append(
+                    Value(f"{name}.p{float(share):g}", figure, "ns", n, resolution=max(figure / BINS, step))
+                )
     elif len(bins) == len(lats):
         derived = {value.metric: value for value in latencies(name, run.histograms[name.upper()])}
         run.values.extend(value for key, value in derived.items() if key.removeprefix(f"{name}.") in PERCENTILES)

@@ -71,7 +71,9 @@ def runs(source: Source) -> list[Run]:
         text = line.strip()
         given = command(line)
         # A run ends with the rows after `Run finished`; whatever follows is of another one.
-        if report.final and (text.strip("*").strip() == "properties" or FINISHED.search(line) or (given and given.phase)):
+        if report.final and (
+            text.strip("*").strip() == "properties" or FINISHED.search(line) or (given and given.phase)
+        ):
             report = Report(line=index)
             reports.append(report)
         if match := PROPERTY.search(line):
@@ -110,7 +112,9 @@ def runs(source: Source) -> list[Run]:
 
 def drop_last(line: str) -> str:
     """A row without its last field, which may be cut within its number."""
-    return line.rpartition(", ")[0] if LINE.search(line) and PERCENTILE.search(line.rpartition(", ")[2].upper()) else line
+    return (
+        line.rpartition(", ")[0] if LINE.search(line) and PERCENTILE.search(line.rpartition(", ")[2].upper()) else line
+    )
 
 
 def rows(line: str, header: list[str]) -> list[tuple[str, Row]]:

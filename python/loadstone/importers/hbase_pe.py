@@ -87,7 +87,9 @@ def take(log: Log, line: str) -> bool:
     elif match := OLD_COUNT.search(line):
         log.measures[match[1] or "0"], log.us = int(match[3]), 1000.0 if match[2] == "ms" else 1.0
     elif match := OLD.search(line):
-        log.latencies.setdefault(match[1] or "0", {})[OLD_NAMES.get(match[2], match[2])] = (plain(match[3]) or 0.0) * log.us
+        log.latencies.setdefault(match[1] or "0", {})[OLD_NAMES.get(match[2], match[2])] = (
+            plain(match[3]) or 0.0
+        ) * log.us
     elif SUMMARY.search(line):
         log.summary = True
     else:

@@ -81,9 +81,7 @@ class Log:
 
     def responds(self, operation: str, status: str | None = None) -> bool:
         """Whether there are response times of an operation."""
-        return any(
-            tag.response and tag.operation == operation and status in (None, tag.status) for tag in self.tags
-        )
+        return any(tag.response and tag.operation == operation and status in (None, tag.status) for tag in self.tags)
 
 
 def recognises(text: str) -> bool:
@@ -221,7 +219,9 @@ def run(log: Log, source: Source) -> Run:
         if tag.status != CENSORED:
             # Only tags of operations that ended well have any others.
             name = f"{tag.name}.service" if not tag.response and log.responds(tag.operation, tag.status) else tag.name
-            population = beyond.get(f"{tag.operation}{RESPONSE if tag.response else ''}") if tag.status == "OK" else None
+            population = (
+                beyond.get(f"{tag.operation}{RESPONSE if tag.response else ''}") if tag.status == "OK" else None
+            )
             found.values.extend(latencies(name, histogram, log.ns, population))
         # Operations that were never sent have no service time.
         if log.additive and (not tag.response or tag.status == CENSORED or len(totals) == 1):

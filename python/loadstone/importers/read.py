@@ -11,7 +11,30 @@ from typing import Protocol
 
 from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
-from loadstone.importers import cassandra_stress, csv_table, fio, go_ycsb, hbase_pe, hlog, testdfsio, ycsb, ycsb_cpp, ycsb_json
+from loadstone.format import units
+from loadstone.importers import (
+    cassandra_stress,
+    csv_table,
+    fio,
+    fio_normal,
+    fio_terse,
+    go_ycsb,
+    hbase_pe,
+    hlog,
+    hyperfine,
+    json_paths,
+    latte,
+    memtier,
+    pgbench,
+    redis_benchmark,
+    scylla_bench,
+    sysbench,
+    terasort,
+    testdfsio,
+    ycsb,
+    ycsb_cpp,
+    ycsb_json,
+)
 from loadstone.importers.facts import Facts, beside, parse_fact
 from loadstone.importers.run import Run
 from loadstone.importers.source import Source, text_of
@@ -35,10 +58,34 @@ class Format(Protocol):
         """Every run in a file. Raises LoadstoneError when it is damaged."""
 
 
-ALL: tuple[Format, ...] = (ycsb, ycsb_json, ycsb_cpp, go_ycsb, cassandra_stress, testdfsio, hbase_pe, fio, hlog, csv_table)
+ALL: tuple[Format, ...] = (
+    ycsb,
+    ycsb_json,
+    ycsb_cpp,
+    go_ycsb,
+    cassandra_stress,
+    scylla_bench,
+    latte,
+    testdfsio,
+    terasort,
+    hbase_pe,
+    fio,
+    fio_normal,
+    fio_terse,
+    pgbench,
+    sysbench,
+    redis_benchmark,
+    memtier,
+    hyperfine,
+    hlog,
+    csv_table,
+    json_paths,
+)
 FORMATS = {each.NAME: each for each in ALL}
+# So many unknown names are listed in a note.
+UNKNOWN_MAX = 6
 # Facts that become part of a result, and are not repeated among its facts.
-NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partial"})
+NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partial", "json"})
 
 
 @dataclass(frozen=True)
@@ -54,19 +101,32 @@ def read(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> 
 
     Raises LoadstoneError when the file is damaged or its format not known, or when a fact is not valid.
     """
+    source, chosen, written = open_source(path, facts, format)
+    return named(path, read_runs(source, chosen), written, facts)
+
+
+def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tuple[Source, Format, Facts]:
+    """A file, its format, and the facts of its facts file. Raises LoadstoneError when the format is not known."""
     text = text_of(path)
     written = beside(path)
-    chosen = FORMATS.get(format) if format is not None else recognised(path, text)
-    if chosen is None:
-        raise LoadstoneError(f'there is no format "{format}"', f"known are {', '.join(FORMATS)}")
     given = {**written.common, **facts}
+    name = name or (json_paths.NAME if "json" in given else None)
+    chosen = FORMATS.get(name) if name is not None else recognised(path, text)
+    if chosen is None:
+        raise LoadstoneError(f'there is no format "{name}"', f"known are {', '.join(FORMATS)}")
+    return Source(path, text, given), chosen, written
+
+
+def read_runs(source: Source, chosen: Format) -> list[Run]:
+    """Every run in a file. Raises LoadstoneError when it is damaged or has none."""
+    name = source.path.name
     try:
-        found = chosen.runs(Source(path, text, given))
+        result = chosen.runs(source)
     except MemoryError:
-        raise LoadstoneError(f"{path.name} is too large for this host's memory", "import a part of it") from None
-    if not found:
-        raise LoadstoneError(f"{path.name} has no result of {chosen.TITLE}", "import the whole output of the tool")
-    return named(path, found, written, facts)
+        raise LoadstoneError(f"{name} is too large for this host's memory", "import a part of it") from None
+    if not result:
+        raise LoadstoneError(f"{name} has no result of {chosen.TITLE}", "import the whole output of the tool")
+    return result
 
 
 def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | None = None) -> list[Imported]:  # noqa: A002
@@ -95,11 +155,14 @@ def recognised(path: Path, text: str) -> Format:
     found = [each for each in FORMATS.values() if each.recognises(text)]
     if len(found) > 1:
         titles = ", ".join(each.TITLE for each in found)
-        hint = f"choose one: --format {found[0].NAME}"
+        hint = f"choose one: loadstone import --format {found[0].NAME}"
         raise LoadstoneError(f"it has results of several formats: {titles} ({path.name})", hint)
     if not found:
-        titles = ", ".join(each.TITLE for each in FORMATS.values())
-        raise LoadstoneError(f"the format of {path.name} is not known", f"known are {titles}")
+        titles = ", ".join(each.TITLE for each in FORMATS.values() if each is not json_paths)
+        raise LoadstoneError(
+            f"the format of {path.name} is not known",
+            f"known are {titles}; of any other tool's JSON, state paths: loadstone import --json",
+        )
     return found[0]
 
 
@@ -195,6 +258,9 @@ def loop_of(run: Run, facts: Mapping[str, Scalar]) -> Loop:
 def notes(run: Run, facts: Mapping[str, Scalar]) -> Iterable[Note]:
     """The run's notes, and where a fact and the log disagree."""
     yield from run.notes
+    if run.unknown:
+        names = units.listed([f'"{name[:60]}"' for name in run.unknown], UNKNOWN_MAX)
+        yield Note("unknown", f"not known to this importer, and omitted: {names}", "see `loadstone import --explain`")
     given = facts.get("clients")
     if given is not None and run.clients is not None and given != run.clients:
         yield Note(

@@ -91,7 +91,7 @@ class Run:
         return known.get("errors", 0.0), known.get("operations", 0.0)
 
     def add(self, metric: str, value: float | None, unit: str, n: int, resolution: float = 0.0) -> None:
-        """Keeps a figure; None (the tool could not compute it) is ignored. `resolution`: the value of its last digit."""
+        """Keeps a figure, and the value of its last digit; None (the tool could not compute it) is ignored."""
         if value is not None and math.isfinite(value):
             self.values.append(Value(metric, value, unit, n, resolution=resolution))
 

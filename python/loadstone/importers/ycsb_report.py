@@ -282,7 +282,9 @@ def check(operations: Blocks, found: Run, done: int, seen: int, source: Source, 
     if source.facts.get("partial") is True:
         found.note("partial", message, "its latencies cover only a part")
         return
-    raise source.error(f"the YCSB log is cut: {message}", f"{CUT}; `loadstone import --fact partial=true` imports this part", line)
+    raise source.error(
+        f"the YCSB log is cut: {message}", f"{CUT}; `loadstone import --fact partial=true` imports this part", line
+    )
 
 
 def measured(operation: str, beside: str, block: Block, found: Run) -> None:
