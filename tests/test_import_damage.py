@@ -54,7 +54,8 @@ def test_a_binary_file_is_refused(tmp_path: Path) -> None:
 def test_a_file_of_another_kind_is_refused_with_the_formats(tmp_path: Path) -> None:
     assert refusal(written(tmp_path, "Running 10s test @ http://localhost/\n")) == (
         "error: the format of bench.log is not known\n"
-        f"hint: known are {', '.join(format_.TITLE for format_ in FORMATS.values())}"
+        f"hint: known are {', '.join(format_.TITLE for name, format_ in FORMATS.items() if name != 'json')}; "
+        "for JSON of other tools, state paths: loadstone import --json"
     )
 
 

@@ -14,8 +14,9 @@ def main(arguments: list[str]) -> int:
     parser = Parser(
         "import",
         "Import results of other tools, so that show, compare, check and report work on them: YCSB, go-ycsb,\n"
-        "YCSB-cpp, cassandra-stress, cql-stress, scylla-bench, latte, TestDFSIO, TeraSort, HBase PerformanceEvaluation,\n"
-        "fio, pgbench, sysbench, redis-benchmark, memtier_benchmark, hyperfine, HDR logs, CSV, or any tool's JSON.",
+        "YCSB-cpp, cassandra-stress, cql-stress, scylla-bench, latte, TestDFSIO, TeraSort, HBase\n"
+        "PerformanceEvaluation, fio, pgbench, sysbench, redis-benchmark, memtier_benchmark, hyperfine, HDR logs,\n"
+        "CSV, or JSON of any tool.",
         "A fact is something that logs do not contain: --fact clients=4 --fact data_nodes=3. Facts can also be in\n"
         "FILE.facts.yaml next to a file.",
     )

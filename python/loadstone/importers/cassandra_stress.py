@@ -134,7 +134,10 @@ def parse_line(log: Log, line: str, index: int) -> bool:
         log.settings.setdefault(match[1].strip(), match[2].strip())
     elif len(line) < SUMMARY_MAX and (match := SUMMARY.match(text)) and (log.results or match[1].lower() == "op rate"):
         log.results = True
-        log.summary.setdefault(" ".join(match[1].lower().split()), (match[2], dict(EACH.findall(match[3] or ""))))
+        name = " ".join(match[1].lower().split())
+        log.summary.setdefault(name, (match[2], dict(EACH.findall(match[3] or ""))))
+        # Only cql-stress counts operations instead of partitions.
+        log.tool = "cql-stress" if name == COUNTS[1] else log.tool
     else:
         return False
     return True
@@ -187,7 +190,7 @@ def run(log: Log, source: Source) -> Run:
 
 
 def add_facts(log: Log, result: Run) -> None:
-    """Clients, rate, and the facts of settings and of the command line. Raises ValueError for a rate in words."""
+    """Clients, rate, and the facts of settings and of the command line. Raises ValueError for a rate in arguments."""
     settings, command = log.settings, log.command
     threads = settings.get("Thread Count") or option(command, "threads") or ""
     result.clients = log.clients or (int(threads) if threads.isdigit() else None)
@@ -210,8 +213,8 @@ def add_facts(log: Log, result: Run) -> None:
 
 def facts_of_work(settings: dict[str, str], command: str) -> Iterator[tuple[str, Scalar]]:
     """The records, their size, the mix and the distribution of requests, as far as they are stated."""
-    words = command.split()
-    kind = settings.get("Type", words[0] if words else "").lower().replace("_", "-")
+    arguments = command.split()
+    kind = settings.get("Type", arguments[0] if arguments else "").lower().replace("_", "-")
     weights = dict(re.findall(r"(\w+)=([\d.]+)", " ".join(re.findall(r"(?:ops|ratio)\\?\(([^)\\]*)", command))))
     weights = weights or dict(re.findall(r"(\w+)=([\d.]+)", settings.get("Command Ratios", "").lower()))
     if kind and kind not in ("mixed", "user"):
@@ -229,7 +232,7 @@ def facts_of_work(settings: dict[str, str], command: str) -> Iterator[tuple[str,
         default = magnitude(count[1], count[2]) if count else POPULATION
         if match:
             yield from (("records", magnitude(match[1], match[2])), ("distribution", re.split(r"\W", stated)[0]))
-        elif words and kind != "user":
+        elif arguments and kind != "user":
             is_write = kind.endswith("write") and count is not None
             yield from (("records", default), ("distribution", "sequential" if is_write else "gaussian"))
     sizes = [
@@ -266,7 +269,9 @@ def add_figures(log: Log, result: Run, source: Source) -> None:
     if rows and by_operation and number(partition_rate) == number(rate):
         # Each operation touches one partition: the rows and the summary are of one run.
         check_total(source, done, whole(partitions), log.begun, slack=0.01 * done)
+    # Rows have a decimal, the summary whole seconds.
     seconds = rows.get("time") or clock(log.summary[LAST][0])
+    step = 0.1e9 if rows.get("time") else 1e9
     if not done:
         done = round((grouped(number(rate), 0) or 0.0) * seconds)
     n = int(done)
@@ -276,11 +281,11 @@ def add_figures(log: Log, result: Run, source: Source) -> None:
             result.statuses[name] = {"OK": int(counts.get(name, 0)), "ERROR": int(whole(failed.get(name, "0")))}
         if not names:
             result.statuses["ALL"] = {"OK": n, "ERROR": int(whole(number(failures)))}
-        result.add_totals(grouped(number(rate), 0), seconds * 1e9, done)
+        result.add_totals(grouped(number(rate), 0), seconds * 1e9, done, 1.0, step)
     else:
         # 2.1 does not print errors: their number is unknown, not 0.
-        result.add("throughput", grouped(number(rate), 0), "op/s", n)
-        result.add("runtime", seconds * 1e9, "ns", 1)
+        result.add("throughput", grouped(number(rate), 0), "op/s", n, 1.0)
+        result.add("runtime", seconds * 1e9, "ns", 1, step)
         result.add("operations", done, "operations", n)
     if len(names) > 1:
         for name, text in rates.items():

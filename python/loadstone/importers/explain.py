@@ -1,4 +1,4 @@
-"""What was read of a file, what was not, and why: the output of `loadstone import --explain`."""
+"""The data read from a file, the omissions and their reasons: the output of `loadstone import --explain`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from loadstone.importers.read import Imported, named, open_source, read_runs
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Scalar
 
-# So many lines, and characters of a line, are listed.
-LINES_MAX, LINE_MAX = 40, 100
-KEYS_MAX = 60
+# The numbers of lines, and of characters of a line, that are listed.
+LISTED_MAX, LINE_MAX = 1000, 100
 
 
 def explain(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> Iterator[str]:  # noqa: A002
@@ -40,12 +39,13 @@ def explain_run(imported: Imported) -> Iterator[str]:
 
 def explain_source(source: Source) -> Iterator[str]:
     """The lines and keys that were not read."""
-    ignored = source.ignored
+    ignored = source.unread
     yield f"  lines read: {units.count(len(source.used))}; not read, as they have no figure or fact: {len(ignored)}"
-    yield from limit([f"    {index + 1}: {source.lines[index].strip()[:LINE_MAX]}" for index in ignored], LINES_MAX)
-    if source.ignored_keys:
-        yield f"  keys of JSON not read: {len(source.ignored_keys)}"
-        yield from limit([f"    {key}" for key in source.ignored_keys], KEYS_MAX)
+    yield from limit([f"    {index + 1}: {source.lines[index].strip()[:LINE_MAX]}" for index in ignored], LISTED_MAX)
+    keys = dict.fromkeys(key for document in source.documents for key in document.list_ignored())
+    if keys:
+        yield f"  keys of JSON not read: {len(keys)}"
+        yield from limit([f"    {key}" for key in keys], LISTED_MAX)
 
 
 def limit(lines: Sequence[str], most: int) -> Iterator[str]:

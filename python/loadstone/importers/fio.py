@@ -167,7 +167,7 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: Mapping[str, Any]) -
     parts = [job[way] for job in jobs for way in active if is_active(job.get(way, {}))]
     done = sum(map(operations, parts))
     run.add("throughput", sum(float(way["iops"]) for way in parts), "op/s", done, rate_step(parts))
-    run.add("operations", done, OPERATIONS, done)
+    run.add("operations", done, OPERATIONS, done, count_step(parts))
     failed = [str(job["error"]) for job in jobs if int(job.get("error", 0))]
     # With `continue_on_error` fio counts them; without it, a job ends at its first.
     run.add("errors", sum(int(job.get("total_err", bool(job.get("error", 0)))) for job in jobs), OPERATIONS, done)
@@ -181,6 +181,12 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: Mapping[str, Any]) -
 def rate_step(parts: Sequence[Job]) -> float:
     """The resolution of a rate: before fio 2.2 each is a whole number."""
     return sum(float(way.get("iops_step", isinstance(way["iops"], int))) for way in parts)
+
+
+def count_step(parts: Sequence[Job]) -> float:
+    """The resolution of a number of operations that was not counted, but follows from a rate."""
+    steps = (rate_step([way]) * float(way["runtime"]) / 1000 + 1 for way in parts if "total_ios" not in way)
+    return sum(steps)
 
 
 def add_direction(direction: str, jobs: Sequence[Job], run: Run) -> None:
@@ -200,22 +206,24 @@ def add_direction(direction: str, jobs: Sequence[Job], run: Run) -> None:
     names = ("lat_ns", "clat_ns") if new else ("lat", "clat")
     name = next((name for name in names if any("percentile" in job.get(name, {}) for job in jobs)), names[1])
     run.facts["latency"] = "total" if name.startswith("lat") else "completion"
-    lats = [{"N": operations(job), **job[name]} for job in jobs if name in job]
-    add_latencies(direction, lats, 1.0 if new else 1e3, run)
+    for job in jobs:
+        if name in job and "N" not in job[name]:
+            job[name]["N"] = operations(job)
+    add_latencies(direction, [job[name] for job in jobs if name in job], 1.0 if new else 1e3, run, count_step(jobs))
 
 
 # fio's bins are a 64th of their values wide (stat.h: FIO_IO_U_PLAT_BITS is 6).
 BINS = 64
 
 
-def add_latencies(name: str, lats: Sequence[Job], ns: float, run: Run) -> None:
+def add_latencies(name: str, lats: Sequence[Job], ns: float, run: Run, step_n: float = 0.0) -> None:
     """Latencies, given in units of `ns`; for several jobs, those that can be combined."""
     lats = [lat for lat in lats if int(lat.get("N", 1)) and "mean" in lat]
     if not lats:
         return
     n = sum(int(lat.get("N", 0)) for lat in lats)
     weights = [int(lat.get("N", 0)) if n else 1 for lat in lats]
-    run.add(f"{name}.count", n or None, OPERATIONS, n)
+    run.add(f"{name}.count", n or None, OPERATIONS, n, step_n)
     mean = sum(float(lat["mean"]) * weight for lat, weight in zip(lats, weights, strict=True)) / sum(weights)
     # fio's normal output states its last digit.
     step = max(float(lat.get("step", 0.0 if ns == 1 else ns)) for lat in lats)

@@ -1,6 +1,6 @@
 """fio's terse output (`--minimal`), versions 3 to 5, as the JSON report that fio would have written.
 
-It has no counts of operations: those that figures rest on are rate × time. KB are KiB, and latencies are in µs.
+It has no counts of operations: they are computed as rate × time. KB are KiB, and latencies are in µs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TITLE = "fio's terse output"
 LINE = re.compile(r"(?:^|\s)(\d+);(fio-[^;]+);(.*)$")
 # By version: the number of fields of a direction, and the number of directions (fio(1), TERSE OUTPUT).
 LAYOUTS = {"3": (41, 2), "4": (41, 3), "5": (47, 3)}
-# Fields before the directions, and those of processor, depths and latencies after them.
+# Fields before the directions, and fields of processor, depths and latencies after them.
 BEFORE, AFTER = 5, 34
 PERCENTILES = slice(12, 32)
 CUT = "import fio's whole output, or run it with --output-format=json"

@@ -52,6 +52,8 @@ class Report:
     final: dict[str, Row] = field(default_factory=dict)
     # Whether anything followed its rows: they belong together, so that the run has ended.
     closed: bool = False
+    # Whether a border followed its rows, if they are a table.
+    bordered: bool = True
     command: str = ""
     line: int = 0
     unknown: dict[str, None] = field(default_factory=dict)
@@ -98,14 +100,19 @@ def runs(source: Source) -> list[Run]:
             for operation, entry in entries:
                 take(report, operation, entry)
             report.closed = report.closed or (bool(report.final) and not entries and not text.startswith(("+-", "+=")))
-            if not entries and not text.startswith(("+-", "***")):
+            if entries and text.startswith("|"):
+                report.bordered = False
+            elif text.startswith("+-"):
+                report.bordered = True
+            elif not entries and not text.startswith("***"):
                 continue
         source.used.add(index)
     if len(reports) > 1 and not reports[-1].intervals and not reports[-1].final and reports[-1].finished is None:
         # Properties or a command line, of a run whose output is elsewhere.
         reports.pop()
     for report in reports:
-        if not report.final:
+        operations = {name for interval in report.intervals for name in interval}
+        if not report.final or not report.bordered or operations - report.final.keys():
             raise source.error("the go-ycsb log is cut: no report follows `Run finished`", CUT, report.line)
     return [run(report, source) for report in reports]
 

@@ -23,7 +23,7 @@ OPTIONS = re.compile(r"test run options=(\{.*)$")
 OLD_COUNT = re.compile(r"(?:\[(TestClient-\d+)\].*)?latency log \((microseconds|ms)\), on (\d+) measures")
 OLD = re.compile(r"(?:\[(TestClient-\d+)\].*?)?\w+Test (Min|Avg|Max|StdDev|[\d.]+th) += (\S+)\s*$")
 OLD_NAMES = {"Min": "min", "Avg": "mean", "Max": "max"}
-LATENCY = re.compile(r"(?:\[(TestClient-\d+)\].*)?Latency \(us\) : (mean=.*)$")
+LATENCY = re.compile(r"(?:\[(TestClient-\d+)\].*)?Latency \(us\) : (\w+=.*)$")
 MEASURES = re.compile(r"(?:\[(TestClient-\d+)\].*)?Num measures \(latency\) : (\d+)")
 FINISHED = re.compile(r"Finished (TestClient-\d+) in (\d+)ms over (\d+) rows")
 SUMMARY = re.compile(r"\[(\w+)\] Summary of timings \(ms\): \[([\d, ]*)\]")

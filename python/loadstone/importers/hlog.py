@@ -1,7 +1,7 @@
 """Interval logs of HdrHistogram: Loadstone's, YCSB's (`hdrhistogram.fileoutput`) and any other tool's.
 
 The format defines neither the values' unit nor the meaning of tags. Loadstone writes the unit as a comment; YCSB's
-values are µs, those of cassandra-stress, cql-stress and scylla-bench ns; others need a fact. A tag is an operation with
+values are µs; cassandra-stress, cql-stress and scylla-bench write ns; others need a fact. A tag is an operation with
 a status (Loadstone), an operation with `-st`, `-rt` or `-wt` for service, response and wait (cassandra-stress,
 cql-stress), `raw` or `co-fixed` (scylla-bench: service and response), or only a name.
 """
@@ -98,6 +98,9 @@ def runs(source: Source) -> list[Run]:
     for index, line in enumerate(source.lines):
         if not line.strip() or line.startswith(("#", '"')):
             source.used.add(index)
+            continue
+        if "," not in line:
+            # No interval, not even a part of one.
             continue
         parts = line.strip().split(",")
         tag = parts.pop(0).removeprefix("Tag=") if parts[0].startswith("Tag=") else untagged

@@ -24,16 +24,16 @@ class Document(dict[str, Any]):
         return super().__getitem__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """As that of a dict."""
+        """As of a dict; the key counts as read."""
         self.used.add(key)
         return super().get(key, default)
 
     def items(self) -> Any:
-        """As that of a dict: every key counts as read."""
+        """As of a dict; every key counts as read."""
         self.used.update(self)
         return super().items()
 
-    def ignored(self, prefix: str = "") -> Iterator[str]:
+    def list_ignored(self, prefix: str = "") -> Iterator[str]:
         """The paths of the keys that were not read."""
         for key, value in super().items():
             path = f"{prefix}{key}"
@@ -42,7 +42,7 @@ class Document(dict[str, Any]):
                 continue
             for part in value if isinstance(value, list) else [value]:
                 if isinstance(part, Document):
-                    yield from part.ignored(f"{path}{ELEMENTS if isinstance(value, list) else ''}.")
+                    yield from part.list_ignored(f"{path}{ELEMENTS if isinstance(value, list) else ''}.")
 
 
 def read_documents(source: Source, sign: str, hint: str, read: Callable[[Document], None], title: str) -> None:
@@ -59,13 +59,13 @@ def read_documents(source: Source, sign: str, hint: str, read: Callable[[Documen
         with source.reading(f"the {title} is cut or damaged: {{error}}", hint, line):
             document, end = decoder.raw_decode(text, start)
             read(document)
-        source.ignored_keys.update(dict.fromkeys(document.ignored()))
+        source.documents.append(document)
         source.used.update(range(line, text.count("\n", 0, end) + 1))
         at = text.find(sign, end)
 
 
 def opening_brace(text: str, at: int) -> int:
-    """The start of the object whose key is at a position: its brace, or that of the object around it."""
+    """The start of the object whose key is at a position: the brace of the object around it."""
     depth = 0
     for position in range(at - 1, max(at - 1_000_000, -1), -1):
         depth += {"}": 1, "]": 1, "{": -1, "[": -1}.get(text[position], 0)

@@ -35,7 +35,7 @@ def runs(source: Source) -> list[Run]:
 
 def read_report(document: Document) -> Run:
     """A report's figures. Raises LookupError or ValueError when one is missing or damaged."""
-    conf, found = document["conf"], document["result"]
+    conf, result = document["conf"], document["result"]
     run = Run(facts={"tool": NAME})
     run.clients = int(conf["concurrency"]) * int(conf.get("threads", 1))
     for fact, name in (("consistency", "consistency"), ("version", "cass_version"), ("workload", "workload")):
@@ -48,22 +48,22 @@ def read_report(document: Document) -> Run:
         run.loop = "open"
         run.facts["target"] = float(rate)
     run.facts["latency"] = "response" if rate else "service"
-    cycles = int(found["cycle_count"])
-    errors = int(found.get("error_count", 0))
-    run.add("throughput", mean(found["cycle_throughput"]), "op/s", cycles)
-    run.add("runtime", float(found["elapsed_time_s"]) * 1e9, "ns", 1)
+    cycles = int(result["cycle_count"])
+    errors = int(result.get("error_count", 0))
+    run.add("throughput", mean(result["cycle_throughput"]), "op/s", cycles)
+    run.add("runtime", float(result["elapsed_time_s"]) * 1e9, "ns", 1)
     run.add("operations", cycles, OPERATIONS, cycles)
     run.add("errors", errors, OPERATIONS, cycles)
     shares = [float(share) for share in document["percentiles"]]
-    add_distribution(run, ALL, found["cycle_latency"], cycles, shares)
-    for name, part in found.get("cycle_latency_by_fn", {}).items():
+    add_distribution(run, ALL, result["cycle_latency"], cycles, shares)
+    for name, part in result.get("cycle_latency_by_fn", {}).items():
         add_distribution(run, name.lower(), part, 0, shares)
-    requests = found.get("request_latency")
+    requests = result.get("request_latency")
     if requests:
-        add_distribution(run, "request", requests, int(found.get("request_count", 0)), shares)
+        add_distribution(run, "request", requests, int(result.get("request_count", 0)), shares)
     rows = [
         (float(sample["time_s"]), float(sample["duration_s"]), float(sample["cycle_throughput"]))
-        for sample in found.get("log", [])
+        for sample in result.get("log", [])
         if float(sample["duration_s"]) > 0
     ]
     run.series = series(rows)
@@ -73,7 +73,7 @@ def read_report(document: Document) -> Run:
 
 
 def mean(value: Any) -> float:
-    """A mean, which has its standard error beside it in most versions."""
+    """A mean, which most versions print with its standard error."""
     return float(value["value"] if isinstance(value, dict) else value)
 
 

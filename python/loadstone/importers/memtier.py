@@ -87,7 +87,7 @@ def runs(source: Source) -> list[Run]:
 
 def read_json(document: Document, source: Source) -> list[Run]:
     """The runs of a JSON report."""
-    sections = {name: dict(part.items()) for name, part in document.items() if SECTION.match(name)}
+    sections = {name: dict(document[name].items()) for name in document if SECTION.match(name)}
     return read_sections(sections, document["run information"], document.get("configuration", {}), source)
 
 
@@ -104,9 +104,10 @@ def read_sections(
     if not names:
         raise KeyError("ALL STATS")
     result = [read_section(sections[name], settings, configuration, source) for name in names]
-    if names == [average]:
-        for run in result:
-            run.note("averages", f"its figures are averages: {average.lower()}", "run it with --print-all-runs")
+    for run in result if average is not None and names == [average] else ():
+        # The counts are of all runs, and the time is a filler.
+        run.values = [value for value in run.values if value.metric not in ("operations", "runtime")]
+        run.note("averages", f"its figures are averages: {str(average).lower()}", "run it with --print-all-runs")
     return result
 
 
@@ -126,18 +127,19 @@ def read_section(
     rate = plain(str(totals["Ops/sec"])) or 0.0
     seconds = settings.get("Seconds")
     known = int(settings["Requests per client"]) * (run.clients or 0) if "Requests per client" in settings else None
+    # Without either, the number of operations is not known.
     n = int(totals.get("Count", known or rate * float(seconds or 0)))
-    parts = {
-        name: part for name, part in section.items() if name not in (TOTALS, "Runtime") and plain(str(part["Ops/sec"]))
-    }
+    # Lists are distributions of latencies.
+    tables = {name: part for name, part in section.items() if isinstance(part, Mapping) and "Ops/sec" in part}
+    parts = {name: part for name, part in tables.items() if name != TOTALS and plain(str(part["Ops/sec"]))}
     rates = {name: plain(str(part["Ops/sec"])) or 0.0 for name, part in parts.items()}
     check_total(source, sum(rates.values()), rate, None, slack=0.01 * rate + 0.1)
     run.add_text("throughput", str(totals["Ops/sec"]), 1.0, "op/s", n)
     if "Total duration" in runtime:
         run.add("runtime", float(runtime["Total duration"]) * MS, "ns", 1, MS)
-    elif rate:
-        run.add("runtime", n / rate * 1e9, "ns", 1)
-    run.add("operations", n, OPERATIONS, n)
+    elif rate and n:
+        run.add("runtime", n / rate * 1e9, "ns", 1, MS)
+    run.add("operations", n or None, OPERATIONS, n)
     means, counts = {}, {}
     for name, part in parts.items():
         operation = name.lower().removesuffix("s")

@@ -67,6 +67,8 @@ SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "μs": 1e-
 
 def go_duration(text: str) -> tuple[float, float]:
     """The seconds of a Go duration (1m2.5s), and the value of its last digit. Raises ValueError for anything else."""
+    if text == "0":
+        return 0.0, 0.0
     if not re.fullmatch(rf"(?:{GO_DURATION.pattern})+", text):
         raise ValueError(f"not a duration: {text[:40]!r}")
     parts = GO_DURATION.findall(text)

@@ -82,7 +82,7 @@ ALL: tuple[Format, ...] = (
     json_paths,
 )
 FORMATS = {each.NAME: each for each in ALL}
-# So many unknown names are listed in a note.
+# The number of unknown names that a note lists.
 UNKNOWN_MAX = 6
 # Facts that become part of a result, and are not repeated among its facts.
 NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partial", "json"})

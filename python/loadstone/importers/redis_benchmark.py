@@ -1,7 +1,7 @@
 """redis-benchmark's report, of Redis 2 to 8: as text, with `-q`, or `--csv`.
 
 Each test (SET, GET, …) is a run. Up to 6.0 it prints how many operations ended within whole milliseconds: a
-percentile is then known to 1 ms. With a pipeline (`-P`), a latency is that of a whole pipeline.
+percentile is then known to 1 ms. With a pipeline (`-P`), a latency covers a whole pipeline.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def read_test(test: Test, command: str) -> Run:
     if test.seconds:
         run.add_text("runtime", test.seconds, 1e9, "ns", 1)
         run.add("operations", n, OPERATIONS, n)
-    # A pipeline's latency is not that of an operation, and has no place in Little's law.
+    # A pipeline's latency covers several operations, and cannot enter Little's law.
     names = (operation,) if run.facts.get("pipeline", 1) != 1 else (operation, ALL)
     for name in names:
         for label, text in test.latencies.items():
@@ -174,9 +174,9 @@ def option(command: str, letter: str) -> str | None:
 def add_shares(test: Test, name: str, n: int, run: Run) -> None:
     """Percentiles from the shares of operations that ended within a time, each as its upper bound."""
     for statistic, share in {**PERCENTILES, "max": 1.0}.items():
-        for number, (within, text) in enumerate(test.shares):
+        for within, text in test.shares:
             if within >= share:
-                below = float(test.shares[number - 1][1]) if number else 0.0
                 value = float(text)
+                below = max((float(other) for _, other in test.shares if float(other) < value), default=0.0)
                 run.add(f"{name}.{statistic}", value * MS, "ns", n, (value - below) * MS)
                 break

@@ -27,7 +27,7 @@ WELL = frozenset({"OK", "BATCHED_OK", "0"})
 # Neither success nor failure: our front end's reads of records whose insert was under way, and unended operations.
 NO_ERROR = WELL | {NOT_YET, CENSORED}
 PERCENTILE = re.compile(r"p\d+(\.\d+)?")
-# Passwords in command lines: name=value, --name value, redis-benchmark's -a, and those of URIs.
+# Passwords in command lines: name=value, --name value, redis-benchmark's -a, and in URIs.
 SECRETS = re.compile(
     r"(?i)((?:[\w.-]*(?:passw|secret|token|credential|authenticate)[\w.-]*(?:=|:|\s+)|\s-a\s+|://[^/\s:@]*:)['\"]?)[^\s'\"@]+"
 )
@@ -100,10 +100,12 @@ class Run:
         value = plain(text)
         self.add(metric, None if value is None else value * scale, unit, n, last_digit(text) * scale)
 
-    def add_totals(self, rate: float | None, runtime_ns: float | None, done: float) -> None:
-        """Keeps the figures of all operations, whose statuses are known."""
-        self.add("throughput", rate, "op/s", int(done))
-        self.add("runtime", runtime_ns, "ns", 1)
+    def add_totals(
+        self, rate: float | None, runtime_ns: float | None, done: float, step: float = 0.0, step_ns: float = 0.0
+    ) -> None:
+        """Keeps the figures of all operations, whose statuses are known; with the last digits of rate and time."""
+        self.add("throughput", rate, "op/s", int(done), step)
+        self.add("runtime", runtime_ns, "ns", 1, step_ns)
         self.add("operations", done, OPERATIONS, int(done))
         self.add("errors", errors(self.statuses), OPERATIONS, int(done))
 

@@ -1,7 +1,8 @@
-"""scylla-bench's report, and that of cql-stress's scylla-bench.
+"""Reports of scylla-bench and of cql-stress's scylla-bench.
 
-`raw latency` is service time. `c-o fixed latency` counts from the instant at which an operation was due: with a rate
-it is the response time, and without one both are the same.
+`raw latency` is service time. `c-o fixed latency` counts from the instant at which an operation was due: with a rate it
+is the response time, and without one both are the same. cql-stress prints `99h` for `99th`, and as its 99.9th
+percentile the maximum (`value_at_quantile(99.9)`), which is not read.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ SETTING = re.compile(
 )
 TOTAL = re.compile(r"^(Time \(avg\)|Total ops|Total rows|Total errors|Operations/s|Rows/s):\s+(\S+)\s*$")
 BLOCK = re.compile(r"^(?:(raw|c-o fixed)(?: (read|write))? latency|Latency)\s*:\s*$")
-STATISTIC = re.compile(r"^\s+(max|median|mean|[\d.]+th):\s+(\S+)\s*$")
+STATISTIC = re.compile(r"^\s+(max|median|mean|[\d.]+t?h):\s+(\S+)\s*$")
 HEADER = re.compile(r"^\s*time\s+(?:ops|operations)/s\s+")
 ROW = re.compile(r"^\s*([\d.hmsµun]+s)\s+(\d+)\s+(\d+)\s+(\d+)((?:\s+[\d.hmsµun]+s)*)\s*")
 STATISTICS = {"median": "p50"}
@@ -41,6 +42,8 @@ class Report:
     settings: dict[str, str] = field(default_factory=dict)
     totals: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
+    # Whether cql-stress wrote it.
+    other: bool = False
     rows: list[tuple[float, float, list[str]]] = field(default_factory=list)
     # By name of the block and of the operation.
     blocks: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
@@ -90,7 +93,8 @@ def parse_line(report: Report, line: str, torn: bool) -> bool:
     elif match := BLOCK.match(line):
         report.blocks[match[1] or "raw", match[2] or ALL] = {}
     elif report.blocks and (match := STATISTIC.match(line)):
-        report.blocks[next(reversed(report.blocks))][match[1]] = match[2]
+        report.other = report.other or re.fullmatch(r"\d+h", match[1]) is not None
+        report.blocks[next(reversed(report.blocks))][re.sub(r"(?<=\d)h$", "th", match[1])] = match[2]
     else:
         return False
     return True
@@ -111,7 +115,9 @@ def check_end(report: Report, source: Source) -> None:
 def read_report(report: Report) -> Run:
     """A report's figures. Raises ValueError when one is not a number."""
     settings = report.settings
-    run = Run(facts={"tool": NAME})
+    run = Run(facts={"tool": "cql-stress" if report.other else NAME})
+    if report.other:
+        run.note("percentiles-left-out", "cql-stress prints its maximum as the 99.9th percentile", "use its HDR log")
     run.facts |= facts_of_work(settings)
     run.facts |= {"command": command_fact(report.command)} if report.command else {}
     run.clients = int(settings["Concurrency"]) if settings.get("Concurrency", "").isdigit() else None
@@ -140,6 +146,8 @@ def read_report(report: Report) -> Run:
         names = [operation] if operation != ALL or mode in ("mixed", "all") else [ALL, mode]
         for name in names:
             for label, text in block.items():
+                if report.other and label == "99.9th":
+                    continue
                 value, digit = go_duration(text)
                 statistic = STATISTICS.get(label, f"p{label.removesuffix('th')}" if label.endswith("th") else label)
                 run.add(f"{name}{'' if headline else '.service'}.{statistic}", value * 1e9, "ns", done, digit * 1e9)

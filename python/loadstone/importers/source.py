@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from loadstone.errors import LoadstoneError
 from loadstone.results.trial_result import Scalar
@@ -41,9 +42,9 @@ class Source:
     path: Path
     text: str
     facts: Mapping[str, Scalar] = field(default_factory=dict)
-    # For `import --explain`: the indices of the lines read, and the keys of JSON documents that were not.
+    # For `import --explain`: the indices of the lines read, and the JSON documents, which know their keys read.
     used: set[int] = field(default_factory=set)
-    ignored_keys: dict[str, None] = field(default_factory=dict)
+    documents: list[Any] = field(default_factory=list)
 
     @cached_property
     def lines(self) -> list[str]:
@@ -56,7 +57,7 @@ class Source:
         return not self.text.endswith("\n")
 
     @property
-    def ignored(self) -> list[int]:
+    def unread(self) -> list[int]:
         """The indices of the lines with text that were not read."""
         return [index for index, line in enumerate(self.lines) if line.strip() and index not in self.used]
 
@@ -119,7 +120,7 @@ def strip_collector(text: str) -> str:
     lines = text.split("\n")
     sample = [line for line in lines if line.strip()][:COLLECTED_SAMPLE]
     for pattern in COLLECTORS:
-        if sum(pattern.match(line) is not None for line in sample) < COLLECTED_SHARE * len(sample) or len(sample) < 3:
+        if sum(pattern.match(line) is not None for line in sample) < COLLECTED_SHARE * len(sample) or len(sample) < 2:
             continue
         matches = [pattern.match(line) for line in lines]
         origins = Counter(match["origin"] for match in matches if match)
@@ -131,7 +132,8 @@ def strip_collector(text: str) -> str:
         for line, match in zip(lines, matches, strict=True):
             origin = match["origin"] if match else origin
             groups[origin].append(line[match.end() :] if match else line)
-        return "\n".join(line for group in groups.values() for line in group)
+        # The log of a container may contain logs of others.
+        return strip_collector("\n".join(line for group in groups.values() for line in group))
     return text
 
 

@@ -39,6 +39,7 @@ class Report:
     # By section and name.
     fields: dict[tuple[str, str], str] = field(default_factory=dict)
     section: str = ""
+    test: str = ""
     intervals: list[tuple[float, float]] = field(default_factory=list)
     ended: bool = False
 
@@ -84,6 +85,7 @@ def parse_line(report: Report, line: str) -> bool:
         report.ended = True
     elif SECTION.match(line):
         report.section = line.strip().rstrip(":").removesuffix(" (ms)")
+        report.test = report.section if report.section in TESTS else report.test
     elif match := FIELD.match(line):
         report.fields[report.section, match[1]] = match[2]
     else:
@@ -97,8 +99,7 @@ def read_report(report: Report, source: Source) -> Run:
     run = Run(facts={"tool": NAME})
     run.facts |= {"version": report.version} if report.version else {}
     run.facts |= {"command": command_fact(report.command)} if report.command else {}
-    test = next((section for section, _ in report.fields if section in TESTS), "")
-    run.facts |= {"work": test} if test else {}
+    run.facts |= {"test": report.test} if report.test else {}
     run.facts |= {fact: fields[name] for name, fact in FACTS.items() if name in fields}
     run.clients = int(fields["Number of threads"])
     if rate := re.match(r"(\d+)/sec", fields.get("Target transaction rate", "")):

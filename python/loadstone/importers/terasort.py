@@ -39,7 +39,7 @@ class Job:
     start: tuple[float, float] | None
     end: tuple[float, float] | None = None
     failed: str = ""
-    wanted: int = -1
+    required: int = -1
     counters: list[tuple[str, int]] = field(default_factory=list)
 
 
@@ -67,8 +67,8 @@ def runs(source: Source) -> list[Run]:
         elif match := ENDED.search(line):
             jobs[-1].end, jobs[-1].failed = clock(line), match[3] or ""
         elif match := COUNTERS.search(line):
-            jobs[-1].wanted = int(match[1])
-        elif jobs[-1].wanted > len(jobs[-1].counters) and (match := COUNTER.match(line)):
+            jobs[-1].required = int(match[1])
+        elif jobs[-1].required > len(jobs[-1].counters) and (match := COUNTER.match(line)):
             if index != source.last or not source.torn:
                 jobs[-1].counters.append((match[1], int(match[2])))
         else:
@@ -98,9 +98,9 @@ def read_job(job: Job, source: Source) -> Run:
         run.end = "failed"
         run.note("failed", f"the job ended with state {job.failed}", "see the job's own log")
         return run
-    if job.end is None or job.wanted != len(job.counters):
+    if job.end is None or job.required != len(job.counters):
         raise source.error(f"the log of {job.name} is cut: it has no complete counters", CUT, job.line)
-    # Names repeat in groups such as those of several file systems; the first is the framework's.
+    # Names repeat in groups, for example by file system; the first is the framework's.
     counters: dict[str, int] = {}
     for name, value in job.counters:
         counters.setdefault(name, value)

@@ -61,10 +61,10 @@ def runs(source: Source) -> list[Run]:
     if not blocks:
         raise source.error("the TestDFSIO log is cut: it has no result", CUT)
     result = [run(test, index, block, source) for test, index, block in blocks]
-    for each, line in zip(result, commands, strict=False) if len(commands) == len(result) else ():
-        each.facts["command"] = command_fact(line)
-    for each in result:
-        each.unknown |= comments
+    for number, test_run in enumerate(result):
+        test_run.unknown |= comments
+        if len(commands) == len(result):
+            test_run.facts["command"] = command_fact(commands[number])
     return result
 
 

@@ -27,7 +27,7 @@ class Command:
     target: int | None = None
     phase: str | None = None
     binding: str | None = None
-    # Its properties, without those that have a place above and those that may be secret.
+    # Its properties, without clients, rate and possible secrets.
     properties: Mapping[str, str] = field(default_factory=dict)
     text: str = ""
 

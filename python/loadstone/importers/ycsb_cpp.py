@@ -1,6 +1,6 @@
 """YCSB-cpp's output: three lines for each of its phases, and status lines whose last one covers the phase.
 
-Its latencies are service times in µs. Percentiles are those of the last status line, if it covers all operations.
+Its latencies are service times in µs. Percentiles are read from the last status line, if it covers all operations.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Phase:
 
     name: str = ""
     lines: dict[str, str] = field(default_factory=dict)
-    # Seconds, operations so far, and what was measured of each.
+    # Seconds, operations so far, and the text about each operation.
     statuses: list[tuple[int, int, str]] = field(default_factory=list)
 
 

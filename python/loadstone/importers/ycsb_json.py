@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from loadstone.importers.json_text import Document
 from loadstone.importers.number import plain
 from loadstone.importers.run import Run
 from loadstone.importers.source import Source
@@ -40,7 +41,7 @@ def runs(source: Source) -> list[Run]:
 def entries(source: Source) -> list[Entry]:
     """The objects of all reports."""
     text = source.text
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(object_pairs_hook=Document)
     found: list[Entry] = []
     at = begin(text, 0)
     while at >= 0:
@@ -52,7 +53,9 @@ def entries(source: Source) -> list[Entry]:
         except (ValueError, RecursionError):
             line = text.count("\n", 0, at)
             raise source.error("the YCSB JSON report is cut or damaged", CUT, line) from None
-        found.extend(entry_of(document, source))
+        with source.reading("the YCSB JSON report is damaged: {error}", CUT, line):
+            found.extend(entry_of(document, source))
+        source.documents.append(document)
         at = BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # It matches nothing, too.
         at = at if text.startswith("{", at) else begin(text, at)
     return found
@@ -66,8 +69,8 @@ def begin(text: str, at: int) -> int:
 
 def entry_of(document: Any, source: Source) -> list[Entry]:
     """An object's entry; those of garbage collectors have no metric and are skipped."""
-    if not isinstance(document, dict) or not isinstance(metric := document.get("metric"), str):
+    if not isinstance(document, Document) or not isinstance(metric := document.get("metric"), str):
         return []
-    measurement, value = str(document.get("measurement")), str(document.get("value"))
+    measurement, value = str(document["measurement"]), str(document["value"])
     with source.reading(f"{metric} {measurement} is not a number: {value}", CUT):
         return [Entry(metric, measurement, plain(value))]

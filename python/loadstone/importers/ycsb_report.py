@@ -79,11 +79,12 @@ class Context:
 
     def take(self, line: str) -> bool:
         """Takes a line outside the report. Whether it was read."""
-        if found := status(line):
-            self.statuses.append(found)
-        elif given := command(line):
-            self.command = given
-        return found is not None or given is not None
+        reading, settings = status(line), command(line)
+        if reading is not None:
+            self.statuses.append(reading)
+        elif settings is not None:
+            self.command = settings
+        return reading is not None or settings is not None
 
 
 def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
@@ -243,7 +244,7 @@ def unknown_names(operations: Blocks) -> Iterator[str]:
                 yield f"[{name}], {key}"
 
 
-def excess(operations: Blocks, found: Run, done: int) -> float:
+def excess(operations: Blocks, run: Run, done: int) -> float:
     """How many more operations ended well than the report has in total; 0 if none.
 
     Only YCSB's own operations count: bindings measure parts of them by other names. A retry is measured as well.
@@ -251,7 +252,7 @@ def excess(operations: Blocks, found: Run, done: int) -> float:
     well = 0
     for name, block in operations.items():
         if name in CORE:
-            statuses = found.statuses.get(name)
+            statuses = run.statuses.get(name)
             well += well_done({name: statuses}) if statuses else counted(block) or 0
     composed = sum(counted(block) or 0 for name, block in operations.items() if name in COMPOSED)
     more = well - composed - done / WHOLE - 1
