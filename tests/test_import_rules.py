@@ -22,8 +22,8 @@ OWN = [path for path in FIXTURES.iterdir() if ".facts." not in path.name and pat
 PATHS = sorted([*OWN, *(YCSB / name for name in ("run_a.out", "run_f.out", "json.txt", "hdr_READ.hdr"))])
 # Neither a table nor a histogram log has an end mark: a missing row cannot be detected.
 ENDLESS = {"csv", "hlog"}
-# go-ycsb without TOTAL, and YCSB's report of an operation whose parts are all of the total.
-WITHOUT_END = {"go-ycsb-runs.md", "run_f.out"}
+# go-ycsb without TOTAL or intervals, and YCSB's report of an operation whose parts are all of the total.
+WITHOUT_END = {"go-ycsb-runs.md", "go-ycsb-table.txt", "run_f.out"}
 JSON = {"ycsb-json", "fio", "latte", "hyperfine"}
 # Damaged files of each output; `make soak` reads 10,000 in all.
 DAMAGED = int(os.environ.get("LOADSTONE_DAMAGED", "600")) // len(PATHS)

@@ -30,7 +30,9 @@ def main(arguments: list[str]) -> int:
         default=[],
         help="a figure of any tool's JSON: 'throughput=$.tps op/s'",
     )
-    parser.add_argument("--explain", action="store_true", help="also print what was read, what was not, and why")
+    parser.add_argument(
+        "--explain", action="store_true", help="also list the data read, the omissions, and their reasons"
+    )
     parser.add_argument("--name", metavar="NAME", help="the folder's name (default: that of the first file)")
     parser.add_argument("--question", metavar="TEXT", default="", help="the question that the results answer")
     parser.results_option()

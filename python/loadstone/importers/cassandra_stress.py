@@ -40,7 +40,7 @@ PERCENTILE = re.compile(r"([\d.]+)th percentile")
 LAST = "total operation time"
 WANTED = ("op rate", "latency mean", "latency max", LAST)
 # Lines of a summary that have no figure in a result.
-NOT_READ = re.compile(r"partition rate|row rate|total gc .*|avg gc .*|stdev gc .*|improvement over .*")
+NOT_READ = re.compile(r"partition rate|row rate|total gc .*|avg gc .*|st\w*dev gc .*|improvement over .*")
 COUNTS = ("total partitions", "total operations")
 ERRORS = "total errors"
 CUT = "import the whole output of cassandra-stress, from its settings to END"
@@ -266,9 +266,9 @@ def add_figures(log: Log, result: Run, source: Source) -> None:
     if counts:
         check_total(source, sum(counts.values()), whole(partitions), log.begun)
     partition_rate = log.summary.get("partition rate", ("", {}))[0]
-    if rows and by_operation and number(partition_rate) == number(rate):
+    if rows and whole(partitions) and number(partition_rate or rate) == number(rate):
         # Each operation touches one partition: the rows and the summary are of one run.
-        check_total(source, done, whole(partitions), log.begun, slack=0.01 * done)
+        check_total(source, done, whole(partitions), log.begun)
     # Rows have a decimal, the summary whole seconds.
     seconds = rows.get("time") or clock(log.summary[LAST][0])
     step = 0.1e9 if rows.get("time") else 1e9
@@ -286,7 +286,7 @@ def add_figures(log: Log, result: Run, source: Source) -> None:
         # 2.1 does not print errors: their number is unknown, not 0.
         result.add("throughput", grouped(number(rate), 0), "op/s", n, 1.0)
         result.add("runtime", seconds * 1e9, "ns", 1, step)
-        result.add("operations", done, "operations", n)
+        result.add("operations", done, "operations", n, 0.0 if rows else (grouped(number(rate), 0) or 0.0))
     if len(names) > 1:
         for name, text in rates.items():
             result.add(f"{name.lower()}.throughput", grouped(text, 0), "op/s", int(counts.get(name, 0)), 1)

@@ -28,6 +28,8 @@ KIB = 1024
 FACTS = {"io_engine": "ioengine", "block_size": "bs", "direct": "direct", "mode": "rw", "size": "size"}
 NUMBERS = ("iodepth", "numjobs", "fsync", "fdatasync")
 NS_PER_MS = 1e6
+# A timed job runs at least this share of its time.
+TIMED = 0.99
 
 Job = Mapping[str, Any]
 
@@ -150,6 +152,8 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: Mapping[str, Any]) -
     """The figures of jobs of one name and group."""
     options = {**shared, **jobs[0].get("job options", {})}
     run = Run(variant=name, facts={"tool": NAME, "jobs": len(jobs)})
+    for job in jobs:
+        check_job(job, options)
     run.facts |= {fact: str(options[option]) for fact, option in FACTS.items() if option in options}
     run.facts |= {option: int(options[option]) for option in NUMBERS if str(options.get(option, "")).isdigit()}
     rates = {name: value for name, value in options.items() if name == "rate" or name.startswith("rate_iops")}
@@ -176,6 +180,17 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: Mapping[str, Any]) -
         run.note("failed", f"fio ended with error {', '.join(failed)}", "see fio's own output")
     run.add("runtime", max((float(way["runtime"]) for way in parts), default=0.0) * NS_PER_MS, "ns", 1)
     return run
+
+
+def check_job(job: Job, options: Mapping[str, Any]) -> None:
+    """Raises ValueError when no direction is left, or the report was written before the end of a timed job."""
+    if not any(way in job for way in DIRECTIONS):
+        raise ValueError("a job has no direction")
+    length = str(options.get("runtime", "")).removesuffix("s")
+    if options.get("time_based", "0") == "1" and length.isdigit():
+        longest = max((float(job[way]["runtime"]) for way in DIRECTIONS if way in job), default=0.0)
+        if 0 < longest < int(length) * 1000 * TIMED and not int(job.get("error", 0)):
+            raise ValueError(f"it was written after {longest / 1000:g} of {length} s, and the final report is missing")
 
 
 def rate_step(parts: Sequence[Job]) -> float:
@@ -218,7 +233,7 @@ BINS = 64
 
 def add_latencies(name: str, lats: Sequence[Job], ns: float, run: Run, step_n: float = 0.0) -> None:
     """Latencies, given in units of `ns`; for several jobs, those that can be combined."""
-    lats = [lat for lat in lats if int(lat.get("N", 1)) and "mean" in lat]
+    lats = [lat for lat in lats if int(lat.get("N", 1))]
     if not lats:
         return
     n = sum(int(lat.get("N", 0)) for lat in lats)
@@ -234,6 +249,8 @@ def add_latencies(name: str, lats: Sequence[Job], ns: float, run: Run, step_n: f
     if len(bins) == len(lats):
         counts = ((round(int(value) * ns), int(times)) for part in bins for value, times in part.items())
         run.histograms[name.upper()] = bucketed(counts)
+        if run.histograms[name.upper()].count != n:
+            raise ValueError(f"the bins of {name} have {run.histograms[name.upper()].count} of {n} operations")
     if len(lats) == 1:
         for share, value in lats[0].get("percentile", {}).items():
             figure = float(value) * ns

@@ -156,7 +156,9 @@ def set_counts(job: dict[str, Any], counts: list[int]) -> None:
 
 
 def check_end(report: dict[str, Any], source: Source) -> None:
-    """Raises LoadstoneError when the status of a group, or a part of a job, is missing."""
+    """Raises LoadstoneError when the status of a group, a group of a status, or a part of a job is missing."""
+    if report["groups"] != {job["groupid"] for job in report["jobs"]}:
+        raise source.error("the fio output is cut: groups and their run status do not agree", CUT)
     for job in report["jobs"]:
         ways = [way for way in fio.DIRECTIONS if way in job]
         missing = job["groupid"] not in report["groups"] or any(

@@ -124,6 +124,8 @@ def latencies(log: Log, test: str, found: Run, source: Source) -> None:
     each = [(figures, log.measures.get(client, 0)) for client, figures in log.latencies.items()]
     each = [(figures, count) for figures, count in each if count and figures.get("mean") is not None]
     n = sum(count for _, count in each)
+    if n and len(each) != len(log.finished):
+        raise source.error(f"{len(each)} of {len(log.finished)} clients have latencies and their count", CUT, log.line)
     rows = sum(count for _, count in log.finished.values())
     if n > rows and rows:
         # A part of them may be measured, and several rows at once, but never more than there were.

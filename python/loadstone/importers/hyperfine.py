@@ -47,4 +47,7 @@ def read_command(entry: Document) -> list[Run]:
         result.append(run)
     if not result:
         raise LookupError("a command has no times")
+    mean = sum(entry["times"]) / len(result)
+    if abs(mean - float(entry["mean"])) > 1e-6 * abs(mean) or (codes and len(codes) != len(result)):
+        raise ValueError("the times of a command do not have its mean")
     return result

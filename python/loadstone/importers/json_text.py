@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,8 @@ from loadstone.importers.source import Source
 
 # Elements of a list, and keys of one object, that are described together.
 ELEMENTS = "[…]"
+# fio 2 and 3.1 repeat this key in their lists of percentiles.
+REPEATED = re.compile(r"0\.00")
 
 
 class Document(dict[str, Any]):
@@ -17,6 +20,15 @@ class Document(dict[str, Any]):
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
+        if len(self) < len(pairs):
+            names = [
+                key
+                for key, value in pairs
+                if super(Document, self).__getitem__(key) != value and not REPEATED.fullmatch(key)
+            ]
+            if names:
+                # Lines between two objects may be lost, which makes one of both.
+                raise ValueError(f'the key "{names[0]}" occurs twice')
         self.used: set[str] = set()
 
     def __getitem__(self, key: str) -> Any:

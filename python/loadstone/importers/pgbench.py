@@ -45,8 +45,8 @@ class Report:
     # By what they include: `without initial connection time`.
     tps: dict[str, str] = field(default_factory=dict)
     progress: list[tuple[float, float, float | None]] = field(default_factory=list)
-    # Names, counts and mean latencies of scripts.
-    scripts: list[list[str]] = field(default_factory=list)
+    # By script: the count of its transactions and its mean latency.
+    scripts: dict[str, dict[str, str]] = field(default_factory=dict)
     aborted: bool = False
 
 
@@ -87,9 +87,11 @@ def parse_line(report: Report, line: str) -> bool:
     elif match := TPS.search(line):
         report.tps[match[2]] = match[1]
     elif match := SCRIPT.search(line):
-        report.scripts.append([match[2]])
+        report.scripts[match[2]] = {}
     elif report.scripts and (match := SCRIPT_COUNT.match(line) or SCRIPT_LATENCY.match(line)):
-        report.scripts[-1].append(match[1])
+        script = report.scripts[next(reversed(report.scripts))]
+        if script.setdefault("latency" if "latency" in line else "count", match[1]) != match[1]:
+            raise ValueError("a script has a figure twice")
     elif ABORTED in line:
         report.aborted = True
     elif not report.tps and (match := FIELD.search(line)):
@@ -147,7 +149,7 @@ def add_facts(report: Report, run: Run) -> None:
     if "scaling factor" in fields:
         run.facts["scale"] = int(fields["scaling factor"])
         # `select only` and the other built-in scripts work on pgbench's own tables.
-        if "<builtin" in fields.get("transaction type", "") or any("<builtin" in name for name, *_ in report.scripts):
+        if "<builtin" in fields.get("transaction type", "") or any("<builtin" in name for name in report.scripts):
             run.facts["records"] = run.facts["scale"] * ROWS_PER_SCALE
     if "rate limit schedule lag" in fields:
         run.loop = "open"
@@ -158,14 +160,13 @@ def add_facts(report: Report, run: Run) -> None:
 
 def add_scripts(report: Report, run: Run, done: int, source: Source) -> None:
     """The figures of each script. Raises LoadstoneError when one is missing."""
-    parts = {script[0]: script[1:] for script in report.scripts if len(script) > 1}
-    check_total(source, sum(int(part[0]) for part in parts.values()), done, report.line)
-    run.facts["mix"] = mix_fact({name: int(part[0]) for name, part in parts.items()})
-    for name, (count, *latency) in parts.items():
-        if latency:
-            run.add_text(
-                f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_')}.mean", latency[0], MS, "ns", int(count)
-            )
+    counts = {name: int(script["count"]) for name, script in report.scripts.items()}
+    check_total(source, sum(counts.values()), done, report.line)
+    run.facts["mix"] = mix_fact(counts)
+    for name, script in report.scripts.items():
+        if "latency" in script:
+            operation = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+            run.add_text(f"{operation}.mean", script["latency"], MS, "ns", counts[name])
 
 
 def rows_of(report: Report) -> list[tuple[float, float, float]]:

@@ -37,7 +37,7 @@ from loadstone.importers import (
 )
 from loadstone.importers.facts import Facts, beside, parse_fact
 from loadstone.importers.run import Run
-from loadstone.importers.source import Source, text_of
+from loadstone.importers.source import LINE_MAX, Source, text_of
 from loadstone.results.result_set import numbered
 from loadstone.results.result_set import variant as key_of
 from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult, values
@@ -82,6 +82,7 @@ ALL: tuple[Format, ...] = (
     json_paths,
 )
 FORMATS = {each.NAME: each for each in ALL}
+JSON = (ycsb_json, latte, fio, memtier, hyperfine)
 # The number of unknown names that a note lists.
 UNKNOWN_MAX = 6
 # Facts that become part of a result, and are not repeated among its facts.
@@ -152,7 +153,11 @@ def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | N
 
 def recognised(path: Path, text: str) -> Format:
     """The format of a file. Raises LoadstoneError when none fits, or several do."""
-    found = [each for each in FORMATS.values() if each.recognises(text)]
+    # Only JSON has long lines; expressions take seconds for one of 20 MB.
+    short = text
+    if max(map(len, text.split("\n"))) > LINE_MAX:
+        short = "\n".join(line for line in text.split("\n") if len(line) <= LINE_MAX)
+    found = [each for each in FORMATS.values() if each.recognises(text if each in JSON else short)]
     if len(found) > 1:
         titles = ", ".join(each.TITLE for each in found)
         hint = f"choose one: loadstone import --format {found[0].NAME}"
@@ -161,7 +166,7 @@ def recognised(path: Path, text: str) -> Format:
         titles = ", ".join(each.TITLE for each in FORMATS.values() if each is not json_paths)
         raise LoadstoneError(
             f"the format of {path.name} is not known",
-            f"known are {titles}; of any other tool's JSON, state paths: loadstone import --json",
+            f"known are {titles}; for JSON of other tools, state paths: loadstone import --json",
         )
     return found[0]
 

@@ -90,8 +90,12 @@ def runs(source: Source) -> list[Run]:
         elif match := QUIET.match(line):
             latencies = {"p50_latency_ms": match[3]} if match[3] else {}
             tests.append(Test(match[1], index, rate=match[2], latencies=latencies, whole=True))
-        elif not tests or tests[-1].whole or not parse_line(tests[-1], line, torn):
+        elif not tests or tests[-1].whole:
             continue
+        else:
+            with source.reading(f"the test {tests[-1].name} of redis-benchmark is damaged: {{error}}", CUT, index):
+                if not parse_line(tests[-1], line, torn):
+                    continue
         source.used.add(index)
     for test in tests:
         if not test.whole:
@@ -106,6 +110,8 @@ def runs(source: Source) -> list[Run]:
 def parse_line(test: Test, line: str, torn: bool) -> bool:
     """Whether a line of a test was read; the last number of a torn line may be cut, and is not."""
     if match := COMPLETED.match(line):
+        if test.requests:
+            raise ValueError("it has two results")
         test.requests, test.seconds = int(match[1]), match[2]
     elif match := SETTING.match(line):
         if match[2]:

@@ -121,11 +121,14 @@ def read_report(report: Report) -> Run:
     run.facts |= facts_of_work(settings)
     run.facts |= {"command": command_fact(report.command)} if report.command else {}
     run.clients = int(settings["Concurrency"]) if settings.get("Concurrency", "").isdigit() else None
-    rate = settings.get("Maximum rate", "unlimited").split(" ")[0]
-    if rate.isdigit():
+    rate = settings.get("Maximum rate", "").split(" ")[0]
+    # Without its rate: with one, the latencies since operations were due are longer.
+    differ = ("c-o fixed", ALL) in report.blocks and report.blocks["c-o fixed", ALL] != report.blocks.get(("raw", ALL))
+    if rate.isdigit() or (not rate and differ):
         run.loop = "open"
+    if rate.isdigit():
         run.facts["target"] = int(rate)
-    run.facts["latency"] = "response" if rate.isdigit() else "service"
+    run.facts["latency"] = "response" if run.loop == "open" else "service"
     done, errors = int(report.totals["Total ops"]), int(report.totals.get("Total errors", 0))
     seconds, step = go_duration(report.totals["Time (avg)"])
     speed = report.totals["Operations/s"]

@@ -51,7 +51,9 @@ def runs(source: Source) -> list[Run]:
             source.used.add(index)
         elif blocks and (match := FIELD.search(line)) and prefixed(line[: match.start()]):
             with source.reading(f"{match[1]} is not a number: {match[2][:40]}", CUT, index):
-                blocks[-1][2].setdefault(match[1], comma(match[2]))
+                value = comma(match[2])
+                if blocks[-1][2].setdefault(match[1], value) != value:
+                    raise source.error(f"the TestDFSIO result has {match[1]} twice", CUT, index)
             if index == source.last and source.torn and match[3] is None:
                 # Its last digits may be missing.
                 blocks[-1][2][match[1]] = None

@@ -74,8 +74,11 @@ def whole(source: Source, reports: list[tuple[list[Entry], Context]], around: Co
         last = source.lines[source.last].strip()
         raise source.error(f'the YCSB log is cut within its last line: "{last[:60]}"', CUT, source.last)
     if not reports:
-        hint = f"{CUT}; of another tool with status lines like these, import JSON or a table"
-        raise source.error("the YCSB log has no report: no line starts with [OVERALL]", hint)
+        if "YCSB Client" not in source.text:
+            message = "it has YCSB's status lines and no report: another tool may have written them"
+            hint = "state paths of its JSON (loadstone import --json), or write its figures into a table (CSV)"
+            raise source.error(f"{message}; the YCSB log has no report", hint)
+        raise source.error("the YCSB log has no report: no line starts with [OVERALL]", CUT)
     if len(reports) == 1 and not reports[0][1].statuses:
         # Standard error, with the command line and the status lines, was put after standard output.
         context = reports[0][1]
