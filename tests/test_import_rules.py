@@ -160,6 +160,61 @@ def test_operations_beyond_the_total_are_refused(name: str, line: str, twice: st
     assert try_read(written(tmp_path, more, name)) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "run", "metric", "value"),
+    [
+        ("go-ycsb-runs.md", 0, "throughput", 65_264.8),
+        ("go-ycsb-runs.md", 1, "throughput", 91_467.1),
+        ("go-ycsb-runs.md", 2, "read.p99", 20_000),
+        ("cassandra-stress-3.0-auto.txt", 0, "throughput", 1846),
+        ("cassandra-stress-3.0-auto.txt", 1, "insert.p99", 11.3e6),
+        ("cassandra-stress.hlog", 0, "throughput", 2000),
+        ("ycsb-timeseries.txt", 0, "throughput", 5000),
+        ("ycsb-cpp.txt", 1, "update.p99.9", 99_470),
+        ("fio-fdatasync.json", 0, "sync.mean", 572_063.967033),
+        ("fio-fdatasync.json", 0, "sync.count", 455),
+        ("fio-2.1.11.json", 0, "throughput", 15),
+        ("fio-unified.json", 0, "mixed.p99", 400_000),
+        ("fio-unified.json", 0, "moved", 409_600_000),
+        ("fio-terse.txt", 1, "read.bandwidth", 75_851 * 1024),
+        ("hbase-pe-1.1.txt", 0, "sequentialwrite.mean", 38_037.4684),
+        ("hbase-pe-1.1.txt", 0, "sequentialwrite.max", 998_877_000),
+        ("testdfsio-annotated.txt", 0, "runtime", 31.763e9),
+        ("pgbench-scripts.txt", 0, "builtin_simple_update.mean", 3.431e6),
+        ("pgbench-progress.txt", 0, "throughput", 341.554499),
+        ("sysbench-oltp.txt", 0, "errors", 9),
+        ("redis-benchmark.csv", 1, "get.p99", 239_000),
+        ("memtier.json", 0, "get.p99.9", 9_855_000),
+        ("hyperfine.json", 5, "time", 21_507_731),
+        ("latte.json", 0, "throughput", 1999.93),
+        ("scylla-bench.txt", 0, "all.service.p99", 1_703_935),
+        ("terasort.txt", 0, "spilled", 3_000_000),
+    ],
+)
+def test_figures_are_the_printed_ones(name: str, run: int, metric: str, value: float) -> None:
+    assert read_whole(FIXTURES / name)[run].result.value(metric) == pytest.approx(value)
+
+
+def test_clients_of_an_automatic_sweep_are_a_dimension() -> None:
+    configs = [run.result.config for run in read_whole(FIXTURES / "cassandra-stress-3.0-auto.txt")]
+    assert [config["clients"] for config in configs] == [4, 8]
+
+
+def test_cumulative_reports_are_the_series() -> None:
+    series = read_whole(FIXTURES / "fio-status.json")[0].series
+    assert series is not None
+    assert len(series.throughput) == 4
+    assert sum(rate * length for rate, length in zip(series.throughput, series.length_seconds, strict=True)) == (
+        pytest.approx(600)
+    )
+
+
+def test_interrupted_timed_job_of_fio_is_refused(tmp_path: Path) -> None:
+    text = (FIXTURES / "fio-status.json").read_text()
+    first = text[: text.index('"fio version"', text.index('"fio version"') + 1)].rpartition("{")[0]
+    assert try_read(written(tmp_path, first, "fio.json")) is None
+
+
 # Unknown is neither damage nor failure.
 
 
