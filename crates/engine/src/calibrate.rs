@@ -1,26 +1,21 @@
 //! The driver's own cost: the trial's operations on a null store, for a short time before the trial.
 
 use std::sync::Barrier;
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use loadstone_load::Segment;
-use loadstone_stores::Connection;
+use loadstone_load::{Segment, Workload};
 
-use crate::actor::inserts::InsertPolicy;
-use crate::actor::misses::Misses;
-use crate::actor::{Task, Work};
 use crate::borders::{Borders, NEVER};
-use crate::client::{ClientContext, drive_thread};
-use crate::clock::{Clock, Monotonic, ThreadTimer};
+use crate::client::ClientContext;
+use crate::clock::{Clock, Monotonic};
+use crate::crew::Target;
 use crate::error::EngineError;
 use crate::failures::Failures;
-use crate::file_log::FileLog;
-use crate::ledger;
 use crate::pulse::{Pulse, TICK_NS};
 use crate::recorder::{Recorder, Shape};
 use crate::scheduler::Scheduler;
 use crate::spec::TrialSpec;
+use crate::task::{Kind, Task};
 
 /// Operations of a thread per probe: about 50 µs, so that on a busy host most probes are not interrupted.
 const OPERATIONS: u64 = 250;
@@ -31,26 +26,27 @@ const PROBES: u32 = 200;
 /// No probe starts after this.
 const BUDGET: Duration = Duration::from_millis(100);
 
-/// ns per operation that the timing loop, the workload, the recorder with the sinks of the trial and its ledger take in the
+/// ns per operation that the timing loop, the work, the recorder with the sinks of the trial and its ledger take in the
 /// closed loop, with this many concurrent threads: what clients share in a trial, these threads share too. Returns the
-/// workload as well.
-pub fn driver_ns<N: Connection + Default, W: Work<N> + Send + Sync>(
-    workload: W,
+/// work as well.
+pub fn driver_ns<W: Workload + Kind>(
+    work: W,
+    target: &dyn Target<W>,
     spec: &TrialSpec,
     threads: u64,
     stripe: u64,
 ) -> Result<(W, f64), EngineError> {
-    let mut probe = Probe::new::<N>(workload, spec, threads, stripe)?;
+    let mut probe = Probe::new(work, spec, threads, stripe)?;
     let begin = Instant::now();
     let mut best = f64::INFINITY;
     for number in 0..PROBES {
         if number > 2 && begin.elapsed() > BUDGET {
             break;
         }
-        let ns = probe.measure::<N>();
+        let ns = probe.measure(target);
         best = best.min(ns as f64 * probe.recorders.len() as f64 / probe.borders.steps as f64);
     }
-    Ok((probe.task.workload, best))
+    Ok((probe.task.work, best))
 }
 
 /// Some operations of a trial on a store that does nothing.
@@ -62,67 +58,47 @@ struct Probe<W> {
     recorders: Vec<Recorder>,
 }
 
-impl<W: Send + Sync> Probe<W> {
-    fn new<N: Connection + Default>(
-        workload: W,
-        spec: &TrialSpec,
-        threads: u64,
-        stripe: u64,
-    ) -> Result<Self, EngineError>
-    where
-        W: Work<N>,
-    {
+impl<W: Workload + Kind> Probe<W> {
+    fn new(mut work: W, spec: &TrialSpec, threads: u64, stripe: u64) -> Result<Self, EngineError> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let threads = threads.clamp(1, processors);
-        let most = (BYTES / workload.operation_bytes().max(1)).clamp(1, OPERATIONS);
-        let operations = workload.operations().unwrap_or(u64::MAX).clamp(1, most * threads);
+        let most = (BYTES / work.operation_bytes().max(1)).clamp(1, OPERATIONS);
+        let operations = work.operations().unwrap_or(u64::MAX).clamp(1, most * threads);
         let borders = Borders { steps: operations, ..Borders::UNLIMITED };
         let shape = Shape {
-            steps: workload.steps().len(),
+            steps: Kind::steps(&work).len(),
             sinks: spec.sinks.clone(),
             open: false,
             deadline_ns: NEVER,
             to_unix_ns: 0,
         };
         let recorders = (0..threads).map(|_| Recorder::new(&shape, 1)).collect();
+        work.prepare_probe(spec, operations, threads)?;
         let task = Task {
             failures: Failures::new(shape.steps),
-            scheduler: Scheduler::new(Segment::default(), &borders, stripe).in_units(workload.unit()),
+            scheduler: Scheduler::new(Segment::default(), &borders, stripe).in_units(work.unit()),
             pace: None,
-            inserts: None,
-            ledger: ledger::create_for_probe(spec, operations, threads)?,
-            misses: Misses::default(),
-            compared: AtomicU64::new(0),
-            insert_policy: InsertPolicy { retries: 0, interval_ns: 0, stop: false },
-            files: FileLog::default(),
             to_unix_ns: 0,
             seed: spec.seed,
-            workload,
+            work,
         };
         Ok(Self { task, borders, stripe, recorders })
     }
 
     /// Performs the operations once: the time of the slowest thread, ns.
-    fn measure<N: Connection + Default>(&mut self) -> u64
-    where
-        W: Work<N>,
-    {
-        let unit = self.task.workload.unit();
+    fn measure(&mut self, target: &dyn Target<W>) -> u64 {
+        let unit = self.task.work.unit();
         self.task.scheduler = Scheduler::new(Segment::default(), &self.borders, self.stripe).in_units(unit);
-        probe_ns::<N, W>(&self.task, &self.borders, &self.recorders)
+        probe_ns(&self.task, target, &self.borders, &self.recorders)
     }
 }
 
-fn probe_ns<N: Connection + Default, W: Work<N> + Send + Sync>(
-    task: &Task<W>,
-    borders: &Borders,
-    recorders: &[Recorder],
-) -> u64 {
+fn probe_ns<W: Kind>(task: &Task<W>, target: &dyn Target<W>, borders: &Borders, recorders: &[Recorder]) -> u64 {
     let pulse = Pulse::new("probe".to_owned(), 0, TICK_NS);
     let timed = |worker: usize, recorder: &Recorder| {
         let start = Monotonic.now_ns();
         let context = ClientContext { recorder, client: 0, worker, pulse: &pulse };
-        drive_thread(task, borders, ThreadTimer::default(), &mut N::default(), context);
+        target.probe(task, borders, context);
         Monotonic.now_ns().saturating_sub(start)
     };
     let [first, rest @ ..] = recorders else { return 0 };
@@ -152,9 +128,11 @@ fn probe_ns<N: Connection + Default, W: Work<N> + Send + Sync>(
 mod tests {
     use loadstone_load::core::CoreRun;
     use loadstone_load::ledger::State;
-    use loadstone_stores::null::NullSession;
+    use loadstone_stores::null::Null;
 
     use super::*;
+    use crate::kinds::records::target::RecordTarget;
+    use crate::kinds::records::{Records, RecordsOf};
     use crate::sink::Sink;
     use crate::spec::{LedgerSpec, WorkSpec};
 
@@ -167,10 +145,10 @@ mod tests {
         core.versions = true;
         core.mix.read = 0.0;
         core.mix.update = 1.0;
-        let workload = CoreRun::new(core.clone(), 1).unwrap();
-        let mut probe = Probe::new::<NullSession>(workload, &spec, 2, 1).unwrap();
-        probe.measure::<NullSession>();
-        let ledger = probe.task.ledger.as_ref().unwrap();
+        let work = Records::new(RecordsOf::Run(CoreRun::new(core.clone(), 1).unwrap()));
+        let mut probe = Probe::new(work, &spec, 2, 1).unwrap();
+        probe.measure(&RecordTarget::embedded::<Null>());
+        let ledger = probe.task.work.ledger.as_ref().unwrap();
         ledger.settle();
         assert!((0..probe.borders.steps).all(|write| ledger.state(write) == State::Acknowledged));
         assert!(probe.recorders.iter().all(|recorder| recorder.ycsb.len() == 1));

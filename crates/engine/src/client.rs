@@ -3,17 +3,20 @@
 //! A client takes the next index, fills its operation, waits until it is due, reads the clock, has its actor perform it, and
 //! counts it. Nothing in it allocates or locks; the store may.
 
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
 use loadstone_load::Status;
 use loadstone_load::pace::{Cursor, Pace};
 
-use crate::actor::{Actor, Lateness, Outcome, Stopwatch, Task, Work};
+use crate::actor::{Actor, Lateness, Outcome, Stopwatch};
 use crate::borders::Borders;
 use crate::clock::{Clock, ThreadTimer, Timer};
 use crate::pulse::Pulse;
 use crate::recorder::{Recorder, Step};
 use crate::scheduler::Taken;
 use crate::sink::Times;
-use crate::worker_threads::block_on;
+use crate::task::{Task, Work};
 use loadstone_stores::Connection;
 
 /// Where one client records: its worker's recorder, and its number there.
@@ -76,9 +79,9 @@ macro_rules! wait {
     };
 }
 
-/// The loop. A macro, as it is compiled three times: a future keeps its state in memory from one wait to the next, and writes
-/// and reads it for each operation. The version for threads, whose futures are always ready, saves 65 of 417 instructions,
-/// and without a rate it needs no due times.
+/// The loop. A macro, as it is compiled twice: a future keeps its state in memory from one wait to the next, and writes and
+/// reads it for each operation. The version for the closed loop of a thread, whose futures are always ready, saves 65 of 417
+/// instructions, and needs no due times.
 macro_rules! timing_loop {
     ($wait:tt, $pace:expr, $task:expr, $borders:expr, $timer:expr, $session:expr, $context:expr) => {{
         let (task, borders, timer) = ($task, $borders, $timer);
@@ -96,7 +99,7 @@ macro_rules! timing_loop {
         // How much later the client is free than it would be if the generator had never been late.
         let mut delay = 0;
         while let Some(index) = task.scheduler.claim(&mut taken) {
-            task.workload.fill(index, &mut operation);
+            task.work.fill(index, &mut operation);
             if let Some(pace) = pace {
                 let due = borders.start_ns.saturating_add(pace.due_ns(index, &mut cursor));
                 if due >= borders.end_ns {
@@ -193,7 +196,7 @@ pub async fn drive<T: Timer, S: Connection, W: Work<S>>(
     timing_loop!(async, task.pace.as_ref(), task, borders, timer, session, context);
 }
 
-/// The same for a client on its own thread.
+/// The same for a client on its own thread: its futures are always ready.
 pub fn drive_thread<S: Connection, W: Work<S>>(
     task: &Task<W>,
     borders: &Borders,
@@ -201,22 +204,34 @@ pub fn drive_thread<S: Connection, W: Work<S>>(
     session: &mut S,
     context: ClientContext<'_>,
 ) {
-    match &task.pace {
-        None => drive_closed(task, borders, &ClosedTimer(timer), session, context),
-        pace => timing_loop!(thread, pace.as_ref(), task, borders, &timer, session, context),
-    }
+    block_on(drive(task, borders, &timer, session, context));
 }
 
-/// The same in a closed loop.
+/// The same in a closed loop, compiled for one type of session.
 #[inline(never)]
-fn drive_closed<S: Connection, W: Work<S>>(
+pub fn drive_closed<S: Connection, W: Work<S>>(
     task: &Task<W>,
     borders: &Borders,
-    timer: &ClosedTimer,
+    timer: ThreadTimer,
     session: &mut S,
     context: ClientContext<'_>,
 ) {
-    timing_loop!(thread, None, task, borders, timer, session, context);
+    timing_loop!(thread, None, task, borders, &ClosedTimer(timer), session, context);
+}
+
+/// Runs a future that is expected to be always ready. A store that declares its calls as blocking must not return pending
+/// futures; one that does is polled every 50 µs.
+#[expect(clippy::inline_always, reason = "the state of the future would go through memory, in the timing loop")]
+#[inline(always)]
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = std::pin::pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    }
 }
 
 /// The timer of a closed loop on a thread. A type of its own, so that the actor is compiled for that loop alone: then its code

@@ -8,22 +8,20 @@ mod unfinished;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use loadstone_load::Workload;
-use loadstone_stores::{ConnectionAttempts, Store};
+use loadstone_stores::ConnectionAttempts;
+use loadstone_stores::erased::OpenStore;
 
-use crate::actor::Task;
 use crate::borders::{Borders, Ending, NEVER, window};
 use crate::clock::{self, Clock, Monotonic, unix_ns};
 use crate::control::{Control, End, TrialFailure};
-use crate::ledger;
 use crate::observer::{Closed, Interval, Moment, Observer, ThreadUse};
 use crate::pulse::Pulse;
 use crate::recorder::reader::{Additions, Reader, Readings, totals};
 use crate::spec::TrialSpec;
+use crate::task::{Kind, Task};
 use crate::usage;
 use crate::worker_threads::WorkerThreads;
 
@@ -39,21 +37,19 @@ const COMPARE_NS: u64 = 1_000_000_000;
 
 /// Starts, watches and ends a trial on its own thread; it never blocks a client.
 #[derive(Debug)]
-pub struct Conductor<'a, W> {
+pub struct Conductor<'a> {
     spec: &'a TrialSpec,
     /// Operations of this segment, if their number is a limit.
     operations: Option<u64>,
-    task: &'a Task<W>,
+    task: &'a Task<dyn Kind>,
     workers: WorkerThreads,
     reader: Reader,
     /// The driver's own cost, ns per operation.
     driver_ns: f64,
     /// When the clock is next compared with the kernel's, ns.
     compare_at_ns: u64,
-    /// When the next tick of the ledger is due, ns.
-    ledger_at_ns: u64,
-    /// Ticks of the ledger so far.
-    ledger_ticks: u64,
+    /// When the next tick of the work is due, ns.
+    tick_at_ns: u64,
     /// What was read but not yet reported, by interval.
     pending: BTreeMap<u64, Additions>,
     /// All latencies that were read.
@@ -74,12 +70,12 @@ struct Used {
     at_ns: u64,
 }
 
-impl<'a, W: Workload> Conductor<'a, W> {
+impl<'a> Conductor<'a> {
     /// A conductor for workers that wait for their release.
     pub fn new(
         spec: &'a TrialSpec,
         operations: Option<u64>,
-        task: &'a Task<W>,
+        task: &'a Task<dyn Kind>,
         workers: WorkerThreads,
         driver_ns: f64,
     ) -> Self {
@@ -91,20 +87,19 @@ impl<'a, W: Workload> Conductor<'a, W> {
             workers,
             driver_ns,
             compare_at_ns: 0,
-            ledger_at_ns: 0,
-            ledger_ticks: 0,
+            tick_at_ns: 0,
             pending: BTreeMap::new(),
             latencies: Readings::new(),
         }
     }
 
     /// Runs the trial. Returns how it ended, and whether every client has ended.
-    pub fn conduct<S: Store>(
+    pub fn conduct(
         &mut self,
         plan: Borders,
         controls: &Receiver<Control>,
         observer: &mut dyn Observer,
-        store: &Arc<S>,
+        store: &Arc<dyn OpenStore>,
     ) -> (End, bool) {
         let pulse = Arc::clone(self.workers.conductor());
         let beating = pulse.begin();
@@ -115,9 +110,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
                 (plan.starting_at(Monotonic.now_ns()), Some(early))
             }
         };
-        if let Some(ledger) = &self.task.ledger {
-            ledger.start(borders.start_ns, unix_ns().wrapping_sub(Monotonic.now_ns()));
-        }
+        self.task.work.start(borders.start_ns, unix_ns().wrapping_sub(Monotonic.now_ns()));
         // Before any client writes: without a warm-up, what clients do before this thread wakes again counts.
         let device_bytes = usage::device_bytes();
         self.workers.release(Some(borders));
@@ -150,10 +143,10 @@ impl<'a, W: Workload> Conductor<'a, W> {
         if end != Some(End::Done) {
             self.task.scheduler.halt();
         }
-        self.tick_ledger();
+        self.tick();
         let all_ended = self.drain(&borders, end.as_ref(), &**store);
-        if let Some(ledger) = self.task.ledger.as_ref().filter(|_| all_ended) {
-            ledger.close(self.task.scheduler.claimed(), Monotonic.now_ns());
+        if all_ended {
+            self.task.work.end(self.task.scheduler.claimed(), Monotonic.now_ns());
         }
         let now = Monotonic.now_ns();
         let end = match (self.task.scheduler.failure(), self.workers.panic(), end) {
@@ -193,9 +186,8 @@ impl<'a, W: Workload> Conductor<'a, W> {
             due,
             censored,
             carried,
-            files: self.task.files.summary(),
-            unsettled: self.task.misses.unsettled(start_unix_ns.wrapping_sub(borders.first_ns)),
-            compared: self.task.compared.load(Ordering::Relaxed),
+            notes: self.task.work.closing_notes(),
+            sections: self.task.work.sections(start_unix_ns.wrapping_sub(borders.first_ns)),
             latencies: &self.latencies,
             cpu_ns,
             device_bytes,
@@ -246,13 +238,13 @@ impl<'a, W: Workload> Conductor<'a, W> {
     }
 
     /// Sleeps until `ns`, a control, the loss of the store, or the end of the last client.
-    fn sleep_until<S: Store>(
+    fn sleep_until(
         &mut self,
         ns: u64,
         borders: &Borders,
         pulse: &Pulse,
         controls: &Receiver<Control>,
-        store: &S,
+        store: &dyn OpenStore,
     ) -> Option<End> {
         loop {
             let now = Monotonic.now_ns();
@@ -266,10 +258,10 @@ impl<'a, W: Workload> Conductor<'a, W> {
                 self.compare_at_ns = now + COMPARE_NS;
                 let _ = clock::compare();
             }
-            if now >= self.ledger_at_ns {
-                self.tick_ledger();
+            if now >= self.tick_at_ns {
+                self.tick();
             }
-            let wait = (ns.min(self.ledger_at_ns) - now).min(pulse.tick_ns);
+            let wait = (ns.min(self.tick_at_ns) - now).min(pulse.tick_ns);
             // Polls and sleeps instead of waiting: a channel spins and yields before it sleeps, hundreds of times a second.
             pulse.expect(now + wait);
             match controls.try_recv() {
@@ -284,21 +276,14 @@ impl<'a, W: Workload> Conductor<'a, W> {
         }
     }
 
-    /// Notes in the ledger, if there is one, how many operations have been claimed.
-    fn tick_ledger(&mut self) {
-        let Some(ledger) = &self.task.ledger else {
-            self.ledger_at_ns = NEVER;
-            return;
-        };
-        let claims = self.task.scheduler.claimed();
-        let now = Monotonic.now_ns();
-        ledger.tick(claims, now);
-        self.ledger_ticks += 1;
-        self.ledger_at_ns = now + ledger::tick_ns(self.ledger_ticks, self.workers.conductor().tick_ns);
+    /// Tells the work how many operations have been claimed.
+    fn tick(&mut self) {
+        let claimed = self.task.scheduler.claimed();
+        self.tick_at_ns = self.task.work.tick(claimed, Monotonic.now_ns(), self.workers.conductor().tick_ns);
     }
 
     /// Waits for the clients after the end; `false` if one has not ended within the grace period.
-    fn drain<S: Store>(&mut self, borders: &Borders, end: Option<&End>, store: &S) -> bool {
+    fn drain(&mut self, borders: &Borders, end: Option<&End>, store: &dyn OpenStore) -> bool {
         let overdue = match end {
             Some(End::Done) if borders.cutoff_ns != NEVER => {
                 Duration::from_nanos(borders.cutoff_ns.saturating_sub(Monotonic.now_ns()))
@@ -361,7 +346,7 @@ impl<'a, W: Workload> Conductor<'a, W> {
         self.report(borders, number, last_ns, observer);
     }
 
-    fn used<S: Store>(&self, pulse: &Pulse, store: &S) -> Used {
+    fn used(&self, pulse: &Pulse, store: &dyn OpenStore) -> Used {
         Used {
             connection_attempts: store.connection_attempts().unwrap_or_default(),
             cpu_ns: usage::cpu_ns(),

@@ -74,7 +74,7 @@ impl Description {
             engine: env!("CARGO_PKG_VERSION").to_owned(),
             stores: STORES
                 .iter()
-                .map(|about| store(about, "records"))
+                .map(|target| store(&target.store.about, "records"))
                 .chain(FILE_STORES.iter().map(|about| store(about, "files")))
                 .collect(),
             properties: KNOWN

@@ -1,7 +1,6 @@
 //! Notes on a trial: what its figures show about the engine itself, the clients and the system.
 
 use loadstone_load::Status;
-use loadstone_storage::fs::hdfs;
 
 use crate::event::Note;
 use crate::observer::Closed;
@@ -27,7 +26,7 @@ pub fn notes(closed: &Closed<'_>) -> Vec<Note> {
     notes.extend(rate_not_held(closed));
     notes.extend(carried(closed));
     notes.extend(errors(closed));
-    notes.extend(recovered(closed));
+    notes.extend(closed.notes.iter().cloned());
     notes.extend(unanswered(closed));
     notes.extend(unclosed(closed));
     notes.extend(clock(closed));
@@ -177,20 +176,6 @@ fn errors(closed: &Closed<'_>) -> Option<Note> {
     let steps = if failed == 1 { "step" } else { "steps" };
     let message = format!("{failed} {steps} failed{retried}{first}");
     Some(note("errors", message, "see the counts by operation and status"))
-}
-
-fn recovered(closed: &Closed<'_>) -> Option<Note> {
-    let files = closed.files.as_ref()?;
-    let (retried, nodes) = (files.retried, files.data_node_failures);
-    let last = hdfs::last_warning();
-    let last = if last.is_empty() { last } else { format!("; the client's last warning: {last}") };
-    (retried + nodes > 0).then(|| {
-        note(
-            "recovered",
-            format!("{nodes} attempts to use a data node failed, and {retried} requests were repeated{last}"),
-            "the latencies include both; see the logs of the data nodes",
-        )
-    })
 }
 
 fn unanswered(closed: &Closed<'_>) -> Option<Note> {

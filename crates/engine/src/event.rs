@@ -8,7 +8,7 @@ use loadstone_load::meter::Reading;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::file_log::FilesSummary;
+use crate::kinds::files::log::FilesSummary;
 use crate::observer::Censored;
 use crate::recorder::reader::Readings;
 
@@ -227,13 +227,6 @@ pub struct Summary {
     pub succeeded: u64,
     /// Reads of records whose insert or delete was in progress: neither success nor failure.
     pub not_yet: u64,
-    /// Those of them that missed inserts of other segments, whose ledgers show whether the inserts had been acknowledged.
-    #[serde(default)]
-    pub unsettled: Unsettled,
-    /// Reads whose whole values were compared with the values written. The remaining verified reads had only the versions
-    /// of their values compared.
-    #[serde(default)]
-    pub compared: u64,
     /// Attempts that failed and were retried.
     pub retried: u64,
     /// The same by status.
@@ -286,9 +279,6 @@ pub struct Summary {
     pub memory_bytes_max: u64,
     /// Bytes that the engine read from and wrote to devices while measuring, as the kernel counts them.
     pub device_bytes: [u64; 2],
-    /// The outcomes of the files; absent where the work is not on files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files: Option<FilesSummary>,
     /// What garbage collectors in the engine's process did while measuring; absent without a collector.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collections: Vec<Collection>,
@@ -302,6 +292,24 @@ pub struct Summary {
     pub outcomes: Vec<Outcome>,
     /// The first message of each kind of failure, by `OPERATION STATUS`.
     pub words: BTreeMap<String, String>,
+    /// What the kinds of work add.
+    #[serde(flatten)]
+    pub sections: Sections,
+}
+
+/// The sections of a summary that belong to one kind of work.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sections {
+    /// Reads of records that missed inserts of other segments, whose ledgers show whether the inserts had been acknowledged.
+    #[serde(default)]
+    pub unsettled: Unsettled,
+    /// Reads whose whole values were compared with the values written. The remaining verified reads had only the versions
+    /// of their values compared.
+    #[serde(default)]
+    pub compared: u64,
+    /// The outcomes of the files; absent where the work is not on files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<FilesSummary>,
     /// What a stage of a sort did; sorts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sort: Option<SortSummary>,

@@ -3,10 +3,9 @@
 mod findings;
 mod read_back;
 
-use loadstone_load::Segment;
 use loadstone_load::core::CoreRun;
 use loadstone_load::keys::write_key;
-use loadstone_load::ledger::{Evidence, Layout, Ledger};
+use loadstone_load::ledger::{Evidence, Ledger};
 use loadstone_load::pace::{Cursor, Pace};
 
 use crate::dispatch;
@@ -17,18 +16,6 @@ use crate::output::{err, out};
 use crate::spec::{Phase, TrialSpec, WorkSpec};
 use findings::Findings;
 
-/// How often the time is written to a ledger, ns, while less than half of its ticks are used. Less than a quarter: whenever
-/// the conductor wakes, as the closer the times, the more writes have a known order.
-const TICK_NS: u64 = 10_000_000;
-/// The same after that, for runs of days.
-const COARSE_TICK_NS: u64 = 1_000_000_000;
-/// At a rate: four minutes of fine ticks, 43 minutes of ticks of 10 ms, six days of coarse ones; 16 MiB.
-const TICKS: u64 = 1 << 20;
-/// Writes per second to reserve for a run without a limit of operations; no engine exceeds this. 1 GiB at most.
-const WRITES_PER_SECOND: f64 = 4e6;
-const WRITES_MAX: u64 = 1 << 32;
-/// Writes that were slow or not acknowledged; 32 MiB.
-const EXCEPTIONS_MAX: u64 = 1 << 20;
 /// How far apart the clocks of two segments' hosts may be, ns.
 const SKEW_NS: u64 = 10_000_000;
 
@@ -48,48 +35,6 @@ then corrupts one value and removes one record of the run, checks that it finds 
 
 exit status: 0 nothing is lost that the guarantee keeps, 1 writes are lost, 2 the command is wrong, 3 nothing is proven
 ";
-
-/// The time from one tick of a ledger to the next, after this many ticks, in a conductor that wakes each `awake_ns`.
-pub fn tick_ns(ticks: u64, awake_ns: u64) -> u64 {
-    match ticks {
-        _ if ticks < TICKS / 4 => awake_ns.min(TICK_NS),
-        _ if ticks < TICKS / 2 => TICK_NS,
-        _ => COARSE_TICK_NS,
-    }
-}
-
-/// The ledger of a trial, if its spec asks for one.
-pub fn create(spec: &TrialSpec, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
-    let Some(ledger) = &spec.ledger else { return Ok(None) };
-    let layout = layout(spec, workers);
-    let words =
-        layout.words().ok_or_else(|| EngineError::usage("a ledger for that many writes does not fit in memory"))?;
-    let mapping = Mapping::create(&ledger.file, words)?;
-    Ledger::create(mapping, layout, spec.identify_run(), spec.segment).map(Some).map_err(EngineError::failed)
-}
-
-/// A ledger in memory for a probe of the driver's cost, if the spec asks for a ledger.
-pub fn create_for_probe(spec: &TrialSpec, writes: u64, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
-    if spec.ledger.is_none() {
-        return Ok(None);
-    }
-    let layout = Layout { writes, clients: workers, workers, ticks: 1, exceptions: 1 };
-    let memory = Mapping::anonymous(layout.words().unwrap_or_default())
-        .map_err(|error| EngineError::failed(format!("cannot allocate the ledger of a probe: {error}")))?;
-    Ledger::create(memory, layout, spec.identify_run(), Segment::default()).map(Some).map_err(EngineError::failed)
-}
-
-fn layout(spec: &TrialSpec, workers: u64) -> Layout {
-    let by_time = spec
-        .until
-        .seconds
-        .map_or(f64::INFINITY, |seconds| (seconds + spec.warmup_seconds) * WRITES_PER_SECOND * spec.segment.n as f64);
-    // Writes sent before the window do not count towards this limit.
-    let by_count = spec.until.operations.filter(|_| spec.warmup_seconds == 0.0);
-    let writes = by_count.unwrap_or(u64::MAX).min(by_time as u64).clamp(1, WRITES_MAX);
-    let clients = spec.segment.share(spec.clients);
-    Layout { writes, clients, workers, ticks: TICKS, exceptions: writes.min(EXCEPTIONS_MAX) }
-}
 
 /// The arguments of the command.
 #[derive(Debug, Default, PartialEq)]
@@ -202,7 +147,7 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     }
     let (crash, loaded) = (args.crash, args.loaded);
     let read = read_back::ReadBack { spec, core, workload: &workload, evidence: &evidence, crash, loaded, findings };
-    dispatch::visit(&spec.store.name, read)?
+    read.run(&dispatch::find_store(&spec.store.name)?.store)
 }
 
 /// The reads that a segment could not judge, from its events.
@@ -211,8 +156,8 @@ fn unsettled(file: &str) -> Result<Unsettled, EngineError> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| EngineError::usage(format!("cannot read the events {file}: {error}")).hint(hint))?;
     let events = text.lines().rev().filter_map(|line| serde_json::from_str(line).ok());
-    let mut summaries =
-        events.filter_map(|event| if let Event::Summary(summary) = event { Some(summary.unsettled) } else { None });
+    let mut summaries = events
+        .filter_map(|event| if let Event::Summary(summary) = event { Some(summary.sections.unsettled) } else { None });
     summaries.next().ok_or_else(|| EngineError::usage(format!("{file} has no summary event")).hint(hint))
 }
 
@@ -222,19 +167,6 @@ mod tests {
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn a_ledger_has_room_for_every_write_of_a_run() {
-        let with = |operations: Option<u64>, seconds: Option<f64>, warmup_seconds| {
-            let mut spec = TrialSpec::parse(include_str!("../fixtures/trial-spec-1.json")).unwrap();
-            spec.until = crate::spec::Until { operations, seconds };
-            layout(&TrialSpec { warmup_seconds, ..spec }, 2).writes
-        };
-        assert_eq!(with(Some(1_000), Some(60.0), 0.0), 1_000);
-        assert_eq!(with(Some(1_000), Some(60.0), 30.0), 360_000_000, "the warm-up does not count towards the limit");
-        assert_eq!(with(None, Some(1e9), 0.0), WRITES_MAX);
-        assert_eq!(with(Some(1_000), None, 1.0), WRITES_MAX);
     }
 
     #[test]

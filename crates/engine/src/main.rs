@@ -1,5 +1,7 @@
 //! `loadstone-engine`: drives the load of one trial. See ARCHITECTURE.md.
 
+#[macro_use]
+mod kinds;
 mod actor;
 mod alarm;
 #[cfg(test)]
@@ -10,6 +12,7 @@ mod client;
 mod clock;
 mod conductor;
 mod control;
+mod crew;
 mod describe;
 mod dfsio;
 mod diagnostics;
@@ -17,7 +20,6 @@ mod dispatch;
 mod error;
 mod event;
 mod failures;
-mod file_log;
 mod ledger;
 mod limits;
 mod mapping;
@@ -31,16 +33,15 @@ mod signals;
 #[cfg(test)]
 mod simulation;
 mod sink;
-mod sort;
 mod spec;
 mod suggest;
+mod task;
 mod tera;
 mod trial;
 mod trial_mode;
 mod tsc;
 mod usage;
 mod worker_threads;
-mod workload;
 mod ycsb;
 
 use std::process::ExitCode;

@@ -7,12 +7,10 @@ use loadstone_load::StepId;
 use loadstone_load::meter::Reading;
 use loadstone_stores::{Collections, ConnectionAttempts, Guarantee};
 
-use crate::actor::overwrites::Overwrites;
 use crate::borders::{Borders, Window};
 use crate::control::End;
-use crate::event::{Carried, Unsettled};
+use crate::event::{Carried, Note, Sections};
 use crate::failures::Failures;
-use crate::file_log::FilesSummary;
 use crate::recorder::Recorder;
 use crate::recorder::reader::{Additions, Latencies, Readings, Totals};
 use crate::spec::TrialSpec;
@@ -59,8 +57,8 @@ pub struct Opened<'a> {
     pub clients: u64,
     /// The driver's own cost, ns per operation.
     pub driver_ns: f64,
-    /// The records that the inserts of the run overwrite.
-    pub overwrites: Option<Overwrites>,
+    /// What the user should know before the trial starts.
+    pub notes: &'a [Note],
     /// How long opening and connecting took.
     pub connect: Duration,
 }
@@ -113,12 +111,10 @@ pub struct Closed<'a> {
     pub due: Option<u64>,
     /// Operations whose end was not seen.
     pub censored: Censored,
-    /// The outcomes of the files, if the work is on files.
-    pub files: Option<FilesSummary>,
-    /// Reads that missed inserts of other segments.
-    pub unsettled: Unsettled,
-    /// Reads whose whole values were compared.
-    pub compared: u64,
+    /// What the kind of work adds to the summary.
+    pub sections: Sections,
+    /// What it adds to the notes.
+    pub notes: Vec<Note>,
     /// Operations of the warm-up that lasted into the window.
     pub carried: Carried,
     /// Latencies of all counted operations, if they are recorded.

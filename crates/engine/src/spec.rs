@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
+use crate::kinds::files::FileWork;
 use crate::sink::Sink;
-use crate::workload::FilesOf;
 
 /// The version of this format.
 pub const VERSION: u32 = 2;
@@ -245,7 +245,7 @@ impl TrialSpec {
     pub fn check(&self) -> Result<(), EngineError> {
         self.validate()?;
         match &self.work {
-            WorkSpec::Files(files) => FilesOf::new(files, self.seed).map(drop),
+            WorkSpec::Files(files) => FileWork::new(files, self.seed).map(drop),
             WorkSpec::Sort(sort) => Ok(sort.job.check()?),
             WorkSpec::Records(_) | WorkSpec::TimeSeries(_) => Ok(()),
         }

@@ -1,28 +1,25 @@
 //! One trial: opens the store, connects every session, runs the conductor, closes the store.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
+use loadstone_load::Workload;
 use loadstone_load::pace::Pace;
-use loadstone_stores::{Connection, Options, Store};
+use loadstone_stores::Options;
 
-use crate::actor::inserts::{InsertLog, InsertPolicy};
-use crate::actor::misses::Misses;
-use crate::actor::{Task, Work};
 use crate::borders::{Borders, NEVER, seconds_ns};
 use crate::clock::{Clock, Monotonic, unix_ns};
 use crate::conductor::Conductor;
 use crate::control::{Control, End};
+use crate::crew::{Opened, Target};
 use crate::error::EngineError;
 use crate::failures::Failures;
-use crate::file_log::FileLog;
-use crate::ledger;
-use crate::observer::{Observer, Opened};
+use crate::observer::{self, Observer};
 use crate::recorder::Shape;
 use crate::scheduler::Scheduler;
 use crate::spec::{Phase, TrialSpec};
+use crate::task::{Kind, Task};
 use crate::worker_threads::{Job, WorkerThreads, threads};
 
 /// How many operations a client claims at once where their order does not matter. With more, one client would still have a
@@ -31,10 +28,11 @@ const STRIPE_MAX: u64 = 32;
 /// With fewer operations per client than this, they are claimed one by one.
 const STRIPED_MIN: u64 = 10_000;
 
-/// Runs a trial on a store of type `S`; sessions of type `N` do nothing, for a probe of the driver.
-pub fn run<S: Store, N: Connection + Default, W: Work<S::Session> + Work<N> + Send + Sync>(
+/// Runs a trial of this work on a target.
+pub fn run<W: Workload + Kind>(
     spec: &TrialSpec,
-    workload: W,
+    mut work: W,
+    target: &dyn Target<W>,
     controls: &Receiver<Control>,
     observer: &mut dyn Observer,
 ) -> Result<End, EngineError> {
@@ -42,18 +40,20 @@ pub fn run<S: Store, N: Connection + Default, W: Work<S::Session> + Work<N> + Se
     let connecting = Instant::now();
     let pace = Pace::new(&spec.pace, spec.seed).map_err(EngineError::usage)?;
     let clients = spec.segment.share(spec.clients);
-    let (by_thread, workers) = threads::<S>(clients, spec.executors);
-    let operations = [spec.until.operations, workload.operations()].into_iter().flatten().min();
-    let unit = workload.unit();
+    let driving = target.driving();
+    let (by_thread, workers) = threads(&driving, clients, spec.executors);
+    let operations = [spec.until.operations, work.operations()].into_iter().flatten().min();
+    let unit = work.unit();
     let operations = operations.map(|n| spec.segment.share(n.div_ceil(unit)) * unit);
     // A ledger's times are those of claims: an operation that was claimed with others could be sent much later.
-    let stripe = if by_thread && pace.is_none() && spec.ledger.is_none() && workload.any_order() {
+    let stripe = if by_thread && pace.is_none() && spec.ledger.is_none() && work.any_order() {
         stripe(operations, clients)
     } else {
         1
     };
-    let (workload, driver_ns) = crate::calibrate::driver_ns::<N, W>(workload, spec, workers, stripe)?;
-    let store = S::open(&Options {
+    let driver_ns;
+    (work, driver_ns) = crate::calibrate::driver_ns(work, target, spec, workers, stripe)?;
+    let Opened { store, crew } = target.open(&Options {
         properties: spec.store.properties.clone(),
         durability: spec.store.durability.into(),
         table: spec.work.table().to_owned(),
@@ -62,48 +62,47 @@ pub fn run<S: Store, N: Connection + Default, W: Work<S::Session> + Work<N> + Se
     })?;
     let guarantee = store.guarantee();
     let borders = Borders::plan(spec, pace.as_ref(), operations)?;
+    let steps = Kind::steps(&work);
     let shape = Shape {
-        steps: workload.steps().len(),
+        steps: steps.len(),
         sinks: spec.sinks.clone(),
         open: pace.is_some(),
         deadline_ns: spec.deadline_ms.map_or(NEVER, |ms| seconds_ns(ms / 1e3)),
         to_unix_ns: unix_ns().wrapping_sub(Monotonic.now_ns()),
     };
+    work.prepare_trial(spec, workers)?;
     let task = Arc::new(Task {
         failures: Failures::new(shape.steps),
         scheduler: Scheduler::new(spec.segment, &borders, stripe).in_units(unit),
         pace,
-        inserts: (spec.phase == Phase::Run).then(InsertLog::new),
-        misses: Misses::default(),
-        compared: AtomicU64::new(0),
-        insert_policy: InsertPolicy {
-            retries: spec.inserts.retries,
-            interval_ns: seconds_ns(spec.inserts.retry_seconds),
-            stop: spec.phase == Phase::Load && !spec.inserts.keep_going,
-        },
-        ledger: ledger::create(spec, workers)?,
-        files: FileLog::default(),
         to_unix_ns: shape.to_unix_ns,
         seed: spec.seed,
-        workload,
+        work,
     });
-    let job = Job { store: Arc::new(store), task: Arc::clone(&task), shape, spec: Arc::new(spec.clone()) };
-    let keep = Arc::clone(&job.store);
+    let job = Job {
+        crew: Arc::new(crew(Arc::clone(&task), by_thread)),
+        task: Arc::clone(&task) as _,
+        shape,
+        spec: Arc::new(spec.clone()),
+        stack_bytes: driving.stack_bytes,
+        workers,
+        connections: store.connections(clients),
+    };
     let workers = WorkerThreads::start(&job, clients)?;
     drop(job);
-    observer.ready(&Opened {
+    observer.ready(&observer::Opened {
         spec,
         guarantee: &guarantee,
-        steps: task.workload.steps(),
+        steps,
         clients,
         driver_ns,
-        overwrites: workers.overwrites(),
+        notes: &task.work.notes(),
         connect: connecting.elapsed(),
     });
-    let mut conductor = Conductor::new(spec, operations, &task, workers, driver_ns);
-    let (end, all_ended) = conductor.conduct(borders, controls, observer, &keep);
+    let mut conductor = Conductor::new(spec, operations, &*task, workers, driver_ns);
+    let (end, all_ended) = conductor.conduct(borders, controls, observer, &store);
     if all_ended {
-        let closed = Arc::try_unwrap(keep).map_or(Ok(()), Store::close);
+        let closed = store.close();
         // The failure that stopped the trial is reported, not that of closing the store afterwards.
         if !matches!(end, End::Failed(_)) {
             closed?;
@@ -111,7 +110,7 @@ pub fn run<S: Store, N: Connection + Default, W: Work<S::Session> + Work<N> + Se
         return Ok(end);
     }
     // A client is still in a call of the store: closing it now could crash, so the process ends without closing it.
-    std::mem::forget(keep);
+    std::mem::forget(store);
     Ok(end)
 }
 

@@ -18,10 +18,10 @@ use crate::diagnostics;
 use crate::dispatch;
 use crate::error::EngineError;
 use crate::event::{self, Collection, Event, Ready, Summary, encode, outcomes};
+use crate::kinds::sort;
 use crate::observer::{Closed, Interval, Moment, Observer, Opened};
 use crate::recorder::Waits;
 use crate::recorder::reader::{Additions, Totals};
-use crate::sort;
 use crate::spec::{TrialSpec, WorkSpec};
 use crate::usage;
 
@@ -161,8 +161,8 @@ impl Observer for EventPrinter {
             driver_ns: opened.driver_ns,
             connect_seconds: opened.connect.as_secs_f64(),
         }));
-        if let Some(overwrites) = opened.overwrites {
-            self.print(&Event::Note(overwrites.note()));
+        for note in opened.notes {
+            self.print(&Event::Note(note.clone()));
         }
     }
 
@@ -251,8 +251,6 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         operations: totals.operations,
         succeeded: totals.succeeded,
         not_yet: totals.not_yet,
-        unsettled: closed.unsettled.clone(),
-        compared: closed.compared,
         retried: totals.retried.iter().sum(),
         retried_by_status: Status::ALL
             .into_iter()
@@ -300,7 +298,6 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         cpu_ns: closed.cpu_ns,
         memory_bytes_max: usage::memory_max(),
         device_bytes: closed.device_bytes,
-        files: closed.files.clone(),
         collections: closed
             .collections
             .iter()
@@ -317,6 +314,6 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
                 (format!("{} {}", steps[usize::from(step.0)], status.name()), message.to_owned())
             })
             .collect(),
-        sort: None,
+        sections: closed.sections.clone(),
     }
 }

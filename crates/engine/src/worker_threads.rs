@@ -3,23 +3,23 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use loadstone_stores::{Connection, Drive, Store, StoreError};
+use loadstone_stores::erased::Driving;
+use loadstone_stores::{Drive, StoreError};
 
-use crate::actor::overwrites::Overwrites;
-use crate::actor::{Task, Work};
 use crate::alarm::Alarm;
 use crate::borders::Borders;
-use crate::client::{ClientContext, drive, drive_thread};
+use crate::client::{ClientContext, block_on};
 use crate::clock::{Clock, Monotonic, ThreadTimer, Timer};
+use crate::crew::{Crew, TaskClient};
 use crate::error::EngineError;
 use crate::limits;
 use crate::pulse::{COARSE_TICK_NS, Pulse, TICK_NS};
 use crate::recorder::{Recorder, Shape};
 use crate::spec::{Phase, TrialSpec};
+use crate::task::{Kind, Task};
 
 /// With up to this many clients, a store that supports both gets a thread per client.
 const THREADS_MAX: u64 = 64;
@@ -29,37 +29,33 @@ const JOIN_NS: u64 = 200_000;
 const CONNECTING_MAX: usize = 64;
 
 /// Everything the workers need.
-#[derive(Debug)]
-pub struct Job<S, W> {
-    pub store: Arc<S>,
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Makes the clients.
+    pub crew: Arc<Crew>,
     /// What the clients share.
-    pub task: Arc<Task<W>>,
+    pub task: Arc<Task<dyn Kind>>,
     /// What the recorders record.
     pub shape: Shape,
     pub spec: Arc<TrialSpec>,
-}
-
-impl<S, W> Clone for Job<S, W> {
-    fn clone(&self) -> Self {
-        Self {
-            store: Arc::clone(&self.store),
-            task: Arc::clone(&self.task),
-            shape: self.shape.clone(),
-            spec: Arc::clone(&self.spec),
-        }
-    }
+    /// Stack of each thread, bytes.
+    pub stack_bytes: usize,
+    /// How many workers there are.
+    pub workers: u64,
+    /// Connections of the store.
+    pub connections: u64,
 }
 
 /// Whether a store is driven by a thread per client, and by how many threads in all.
-pub fn threads<S: Store>(clients: u64, asked: u64) -> (bool, u64) {
-    let by_thread = match S::DRIVE {
+pub fn threads(driving: &Driving, clients: u64, asked: u64) -> (bool, u64) {
+    let by_thread = match driving.drive {
         Drive::Thread => true,
         Drive::Task => false,
         Drive::Either => clients <= THREADS_MAX && asked == 0,
     };
     let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let executors = match (asked, S::DRIVE) {
-        (0, Drive::Task) => processors.min(clients.div_ceil(S::CLIENTS_PER_EXECUTOR)),
+    let executors = match (asked, driving.drive) {
+        (0, Drive::Task) => processors.min(clients.div_ceil(driving.clients_per_executor)),
         (0, _) => processors,
         (asked, _) => asked,
     };
@@ -115,18 +111,15 @@ pub struct WorkerThreads {
     working: Arc<AtomicUsize>,
     /// The message of the first worker that panicked.
     panic: Option<String>,
-    overwrites: Option<Overwrites>,
 }
 
 impl WorkerThreads {
     /// Starts the workers and waits until every session is connected. Returns the first failure.
-    pub fn start<S: Store, W: Work<S::Session> + Send + Sync>(
-        job: &Job<S, W>,
-        clients: u64,
-    ) -> Result<Self, EngineError> {
-        let (by_thread, workers) = threads::<S>(clients, job.spec.executors);
-        limits::check(workers, S::STACK_BYTES as u64)?;
-        limits::check_files(job.store.connections(clients))?;
+    pub fn start(job: &Job, clients: u64) -> Result<Self, EngineError> {
+        let workers = job.workers;
+        let by_thread = matches!(*job.crew, Crew::Threads(_));
+        limits::check(workers, job.stack_bytes as u64)?;
+        limits::check_files(job.connections)?;
         let gate = Arc::new(Gate::default());
         let working = Arc::new(AtomicUsize::new(workers as usize));
         let (connected, connections) = channel();
@@ -140,7 +133,6 @@ impl WorkerThreads {
             gate: Arc::clone(&gate),
             working,
             panic: None,
-            overwrites: None,
         };
         for worker in 0..workers {
             let share = clients / workers + u64::from(worker < clients % workers);
@@ -158,8 +150,7 @@ impl WorkerThreads {
                 clients: share,
                 number: worker as usize,
             };
-            let body = move || if by_thread { one.thread() } else { one.executor() };
-            let spawned = std::thread::Builder::new().name(name).stack_size(S::STACK_BYTES).spawn(body);
+            let spawned = std::thread::Builder::new().name(name).stack_size(job.stack_bytes).spawn(move || one.run());
             match spawned {
                 Ok(thread) => all.threads.push(thread),
                 Err(error) => {
@@ -175,12 +166,9 @@ impl WorkerThreads {
         }
         drop(connected);
         for result in connections.iter().take(workers as usize) {
-            match result {
-                Ok(overwrites) => all.overwrites = all.overwrites.or(overwrites),
-                Err(error) => {
-                    all.gate.open(None);
-                    return Err(error.into());
-                }
+            if let Err(error) = result {
+                all.gate.open(None);
+                return Err(error.into());
             }
         }
         Ok(all)
@@ -189,11 +177,6 @@ impl WorkerThreads {
     /// The workers' recorders.
     pub fn recorders(&self) -> &[Arc<Recorder>] {
         &self.recorders
-    }
-
-    /// The records that the inserts of the trial overwrite.
-    pub fn overwrites(&self) -> Option<Overwrites> {
-        self.overwrites
     }
 
     /// The pulses of the executors; empty where each client has a thread.
@@ -255,42 +238,57 @@ impl Drop for Working {
     }
 }
 
-struct Worker<S, W> {
-    job: Job<S, W>,
+struct Worker {
+    job: Job,
     recorder: Arc<Recorder>,
     pulse: Arc<Pulse>,
     gate: Arc<Gate>,
     working: Working,
-    connected: Sender<Result<Option<Overwrites>, StoreError>>,
+    connected: Sender<Result<(), StoreError>>,
     clients: u64,
     number: usize,
 }
 
-impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
-    /// One client on its own thread: its futures are always ready, so a poll is a call.
+impl Worker {
+    fn run(self) {
+        let crew = Arc::clone(&self.job.crew);
+        match &*crew {
+            Crew::Threads(_) => self.thread(),
+            Crew::Tasks(_) => self.executor(),
+        }
+    }
+
+    /// Whether its first client inspects the store.
+    fn inspects(&self) -> bool {
+        self.number == 0 && self.job.spec.segment.k == 0 && self.job.spec.phase != Phase::Load
+    }
+
+    /// One client on its own thread.
     fn thread(self) {
+        let inspects = self.inspects();
         let Self { job, recorder, pulse, gate, working, connected, number: worker, .. } = self;
-        let mut session = job.store.session().and_then(|mut session| block_on(session.connect()).map(|()| session));
-        let overwrites = match &mut session {
-            Ok(session) => Ok(block_on(find_overwrites(&job, worker, session))),
-            Err(error) => Err(error.clone()),
-        };
-        let reported = connected.send(overwrites);
+        let Crew::Threads(new) = &*job.crew else { return };
+        let mut client = new().and_then(|mut client| client.connect().map(|()| client));
+        if let (Ok(client), true) = (&mut client, inspects) {
+            client.inspect();
+        }
+        let reported = connected.send(client.as_ref().map(|_| ()).map_err(Clone::clone));
         drop(connected);
-        let (Ok(mut session), Ok(())) = (session, reported) else { return };
+        let (Ok(mut client), Ok(())) = (client, reported) else { return };
         if let Some(borders) = gate.wait() {
             let (task, timer) = (&*job.task, ThreadTimer::for_this_thread(job.spec.spin));
             block_on(timer.until(borders.start_ns, || task.scheduler.halted()));
             let context = ClientContext { recorder: &recorder, client: 0, worker, pulse: &pulse };
-            drive_thread(task, &borders, timer, &mut session, context);
+            client.drive(&borders, timer, context);
         }
-        drop(session);
+        drop(client);
         drop(job);
         drop(working);
     }
 
     /// Many clients on one executor.
     fn executor(self) {
+        let inspects = self.inspects();
         let Self { job, recorder, pulse, gate, working, connected, clients, number: worker } = self;
         let beating = pulse.begin();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
@@ -303,8 +301,8 @@ impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
         };
         let local = tokio::task::LocalSet::new();
         local.block_on(&runtime, async {
-            let mut sessions = match connect(&*job.store, clients as usize).await {
-                Ok(sessions) => sessions,
+            let mut all = match connect(&job.crew, clients as usize).await {
+                Ok(all) => all,
                 Err(error) => {
                     let _ = connected.send(Err(error));
                     return;
@@ -318,11 +316,10 @@ impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
                     return;
                 }
             };
-            let overwrites = match sessions.first_mut() {
-                Some(session) => find_overwrites(&job, worker, session).await,
-                None => None,
-            };
-            if connected.send(Ok(overwrites)).is_err() {
+            if let (Some(first), true) = (all.first_mut(), inspects) {
+                first.inspect().await;
+            }
+            if connected.send(Ok(())).is_err() {
                 return;
             }
             drop(connected);
@@ -333,13 +330,13 @@ impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
                 let (task, pulse, alarm) = (Arc::clone(&job.task), Arc::clone(&pulse), alarm.clone());
                 tokio::task::spawn_local(async move { pulse.beat(&borders, &alarm, || task.scheduler.halted()).await })
             };
-            let mut clients = Vec::with_capacity(sessions.len());
-            for (client, mut session) in sessions.into_iter().enumerate() {
-                let (task, alarm) = (Arc::clone(&job.task), alarm.clone());
+            let mut clients = Vec::with_capacity(all.len());
+            for (number, mut client) in all.into_iter().enumerate() {
+                let alarm = alarm.clone();
                 let (recorder, pulse) = (Arc::clone(&recorder), Arc::clone(&pulse));
                 clients.push(tokio::task::spawn_local(async move {
-                    let context = ClientContext { recorder: &recorder, client, worker, pulse: &pulse };
-                    drive(&task, &borders, &alarm, &mut session, context).await;
+                    let context = ClientContext { recorder: &recorder, client: number, worker, pulse: &pulse };
+                    client.drive(&borders, &alarm, context).await;
                 }));
             }
             let mut panic = None;
@@ -362,48 +359,22 @@ impl<S: Store, W: Work<S::Session> + Send + Sync> Worker<S, W> {
     }
 }
 
-/// Lets the first client of the first segment look for the records that inserts would overwrite.
-async fn find_overwrites<S: Store, W: Work<S::Session> + Send + Sync>(
-    job: &Job<S, W>,
-    worker: usize,
-    session: &mut S::Session,
-) -> Option<Overwrites> {
-    if worker > 0 || job.spec.segment.k > 0 || job.spec.phase == Phase::Load {
-        return None;
-    }
-    job.task.workload.find_overwrites(session).await
-}
-
 /// Connects an executor's clients, some at a time. Returns the first failure.
-async fn connect<S: Store>(store: &S, clients: usize) -> Result<Vec<S::Session>, StoreError> {
-    let mut sessions = Vec::with_capacity(clients);
-    while sessions.len() < clients {
+async fn connect(crew: &Crew, clients: usize) -> Result<Vec<Box<dyn TaskClient>>, StoreError> {
+    let Crew::Tasks(new) = crew else { return Ok(Vec::new()) };
+    let mut all = Vec::with_capacity(clients);
+    while all.len() < clients {
         let mut connecting = Vec::new();
-        for _ in 0..CONNECTING_MAX.min(clients - sessions.len()) {
-            let mut session = store.session()?;
-            connecting.push(tokio::task::spawn_local(async move { session.connect().await.map(|()| session) }));
+        for _ in 0..CONNECTING_MAX.min(clients - all.len()) {
+            let mut client = new()?;
+            connecting.push(tokio::task::spawn_local(async move { client.connect().await.map(|()| client) }));
         }
-        for session in connecting {
-            let joined = session.await;
-            sessions.push(joined.map_err(|error| StoreError::failed(format!("a client could not connect: {error}")))??);
+        for client in connecting {
+            let joined = client.await;
+            all.push(joined.map_err(|error| StoreError::failed(format!("a client could not connect: {error}")))??);
         }
     }
-    Ok(sessions)
-}
-
-/// Runs a future that is expected to be always ready. A store that declares its calls as blocking must not return pending
-/// futures; one that does is polled every 50 µs.
-#[expect(clippy::inline_always, reason = "the state of the future would go through memory, in the timing loop")]
-#[inline(always)]
-pub fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = std::pin::pin!(future);
-    let mut context = Context::from_waker(Waker::noop());
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-            return output;
-        }
-        std::thread::sleep(Duration::from_micros(50));
-    }
+    Ok(all)
 }
 
 #[cfg(test)]

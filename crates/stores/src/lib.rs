@@ -10,6 +10,7 @@ pub mod cache;
 pub mod cassandra;
 mod deadline;
 mod embedded;
+pub mod erased;
 pub mod error;
 pub mod fjall;
 pub mod guarantee;

@@ -31,7 +31,7 @@ pub struct ReadLevel {
 }
 
 /// A system, opened.
-pub trait Store: Send + Sync + Sized + 'static {
+pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// One client's way to it.
     type Session: Connection;
     /// Its name, its properties, what kind of system it is.

@@ -5,9 +5,9 @@ mod outcomes;
 mod timing;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
@@ -15,20 +15,19 @@ use loadstone_load::ledger::{Layout, Ledger, Run, State};
 use loadstone_load::meter::{Grid, Reading};
 use loadstone_load::pace::{Arrival, Pace, PaceSpec, RatePiece};
 use loadstone_load::values::Length;
-use loadstone_load::{Kind, RecordWorkload, Segment, Status, Workload};
+use loadstone_load::{Kind, RecordWorkload, Segment, Status};
 use loadstone_stores::null::NullSession;
 
 use super::*;
-use crate::actor::inserts::{InsertLog, InsertPolicy};
-use crate::actor::misses::Misses;
 use crate::allocations;
 use crate::borders::{Ending, NEVER, window};
 use crate::clock::{Clock, ThreadTimer};
 use crate::control::End;
 use crate::diagnostics;
-use crate::event::{Carried, Unsettled};
+use crate::event::{Carried, Sections};
 use crate::failures::Failures;
-use crate::file_log::FileLog;
+use crate::kinds::records::inserts::{InsertLog, InsertPolicy};
+use crate::kinds::records::{Records, RecordsOf};
 use crate::mapping::Mapping;
 use crate::observer::{Censored, Closed, Moment};
 use crate::pulse::{Pulse, TICK_NS};
@@ -37,7 +36,6 @@ use crate::recorder::reader::{Additions, Reader, Readings, totals};
 use crate::scheduler::Scheduler;
 use crate::simulation::{Script, Scripted, SimTimer};
 use crate::sink::Sink;
-use crate::workload::RecordsOf;
 
 const MS: u64 = 1_000_000;
 
@@ -140,7 +138,7 @@ impl<'a> Setting<'a> {
 
 struct Simulated<W> {
     recorders: Vec<Arc<Recorder>>,
-    task: Task<W>,
+    task: Task<Records<W>>,
     borders: Borders,
     elapsed_ns: u64,
     /// By interval.
@@ -157,29 +155,32 @@ fn ledger(file: &str, setting: &Setting<'_>) -> Ledger<Mapping> {
     Ledger::create(mapping, layout, Run { seed: 1, ..Run::default() }, setting.segment).unwrap()
 }
 
-fn task_of<W: Workload>(workload: W, pace: Option<&Pace>, borders: &Borders, setting: &Setting<'_>) -> Task<W> {
+fn task_of<W: RecordWorkload>(
+    workload: W,
+    pace: Option<&Pace>,
+    borders: &Borders,
+    setting: &Setting<'_>,
+) -> Task<Records<W>> {
+    let mut work = Records::new(workload);
+    work.inserts = Some(InsertLog::new());
+    work.insert_policy = setting.insert_policy;
+    work.ledger = setting.ledger.map(|file| ledger(file, setting));
     Task {
         scheduler: Scheduler::new(setting.segment, borders, 1),
         pace: pace.cloned(),
-        failures: Failures::new(workload.steps().len()),
-        inserts: Some(InsertLog::new()),
-        files: FileLog::default(),
+        failures: Failures::new(work.workload.steps().len()),
         to_unix_ns: 0,
-        misses: Misses::default(),
-        compared: AtomicU64::new(0),
-        insert_policy: setting.insert_policy,
-        ledger: setting.ledger.map(|file| ledger(file, setting)),
         seed: 1,
-        workload,
+        work,
     }
 }
 
 /// Runs a segment of a workload; each client has its own recorder.
-fn run<W: RecordWorkload + 'static>(workload: W, setting: &Setting<'_>, script: &Script) -> Simulated<W> {
+fn run<W: RecordWorkload + fmt::Debug + 'static>(workload: W, setting: &Setting<'_>, script: &Script) -> Simulated<W> {
     run_in(&SimTimer::default(), workload, setting, script)
 }
 
-fn run_in<W: RecordWorkload + 'static>(
+fn run_in<W: RecordWorkload + fmt::Debug + 'static>(
     world: &SimTimer,
     workload: W,
     setting: &Setting<'_>,
@@ -221,7 +222,7 @@ fn run_in<W: RecordWorkload + 'static>(
 }
 
 /// Runs a workload to its last operation.
-fn simulate<W: RecordWorkload + 'static>(
+fn simulate<W: RecordWorkload + fmt::Debug + 'static>(
     workload: W,
     pace: Option<&Pace>,
     clients: usize,
@@ -284,9 +285,8 @@ impl<W> Simulated<W> {
             due: None,
             censored: Censored::default(),
             carried: Carried::default(),
-            files: None,
-            unsettled: Unsettled::default(),
-            compared: 0,
+            notes: Vec::new(),
+            sections: Sections::default(),
             latencies: &all,
             cpu_ns: [0, 0],
             device_bytes: [0, 0],

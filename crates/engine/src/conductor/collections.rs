@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use loadstone_stores::{Collections, Store};
+use loadstone_stores::Collections;
+use loadstone_stores::erased::OpenStore;
 
 /// How long the answer at the end may take: as long as a full collection may delay the querying thread.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
@@ -20,7 +21,7 @@ pub struct Asked(Receiver<Vec<Collections>>);
 
 impl Asked {
     /// Sends the query. `None`: the system cannot start another thread.
-    pub fn of<S: Store>(store: &Arc<S>) -> Option<Self> {
+    pub fn of(store: &Arc<dyn OpenStore>) -> Option<Self> {
         let (answer, answers) = channel();
         let store = Arc::clone(store);
         let body = move || {
@@ -33,7 +34,7 @@ impl Asked {
     }
 
     /// The answer, unless the store is lost before it comes.
-    fn wait<S: Store>(&self, store: &S) -> Option<Vec<Collections>> {
+    fn wait(&self, store: &dyn OpenStore) -> Option<Vec<Collections>> {
         let asked = Instant::now();
         loop {
             match self.0.recv_timeout(CHECK) {
@@ -46,7 +47,7 @@ impl Asked {
 }
 
 /// What each collector did since the query `before`; empty if one of the two answers is missing.
-pub fn since<S: Store>(before: Option<Asked>, store: &Arc<S>) -> Vec<Collections> {
+pub fn since(before: Option<Asked>, store: &Arc<dyn OpenStore>) -> Vec<Collections> {
     let Some(before) = before.and_then(|before| before.wait(&**store)) else { return Vec::new() };
     let now = Asked::of(store).and_then(|now| now.wait(&**store)).unwrap_or_default();
     difference(now, &before)

@@ -9,9 +9,8 @@ use crate::observer::Censored;
 use crate::recorder::LATE_NS;
 use crate::recorder::flight::Unfinished;
 use crate::recorder::reader::totals;
-use loadstone_load::Workload;
 
-impl<W: Workload> Conductor<'_, W> {
+impl Conductor<'_> {
     /// The operations that were due and are in no latency histogram, and how many were due in all. `held_ns`: how long the
     /// engine was paused.
     pub(super) fn censored(
@@ -35,7 +34,7 @@ impl<W: Workload> Conductor<'_, W> {
                 Ending::Stopped { at_ns, .. } => borders.cutoff_ns.min(at_ns),
                 _ => borders.cutoff_ns.min(now),
             };
-            let bounds = censored.bounds.entry(self.task.workload.step_of(index)).or_default();
+            let bounds = censored.bounds.entry(self.task.work.step_of(index)).or_default();
             let bound = until_ns.saturating_sub(due_ns);
             bounds[1].record(bound);
             bounds[2].record(bound.saturating_sub(held_ns));

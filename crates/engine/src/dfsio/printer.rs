@@ -14,7 +14,7 @@ use crate::clock::unix_ns;
 use crate::control::End;
 use crate::diagnostics;
 use crate::error::EngineError;
-use crate::file_log::FilesSummary;
+use crate::kinds::files::log::FilesSummary;
 use crate::observer::{Closed, Interval, Moment, Observer, Opened};
 use crate::output::{err, out};
 use crate::spec::{TrialSpec, WorkSpec};
@@ -145,7 +145,7 @@ impl Observer for Printer<'_> {
     }
 
     fn end(&mut self, closed: &Closed<'_>) {
-        self.files.clone_from(&closed.files);
+        self.files.clone_from(&closed.sections.files);
         self.unanswered = closed.censored.unanswered;
         for ((step, status), [service, ..]) in closed.latencies {
             self.lines.push((latency_name(*step, *status), latency(service)));
@@ -159,7 +159,7 @@ impl Observer for Printer<'_> {
         if closed.embedded {
             let [read, written] = closed.device_bytes;
             self.lines.push(("bytes read from, written to devices".to_owned(), format!("{read}, {written}")));
-            let moved = closed.files.as_ref().map_or(0, |files| files.bytes + files.lost_bytes);
+            let moved = closed.sections.files.as_ref().map_or(0, |files| files.bytes + files.lost_bytes);
             let reads = matches!(self.test, Test::Work(loadstone_storage::work::Action::Read, _));
             if reads && moved > 0 && read < moved / 10 * 9 {
                 let uncached = ["file.cold", "file.direct"]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::file_log::{FilesSummary, Reached};
+use crate::kinds::files::log::{FilesSummary, Reached};
 
 /// Bytes in Hadoop's MB.
 const MB: f64 = 1_048_576.0;

@@ -1,6 +1,7 @@
 //! Reads every record that a run wrote, and judges its values.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use loadstone_load::core::{CoreRun, CoreSpec};
@@ -8,10 +9,10 @@ use loadstone_load::keys::write_key;
 use loadstone_load::ledger::{Evidence, FieldValue, Finding, Judge, Standings, Writes};
 use loadstone_load::version::{LEN, Origin, Phase, Version};
 use loadstone_load::{RecordWorkload, Row, Status, Wanted};
-use loadstone_stores::{Connection, Options, ReadLevel, RecordStore, Session};
+use loadstone_stores::erased::{OpenRecordStore, StoreType, VirtualSession};
+use loadstone_stores::{Connection, Options, ReadLevel, Session};
 
 use super::findings::{Crash, Findings, Proof, Reading};
-use crate::dispatch::Visitor;
 use crate::error::EngineError;
 use crate::mapping::Mapping;
 use crate::spec::TrialSpec;
@@ -45,23 +46,6 @@ pub struct ReadBack<'a, E> {
     pub findings: Findings,
 }
 
-impl Visitor for ReadBack<'_, Evidence<'_, Mapping>> {
-    type Output = Result<Findings, EngineError>;
-
-    fn visit<S: RecordStore>(self) -> Self::Output {
-        // Outside the executor, as opening and closing a store may need a separate executor.
-        let stores =
-            self.levels::<S>().into_iter().map(|level| self.open::<S>(level)).collect::<Result<Vec<_>, _>>()?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-        let runtime = runtime.map_err(|error| unreadable(format!("cannot start an executor: {error}")))?;
-        let findings = tokio::task::LocalSet::new().block_on(&runtime, self.run(&stores))?;
-        for opened in stores {
-            opened.store.close().map_err(store_error)?;
-        }
-        Ok(findings)
-    }
-}
-
 fn unreadable(message: String) -> EngineError {
     let error = EngineError { exit: UNREADABLE, ..EngineError::failed(message) };
     error.hint("repair the store and repeat the command: it must read every record")
@@ -81,13 +65,13 @@ struct Pass {
 }
 
 /// A store, opened to read at one level.
-struct Opened<S> {
-    store: S,
+struct Opened {
+    store: Arc<dyn OpenRecordStore>,
     level: Option<String>,
 }
 
-impl<S: RecordStore> Opened<S> {
-    async fn session(&self) -> Result<S::Session, EngineError> {
+impl Opened {
+    async fn session(&self) -> Result<VirtualSession, EngineError> {
         let mut session = self.store.session().map_err(store_error)?;
         session.connect().await.map_err(store_error)?;
         Ok(session)
@@ -95,8 +79,22 @@ impl<S: RecordStore> Opened<S> {
 }
 
 impl ReadBack<'_, Evidence<'_, Mapping>> {
+    /// Reads a store of this type back.
+    pub fn run(self, store: &StoreType) -> Result<Findings, EngineError> {
+        // Outside the executor, as opening and closing a store may need a separate executor.
+        let stores =
+            self.levels(store).into_iter().map(|level| self.open(store, level)).collect::<Result<Vec<_>, _>>()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(|error| unreadable(format!("cannot start an executor: {error}")))?;
+        let findings = tokio::task::LocalSet::new().block_on(&runtime, self.read(&stores))?;
+        for opened in stores {
+            opened.store.close().map_err(store_error)?;
+        }
+        Ok(findings)
+    }
+
     /// Reads back at each of the levels of `stores` in which servers answer: the last is the workload's own.
-    async fn run<S: RecordStore>(mut self, stores: &[Opened<S>]) -> Result<Findings, EngineError> {
+    async fn read(mut self, stores: &[Opened]) -> Result<Findings, EngineError> {
         let (workload, evidence, histories) = (self.workload, self.evidence, self.workload.histories());
         let operations = evidence.end().checked_sub(1).and_then(|last| workload.index(last)).map_or(0, |last| last + 1);
         let end = (0..operations).filter_map(|index| workload.write(index)).map(|write| write.record + 1).max();
@@ -152,41 +150,42 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
     }
 
     /// The levels to read at, the strongest first; the last, the workload's own, is `None`.
-    fn levels<S: RecordStore>(&self) -> Vec<Option<ReadLevel>> {
-        let own = self.own_level::<S>();
-        let stronger = S::read_levels().iter().take_while(|level| own.as_deref() != Some(level.name));
+    fn levels(&self, store: &StoreType) -> Vec<Option<ReadLevel>> {
+        let own = self.own_level(store);
+        let stronger = (store.read_levels)().iter().take_while(|level| own.as_deref() != Some(level.name));
         stronger.copied().map(Some).chain([None]).collect()
     }
 
     /// The level of the workload's reads; `None` where reads have none. Not set, it is the weakest.
-    fn own_level<S: RecordStore>(&self) -> Option<String> {
-        let property = S::read_levels().first()?.property;
+    fn own_level(&self, store: &StoreType) -> Option<String> {
+        let property = (store.read_levels)().first()?.property;
         let set = self.spec.store.properties.get(property);
         Some(set.map_or_else(|| "ONE".to_owned(), |level| level.to_ascii_uppercase()))
     }
 
     /// Opens the store as the run did, but for the level of reads if one is given.
-    fn open<S: RecordStore>(&self, level: Option<ReadLevel>) -> Result<Opened<S>, EngineError> {
+    fn open(&self, kind: &StoreType, level: Option<ReadLevel>) -> Result<Opened, EngineError> {
         let mut properties: BTreeMap<String, String> = self.spec.store.properties.clone();
         if let Some(level) = level {
             properties.insert(level.property.to_owned(), level.name.to_owned());
         }
-        let store = S::open(&Options {
-            properties,
-            durability: self.spec.store.durability.into(),
-            table: self.core.table.clone(),
-            create: false,
-            clients: 1,
-        })
-        .map_err(store_error)?;
-        let level = level.map_or_else(|| self.own_level::<S>(), |level| Some(level.name.to_owned()));
+        let store = kind
+            .open(&Options {
+                properties,
+                durability: self.spec.store.durability.into(),
+                table: self.core.table.clone(),
+                create: false,
+                clients: 1,
+            })
+            .map_err(store_error)?;
+        let level = level.map_or_else(|| self.own_level(kind), |level| Some(level.name.to_owned()));
         Ok(Opened { store, level })
     }
 
     /// Reads and judges these records.
-    async fn pass<S: Session>(
+    async fn pass(
         &self,
-        session: &mut S,
+        session: &mut VirtualSession,
         judge: &Judge<'_, CoreRun, Mapping>,
         records: &[u64],
     ) -> Result<Pass, EngineError> {
@@ -262,9 +261,9 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
     }
 
     /// Plants a corrupted value and a removed write in records of this run, and reports whether the read-back finds them.
-    async fn prove<S: Session>(
+    async fn prove(
         &self,
-        session: &mut S,
+        session: &mut VirtualSession,
         judge: &Judge<'_, CoreRun, Mapping>,
         samples: &[u64],
     ) -> Result<Option<Proof>, EngineError> {
@@ -318,9 +317,9 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
 }
 
 /// A session of the next store, and its level.
-async fn next<S: RecordStore>(
-    stores: &mut std::slice::Iter<'_, Opened<S>>,
-) -> Result<Option<(S::Session, Option<String>)>, EngineError> {
+async fn next(
+    stores: &mut std::slice::Iter<'_, Opened>,
+) -> Result<Option<(VirtualSession, Option<String>)>, EngineError> {
     match stores.next() {
         None => Ok(None),
         Some(opened) => Ok(Some((opened.session().await?, opened.level.clone()))),
@@ -328,8 +327,8 @@ async fn next<S: RecordStore>(
 }
 
 /// Writes `row` until the record is as it was `before`; `false` if it never is.
-async fn restore<S: Session>(
-    session: &mut S,
+async fn restore(
+    session: &mut VirtualSession,
     key: &[u8],
     row: &Row,
     before: &Row,
@@ -353,7 +352,7 @@ fn sort_fields(row: &Row) -> BTreeMap<&[u8], &[u8]> {
 }
 
 /// Reads a record; the row of a missing one is empty.
-async fn read<S: Session>(session: &mut S, key: &[u8], row: &mut Row) -> Result<(), EngineError> {
+async fn read(session: &mut VirtualSession, key: &[u8], row: &mut Row) -> Result<(), EngineError> {
     for attempt in 1.. {
         let status = session.read(key, Wanted::All, row).await;
         if status.is_ok() {

@@ -16,8 +16,8 @@ use report::{Report, Terminal};
 
 use crate::control::{Control, End};
 use crate::error::EngineError;
+use crate::kinds::sort::{self, Places};
 use crate::output::{err, out};
-use crate::sort::{self, Places};
 use crate::spec::VERSION;
 
 /// How often progress is shown.

@@ -8,8 +8,8 @@ use loadstone_storage::sort::job::Stage;
 use loadstone_storage::sort::progress::Done;
 use loadstone_storage::sort::validate::Verdict;
 
+use crate::kinds::sort::Ended;
 use crate::output::err;
-use crate::sort::Ended;
 use crate::tera::args::Args;
 use crate::usage;
 

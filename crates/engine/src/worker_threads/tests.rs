@@ -6,16 +6,19 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 
-use loadstone_load::core::{CoreRun, CoreSpec, Mix};
+use loadstone_load::core::{CoreSpec, Mix};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
 use loadstone_load::pace::PaceSpec;
 use loadstone_load::values::Length;
 use loadstone_load::{Row, Segment, Status, Wanted};
-use loadstone_stores::null::NullSession;
-use loadstone_stores::{About, Collections, Connection, Durability, Guarantee, Options, RecordStore, Rows, Session};
+use loadstone_stores::{
+    About, Collections, Connection, Durability, Guarantee, Options, RecordStore, Rows, Session, Store,
+};
 
 use super::*;
 use crate::control::{End, TrialFailure};
+use crate::kinds::records::target::RecordTarget;
+use crate::kinds::records::{Records, RecordsOf};
 use crate::observer::{Closed, Interval, Moment, Observer, Opened};
 use crate::sink::Sink;
 use crate::spec::{DurabilitySpec, InsertSpec, Phase, StoreSpec, Until, WorkSpec};
@@ -27,6 +30,7 @@ const OPERATIONS: u64 = 5_000;
 static SUMS: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
 
 /// A store that adds up a hash of every operation.
+#[derive(Debug)]
 struct Hashing<const BY_THREAD: bool>(String);
 
 struct HashingSession(String);
@@ -144,14 +148,19 @@ fn spec(name: &str, clients: u64, segment: Segment) -> TrialSpec {
     }
 }
 
+/// The store with a loop for its own sessions, or behind virtual calls.
+fn target<S: RecordStore>() -> RecordTarget {
+    if S::ABOUT.networked { RecordTarget::remote::<S>() } else { RecordTarget::embedded::<S>() }
+}
+
 /// The hash of all operations of a trial with `clients` clients in `n` segments.
 fn hash_of<S: RecordStore>(name: &str, clients: u64, n: u64) -> u64 {
     for k in 0..n {
         let spec = spec(name, clients, Segment { k, n });
         let WorkSpec::Records(core) = spec.work.clone() else { unreachable!() };
         let (_keep, controls) = channel();
-        let workload = CoreRun::new(core, spec.seed).unwrap();
-        assert_eq!(trial::run::<S, NullSession, _>(&spec, workload, &controls, &mut CheckCount).unwrap(), End::Done);
+        let work = Records::new(RecordsOf::new(&core, spec.phase, spec.seed, None).unwrap());
+        assert_eq!(trial::run(&spec, work, &target::<S>(), &controls, &mut CheckCount).unwrap(), End::Done);
     }
     SUMS.lock().unwrap()[name]
 }
@@ -167,6 +176,7 @@ fn the_operations_of_a_seed_do_not_depend_on_threads_executors_or_segments() {
 }
 
 /// A store whose first scan panics or never returns.
+#[derive(Debug)]
 struct Broken<const BY_THREAD: bool, const HANGS: bool>;
 
 struct BrokenSession {
@@ -246,9 +256,9 @@ fn end_of<S: RecordStore>(until: Until) -> (End, Measured) {
     let mut spec = TrialSpec { until, ..spec("broken", 3, Segment::default()) };
     let WorkSpec::Records(core) = &mut spec.work else { unreachable!() };
     core.operations = until.operations;
-    let workload = CoreRun::new(core.clone(), spec.seed).unwrap();
+    let work = Records::new(RecordsOf::new(core, spec.phase, spec.seed, None).unwrap());
     let ((_keep, controls), mut measured) = (channel(), Measured::default());
-    (trial::run::<S, NullSession, _>(&spec, workload, &controls, &mut measured).unwrap(), measured)
+    (trial::run(&spec, work, &target::<S>(), &controls, &mut measured).unwrap(), measured)
 }
 
 #[test]
@@ -273,6 +283,7 @@ fn a_store_that_hangs_does_not_look_faster() {
 static ENDED: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
 
 /// A store in a JVM that exits: a thread that is in the JVM then never returns.
+#[derive(Debug)]
 struct Ending<const IN_SCAN: bool>;
 
 impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {

@@ -196,8 +196,7 @@ impl Observer for Printer<'_> {
         };
         err(&format!("Writes survive: {}{difference}: {}\n", survives(guarantee), guarantee.how));
         err(&format!("Seed: {}\n", opened.spec.seed));
-        if let Some(overwrites) = opened.overwrites {
-            let note = overwrites.note();
+        for note in opened.notes {
             err(&format!("warning: {}\nhint: {}\n", note.message, note.hint));
         }
         err("Starting test.\n");

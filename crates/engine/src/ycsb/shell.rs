@@ -4,9 +4,10 @@ use std::io::BufRead;
 use std::time::Instant;
 
 use loadstone_load::{Row, Status, Wanted};
-use loadstone_stores::{Connection, Options, RecordStore, Rows, Session, StoreError};
+use loadstone_stores::erased::{StoreType, VirtualSession};
+use loadstone_stores::{Connection, Options, Rows, Session, StoreError};
 
-use crate::dispatch::{self, Visitor};
+use crate::dispatch;
 use crate::error::EngineError;
 use crate::output::{err, out};
 use crate::spec::TrialSpec;
@@ -28,7 +29,7 @@ pub fn main(spec: &TrialSpec) -> Result<u8, EngineError> {
     let mut table = spec.work.table().to_owned();
     err(&format!("Loadstone shell on {}; \"help\" shows the commands\n", spec.store.name));
     loop {
-        match dispatch::visit(&spec.store.name, Shell { spec, table: &table })?? {
+        match answer_all(&dispatch::find_store(&spec.store.name)?.store, spec, &table)? {
             Next::Quit => return Ok(0),
             Next::Table(other) => table = other,
         }
@@ -40,61 +41,53 @@ enum Next {
     Table(String),
 }
 
-struct Shell<'a> {
-    spec: &'a TrialSpec,
-    table: &'a str,
-}
-
-impl Visitor for Shell<'_> {
-    type Output = Result<Next, EngineError>;
-
-    fn visit<S: RecordStore>(self) -> Self::Output {
-        let store = S::open(&Options {
-            properties: self.spec.store.properties.clone(),
-            durability: self.spec.store.durability.into(),
-            table: self.table.to_owned(),
-            create: true,
-            clients: 1,
-        })?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-        let runtime = runtime.map_err(|error| EngineError::failed(format!("cannot start an executor: {error}")))?;
-        let tasks = tokio::task::LocalSet::new();
-        let mut session = tasks.block_on(&runtime, async {
-            let mut session = store.session()?;
-            session.connect().await?;
-            Ok::<_, StoreError>(session)
-        })?;
-        let mut next = Next::Quit;
-        let stdin = std::io::stdin();
-        err("> ");
-        for line in stdin.lock().lines().map_while(Result::ok) {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            match words.first().copied() {
-                None => {}
-                Some("quit") => break,
-                Some("help") => out(HELP),
-                Some("table") => match words.get(1) {
-                    Some(name) => {
-                        next = Next::Table((*name).to_owned());
-                        break;
-                    }
-                    None => out(&format!("Using table \"{}\"\n", self.table)),
-                },
-                Some(_) => {
-                    let start = Instant::now();
-                    out(&tasks.block_on(&runtime, answer(&mut session, &words)));
-                    out(&format!("{} ms\n", start.elapsed().as_millis()));
+/// Answers the commands on one table.
+fn answer_all(store: &StoreType, spec: &TrialSpec, table: &str) -> Result<Next, EngineError> {
+    let store = store.open(&Options {
+        properties: spec.store.properties.clone(),
+        durability: spec.store.durability.into(),
+        table: table.to_owned(),
+        create: true,
+        clients: 1,
+    })?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+    let runtime = runtime.map_err(|error| EngineError::failed(format!("cannot start an executor: {error}")))?;
+    let tasks = tokio::task::LocalSet::new();
+    let mut session = tasks.block_on(&runtime, async {
+        let mut session = store.session()?;
+        session.connect().await?;
+        Ok::<_, StoreError>(session)
+    })?;
+    let mut next = Next::Quit;
+    let stdin = std::io::stdin();
+    err("> ");
+    for line in stdin.lock().lines().map_while(Result::ok) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.first().copied() {
+            None => {}
+            Some("quit") => break,
+            Some("help") => out(HELP),
+            Some("table") => match words.get(1) {
+                Some(name) => {
+                    next = Next::Table((*name).to_owned());
+                    break;
                 }
+                None => out(&format!("Using table \"{table}\"\n")),
+            },
+            Some(_) => {
+                let start = Instant::now();
+                out(&tasks.block_on(&runtime, answer(&mut session, &words)));
+                out(&format!("{} ms\n", start.elapsed().as_millis()));
             }
-            err("> ");
         }
-        drop(session);
-        store.close()?;
-        Ok(next)
+        err("> ");
     }
+    drop(session);
+    store.close()?;
+    Ok(next)
 }
 
-async fn answer<S: Session>(session: &mut S, words: &[&str]) -> String {
+async fn answer(session: &mut VirtualSession, words: &[&str]) -> String {
     let key = words.get(1).map(|key| key.as_bytes());
     let (mut row, mut rows) = (Row::default(), Rows::default());
     let from = if words[0] == "scan" { 3 } else { 2 };

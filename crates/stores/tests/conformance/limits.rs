@@ -101,7 +101,7 @@ fn a_run_needs_its_table<K: KeyValue>(subject: &Subject) {
     let mut place = subject.open::<K>().close();
     place.options.create = false;
     "misspelt".clone_into(&mut place.options.table);
-    let error = try_open::<K>(&place.options).err().expect("a table that was not loaded");
+    let error = try_open::<K>(&place.options).expect_err("a table that was not loaded");
     assert!(error.message.starts_with("no table \"misspelt\" in the "), "{error}");
     assert!(error.hint.unwrap_or_default().starts_with("load one first"));
     // Nor was it made on the way.

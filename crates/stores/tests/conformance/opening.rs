@@ -125,7 +125,7 @@ pub fn a_file_in_place_of_the_directory_is_refused<K: KeyValue>(subject: &Subjec
     for create in [true, false] {
         let mut options = place.options.clone();
         options.create = create;
-        let error = try_open::<K>(&options).err().expect("a file is not a directory");
+        let error = try_open::<K>(&options).expect_err("a file is not a directory");
         assert!(error.message.contains(&directory.display().to_string()), "{error}");
     }
     assert_eq!(fs::read_to_string(&directory).expect("it is there"), "no directory");
@@ -133,7 +133,7 @@ pub fn a_file_in_place_of_the_directory_is_refused<K: KeyValue>(subject: &Subjec
 
 pub fn a_second_opening_is_refused<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
-    let error = try_open::<K>(&opened.place.options).err().expect("one opening at a time");
+    let error = try_open::<K>(&opened.place.options).expect_err("one opening at a time");
     assert!(error.hint.as_deref().unwrap_or_default().contains("another"), "{error} {:?}", error.hint);
     assert_eq!(opened.session.put(b"user1", &row(&[("field0", "a")])), Status::Ok, "the first works on");
     let place = opened.close();

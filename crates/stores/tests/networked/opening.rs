@@ -35,7 +35,7 @@ fn opened_at<S: RecordStore>(subject: &Subject, host: &str, port: &str) -> Resul
 }
 
 fn refused<S: RecordStore>(subject: &Subject, host: &str, port: &str) {
-    let error = opened_at::<S>(subject, host, port).err().expect("nobody is there");
+    let error = opened_at::<S>(subject, host, port).expect_err("nobody is there");
     assert!(!error.usage, "the command is right, the world is not ready");
     assert!(error.message.contains(host), "{error}");
     assert!(!error.hint.unwrap_or_default().is_empty());

@@ -105,7 +105,7 @@ fn each_write_is_noted_once_and_slow_or_failed_ones_with_their_times() {
     });
     let file = directory.path().join("ledger").display().to_string();
     let run = run(workload(), &Setting { ledger: Some(&file), ..Setting::new(None, 3) }, &script);
-    let ledger = run.task.ledger.as_ref().unwrap();
+    let ledger = run.task.work.ledger.as_ref().unwrap();
     ledger.settle();
     let steps = [Kind::Update, Kind::Insert];
     let counts = |status| steps.map(|step| run.count(step, status)).iter().sum::<u64>();
@@ -137,7 +137,7 @@ fn a_write_that_was_late_because_its_client_was_busy_is_not_slow() {
     let setting = Setting { ledger: Some(&file), ..Setting::new(Some(&pace), 1) };
     let run = run(CoreRun::new(core, 1).unwrap(), &setting, &script);
     assert!(run.elapsed_ns >= 90 * MS);
-    assert_eq!(run.task.ledger.unwrap().exceptions().count(), 0);
+    assert_eq!(run.task.work.ledger.unwrap().exceptions().count(), 0);
 }
 
 #[test]

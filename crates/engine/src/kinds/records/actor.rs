@@ -6,15 +6,17 @@ use loadstone_load::ledger::{Exception, State};
 use loadstone_load::{Check, Kind, Operation, RecordWorkload, Row, Status, StepId};
 use loadstone_stores::{Rows, Session};
 
+use super::Records;
 use super::inserts::{Inserted, insert};
-use super::ledger_writer::{LedgerWriter, state};
-use super::{Actor, Outcome, Stopwatch, Task};
+use super::ledger::{LedgerWriter, state};
+use crate::actor::{Actor, Outcome, Stopwatch};
 use crate::clock::Timer;
+use crate::task::Task;
 
 /// One client's operations on records.
 #[derive(Debug)]
-pub struct Records<'a, S, W> {
-    task: &'a Task<W>,
+pub struct RecordActor<'a, S, W> {
+    task: &'a Task<Records<W>>,
     session: &'a mut S,
     row: Row,
     rows: Rows,
@@ -26,11 +28,11 @@ pub struct Records<'a, S, W> {
     unsent: bool,
 }
 
-impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
+impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
     /// An actor for a client with this session.
-    pub fn new(task: &'a Task<W>, session: &'a mut S, worker: usize) -> Self {
-        let writer = task.ledger.as_ref().map(|ledger| LedgerWriter { ledger, pen: ledger.pen(worker) });
-        let (names, verifies) = (task.workload.field_names(), task.workload.verifies());
+    pub fn new(task: &'a Task<Records<W>>, session: &'a mut S, worker: usize) -> Self {
+        let writer = task.work.ledger.as_ref().map(|ledger| LedgerWriter { ledger, pen: ledger.pen(worker) });
+        let (names, verifies) = (task.work.workload.field_names(), task.work.workload.verifies());
         Self { task, session, row: Row::default(), rows: Rows::default(), writer, names, verifies, unsent: false }
     }
 
@@ -53,7 +55,7 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         (sent, done): (u64, u64),
     ) {
         if let Some(writer) = &self.writer
-            && let Some(number) = self.task.workload.write_number(index)
+            && let Some(number) = self.task.work.workload.write_number(index)
         {
             let retried = state == State::Retried;
             writer.write(number, state, watch.ready_ns, Exception { index, sent, done, status: Some(status), retried });
@@ -62,15 +64,16 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
 
     #[inline]
     async fn insert<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
-        let known = match &self.task.inserts {
+        let known = match &self.task.work.inserts {
             None => None,
-            Some(log) => self.task.workload.insert_number(operation.record).map(|number| (log, number)),
+            Some(log) => self.task.work.workload.insert_number(operation.record).map(|number| (log, number)),
         };
         if let Some((log, number)) = known {
             log.begin(number);
         }
         let record = (operation.index, &operation.key[..], &operation.row);
-        let (outcome, state, unsent) = insert(self.task, self.session, watch, record).await;
+        let policy = (&self.task.work.insert_policy, self.writer.is_some());
+        let (outcome, state, unsent) = insert(self.task, policy, self.session, watch, record).await;
         self.unsent = unsent;
         if let Some((log, number)) = known {
             log.end(number, outcome.status, outcome.done_ns);
@@ -134,7 +137,8 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
 
     /// Whether the operation may have been sent before the record's insert was done.
     fn may_precede_insert(&self, operation: &Operation, sent: u64) -> bool {
-        let Task { workload, scheduler, inserts, misses, .. } = self.task;
+        let Task { scheduler, work, .. } = self.task;
+        let Records { workload, inserts, misses, .. } = work;
         let (Some(log), Some(number)) = (inserts, workload.insert_number(operation.record)) else { return false };
         match workload.index_of_insert(number) {
             Some(index) if scheduler.segment().owns(index) => log.at(number, sent) == Inserted::Unknown,
@@ -150,7 +154,7 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
 
     /// Whether the record's delete may have overtaken the operation, which was delayed after choosing its record.
     fn may_follow_delete(&self, operation: &Operation) -> bool {
-        let delete = self.task.workload.index_of_delete(operation.record);
+        let delete = self.task.work.workload.index_of_delete(operation.record);
         operation.kind != Kind::Delete && delete.is_some_and(|index| self.task.scheduler.may_have_begun(index))
     }
 
@@ -166,14 +170,14 @@ impl<'a, S: Session, W: RecordWorkload> Records<'a, S, W> {
         if read == Status::NotYet {
             return Status::Ok;
         }
-        if self.task.workload.compares(operation.index) && read.is_ok() {
-            self.task.compared.fetch_add(1, Ordering::Relaxed);
+        if self.task.work.workload.compares(operation.index) && read.is_ok() {
+            self.task.work.compared.fetch_add(1, Ordering::Relaxed);
         }
-        verify(self.task, watch, &operation.key, || self.task.workload.verify(operation, &self.row))
+        verify(self.task, watch, &operation.key, || self.task.work.workload.verify(operation, &self.row))
     }
 }
 
-impl<S: Session, W: RecordWorkload> Actor for Records<'_, S, W> {
+impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
     type Operation = Operation;
 
     #[inline]

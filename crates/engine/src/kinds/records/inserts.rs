@@ -9,13 +9,16 @@ use loadstone_load::random::{Draws, Purpose};
 use loadstone_load::{Kind, Row, Status};
 use loadstone_stores::Session;
 
-use super::ledger_writer::state;
-use super::{Outcome, Stopwatch, Task};
+use super::ledger::state;
+use crate::actor::{Outcome, Stopwatch};
+use crate::borders::seconds_ns;
 use crate::clock::Timer;
 use crate::control::TrialFailure;
+use crate::spec::{Phase, TrialSpec};
+use crate::task::Task;
 
 /// What happens after a failed insert.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct InsertPolicy {
     /// Attempts after the first.
     pub retries: u64,
@@ -25,25 +28,37 @@ pub struct InsertPolicy {
     pub stop: bool,
 }
 
+impl InsertPolicy {
+    /// The policy of a trial: a load must be complete unless the spec says otherwise.
+    pub fn of(spec: &TrialSpec) -> Self {
+        Self {
+            retries: spec.inserts.retries,
+            interval_ns: seconds_ns(spec.inserts.retry_seconds),
+            stop: spec.phase == Phase::Load && !spec.inserts.keep_going,
+        }
+    }
+}
+
 /// Inserts a record, with as many attempts as the policy allows. They are one operation, from the first attempt to the end of
-/// the last. With a ledger, also returns what is known of the record: it was refused only if every attempt was. Last, whether
+/// the last. For a ledger, also returns what is known of the record: it was refused only if every attempt was. Last, whether
 /// no attempt was sent, because no server could be reached.
 #[inline]
 pub async fn insert<T: Timer, S: Session, W>(
     task: &Task<W>,
+    (policy, in_ledger): (&InsertPolicy, bool),
     session: &mut S,
     watch: &Stopwatch<'_, T>,
     (index, key, row): (u64, &[u8], &Row),
 ) -> (Outcome, Option<State>, bool) {
     let mut status = session.insert(key, row).await;
     let mut done = watch.now_ns();
-    let mut known = task.ledger.as_ref().map(|_| state(session, status));
+    let mut known = in_ledger.then(|| state(session, status));
     let mut unsent = false;
     if status.is_ok() {
         watch.step(Kind::Insert.step(), status, watch.sent_ns, done);
     } else {
         (status, done) =
-            retry(task, session, watch, (index, key, row), (status, done), (&mut known, &mut unsent)).await;
+            retry(task, policy, session, watch, (index, key, row), (status, done), (&mut known, &mut unsent)).await;
     }
     (Outcome { status, done_ns: done, rows: 1, bytes: row.bytes().len() as u64 }, known, unsent)
 }
@@ -53,6 +68,7 @@ pub async fn insert<T: Timer, S: Session, W>(
 #[cold]
 async fn retry<T: Timer, S: Session, W>(
     task: &Task<W>,
+    policy: &InsertPolicy,
     session: &mut S,
     watch: &Stopwatch<'_, T>,
     (index, key, row): (u64, &[u8], &Row),
@@ -65,14 +81,14 @@ async fn retry<T: Timer, S: Session, W>(
     let mut message = session.last_error();
     task.failures.keep(step, status, || message.clone());
     let mut draws = Draws::at(task.seed, index, Purpose::Retry);
-    let (mut left, mut halted) = (task.insert_policy.retries, false);
+    let (mut left, mut halted) = (policy.retries, false);
     while !status.is_ok() && left > 0 {
         left -= 1;
         // At a rate, a pause would delay every later operation.
         if task.pace.is_none() {
             session.pause().await;
         }
-        let sleep = task.insert_policy.interval_ns as f64 * (0.8 + 0.4 * draws.next_f64());
+        let sleep = policy.interval_ns as f64 * (0.8 + 0.4 * draws.next_f64());
         let wake = watch.now_ns().saturating_add(sleep as u64);
         watch.timer.until(wake, || task.scheduler.halted()).await;
         if task.scheduler.halted() {
@@ -91,7 +107,7 @@ async fn retry<T: Timer, S: Session, W>(
         }
     }
     watch.record_retried(step, status, sent, done);
-    if !status.is_ok() && task.insert_policy.stop && !halted {
+    if !status.is_ok() && policy.stop && !halted {
         task.scheduler.halt_because(|| {
             let message = message.as_deref().or(task.failures.message(step, status)).unwrap_or("no message").to_owned();
             TrialFailure::Insert { key: String::from_utf8_lossy(key).into_owned(), status, message }
@@ -197,13 +213,10 @@ mod tests {
     use std::rc::Rc;
 
     use loadstone_load::Segment;
-    use loadstone_load::ledger::{Layout, Ledger, Run};
 
     use super::*;
-    use crate::actor::misses::Misses;
     use crate::borders::{Borders, NEVER};
     use crate::failures::Failures;
-    use crate::mapping::Mapping;
     use crate::recorder::{Recorder, Shape};
     use crate::scheduler::Scheduler;
     use crate::simulation::{Scripted, SimTimer};
@@ -217,23 +230,13 @@ mod tests {
             (1u64, status)
         });
         let mut session = Scripted::new(&timer, &(script as _));
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("ledger").display().to_string();
-        let layout = Layout { writes: 1, clients: 1, workers: 1, ticks: 1, exceptions: 1 };
-        let mapping = Mapping::create(&file, layout.words().unwrap()).unwrap();
         let insert_policy = InsertPolicy { retries: attempts.len() as u64 - 1, interval_ns: 0, stop: false };
         let task = Task {
-            workload: (),
             scheduler: Scheduler::new(Segment::default(), &Borders::UNLIMITED, 1),
             pace: None,
             failures: Failures::new(Kind::COUNT),
-            inserts: None,
-            files: crate::file_log::FileLog::default(),
             to_unix_ns: 0,
-            misses: Misses::default(),
-            compared: AtomicU64::new(0),
-            insert_policy,
-            ledger: Some(Ledger::create(mapping, layout, Run::default(), Segment::default()).unwrap()),
+            work: (),
             seed: 1,
         };
         let shape = Shape { steps: Kind::COUNT, sinks: Vec::new(), open: false, deadline_ns: NEVER, to_unix_ns: 0 };
@@ -241,7 +244,8 @@ mod tests {
         let watch = Stopwatch::new(&timer, &recorder);
         let ended = Cell::new(None);
         timer.run(vec![Box::pin(async {
-            let (outcome, known, _) = insert(&task, &mut session, &watch, (0, b"key", &Row::default())).await;
+            let (outcome, known, _) =
+                insert(&task, (&insert_policy, true), &mut session, &watch, (0, b"key", &Row::default())).await;
             ended.set(Some((outcome.status, known)));
         })]);
         let (status, known) = ended.get().unwrap();

@@ -12,11 +12,11 @@ use loadstone_storage::sort::progress::Done;
 use loadstone_storage::sort::scratch::Owner;
 use loadstone_storage::sort::validate::Verdict;
 
+use super::{Ended, Places, SortError, end_of, run as run_stage};
 use crate::clock::unix_ns;
 use crate::control::{Control, End, TrialFailure};
 use crate::error::EngineError;
-use crate::event::{self, Event, SortSummary, Sorted, Validation};
-use crate::sort::{Ended, Places, SortError, end_of, run as run_stage};
+use crate::event::{self, Event, Sections, SortSummary, Sorted, Validation};
 use crate::spec::{SortSpec, TrialSpec};
 use crate::trial_mode::{EventPrinter, PROFILE};
 use crate::usage;
@@ -196,13 +196,16 @@ impl Watched {
             memory_bytes_max: usage::memory_max(),
             device_bytes: minus(usage::device_bytes(), self.device_bytes),
             clock: event::Clock { source: "kernel".to_owned(), ..event::Clock::default() },
-            sort: Some(SortSummary {
-                stage: work.stage.name().to_owned(),
-                sorted: sorted(done),
-                seconds: took.as_secs_f64(),
-                checksum: outcome.and_then(|outcome| outcome.checksum.clone()),
-                validation: outcome.and_then(|outcome| outcome.verdict.as_ref()).map(validation),
-            }),
+            sections: Sections {
+                sort: Some(SortSummary {
+                    stage: work.stage.name().to_owned(),
+                    sorted: sorted(done),
+                    seconds: took.as_secs_f64(),
+                    checksum: outcome.and_then(|outcome| outcome.checksum.clone()),
+                    validation: outcome.and_then(|outcome| outcome.verdict.as_ref()).map(validation),
+                }),
+                ..Sections::default()
+            },
             ..event::Summary::default()
         }
     }

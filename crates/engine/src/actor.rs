@@ -1,81 +1,12 @@
 //! How an operation is performed: the part of the timing loop that knows what an operation is.
-//!
-//! A workload defines what is done; an actor does it in a session, with a stopwatch that reads the clock and records. A new
-//! kind of work needs a workload and an actor; the loop, the borders and the recorders stay as they are.
 
-pub mod files;
-pub mod inserts;
-mod ledger_writer;
-pub mod misses;
-pub mod overwrites;
-pub mod records;
-pub mod series;
-
-use std::sync::atomic::AtomicU64;
-
-use loadstone_load::ledger::Ledger;
-use loadstone_load::pace::Pace;
-use loadstone_load::{Status, StepId, Workload};
-use loadstone_stores::Connection;
+use loadstone_load::{Status, StepId};
 
 use crate::borders::IntervalCursor;
 use crate::clock::Timer;
-use crate::failures::Failures;
-use crate::file_log::FileLog;
-use crate::mapping::Mapping;
 use crate::pulse::Pulse;
 use crate::recorder::{Recorder, Step};
-use crate::scheduler::Scheduler;
 use crate::sink::Times;
-use inserts::{InsertLog, InsertPolicy};
-use misses::Misses;
-use overwrites::Overwrites;
-
-/// What all clients of a trial share.
-#[derive(Debug)]
-pub struct Task<W> {
-    /// What the operations are.
-    pub workload: W,
-    /// Which operation is next.
-    pub scheduler: Scheduler,
-    /// When operations are due; `None`: closed loop.
-    pub pace: Option<Pace>,
-    /// Messages of failures.
-    pub failures: Failures,
-    /// Inserts of the run phase; `None` in a load.
-    pub inserts: Option<InsertLog>,
-    /// Reads that missed inserts of other segments.
-    pub misses: Misses,
-    /// What happens after a failed insert.
-    pub insert_policy: InsertPolicy,
-    /// Reads whose whole values were compared, and not their versions alone.
-    pub compared: AtomicU64,
-    /// The ledger of the run's writes, if the spec asks for one.
-    pub ledger: Option<Ledger<Mapping>>,
-    /// The outcomes of the files, if the work is on files.
-    pub files: FileLog,
-    /// Added to a time on the clients' clock, this gives ns since the Unix epoch.
-    pub to_unix_ns: u64,
-    pub seed: u64,
-}
-
-/// A workload that the engine can run in sessions of type `S`.
-#[allow(async_fn_in_trait)]
-pub trait Work<S: Connection>: Workload + Sized + 'static {
-    /// What performs its operations.
-    type Actor<'a>: Actor<Operation = Self::Operation>
-    where
-        Self: 'a,
-        S: 'a;
-
-    /// An actor for one client of this worker.
-    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a>;
-
-    /// The records that the inserts of the workload overwrite, if it has inserts. Called before the trial starts.
-    async fn find_overwrites(&self, _session: &mut S) -> Option<Overwrites> {
-        None
-    }
-}
 
 /// How a whole operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

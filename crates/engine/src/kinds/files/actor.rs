@@ -11,11 +11,12 @@ use loadstone_storage::fs::{
 use loadstone_storage::store::FileSession;
 use loadstone_storage::work::{Access, Action, FileOperation, FileStep, Sync};
 
-use super::records::worse;
-use super::{Actor, Outcome, Stopwatch, Task};
+use super::FileWork;
+use super::log::{FileEnd, FileTimes};
+use crate::actor::{Actor, Outcome, Stopwatch};
 use crate::clock::Timer;
-use crate::file_log::{FileEnd, FileTimes};
-use crate::workload::FilesOf;
+use crate::kinds::records::actor::worse;
+use crate::task::Task;
 
 /// An open file.
 #[derive(Debug)]
@@ -54,8 +55,8 @@ struct Current {
 
 /// One client's operations on files.
 #[derive(Debug)]
-pub struct Files<'a, S: FileSession> {
-    task: &'a Task<FilesOf>,
+pub struct FileActor<'a, S: FileSession> {
+    task: &'a Task<FileWork>,
     session: &'a mut S,
     handle: Option<HandleOf<S>>,
     file: Current,
@@ -65,15 +66,15 @@ pub struct Files<'a, S: FileSession> {
     plain: Vec<u8>,
 }
 
-impl<'a, S: FileSession> Files<'a, S> {
+impl<'a, S: FileSession> FileActor<'a, S> {
     /// An actor for a client with this session.
-    pub fn new(task: &'a Task<FilesOf>, session: &'a mut S) -> Self {
+    pub fn new(task: &'a Task<FileWork>, session: &'a mut S) -> Self {
         Self { task, session, handle: None, file: Current::default(), attempted: false, plain: Vec::new() }
     }
 
     /// The content of what is written.
     fn own(&self) -> Content {
-        Content::new(self.task.seed).compressible(self.task.workload.spec.compressible)
+        Content::new(self.task.seed).compressible(self.task.work.workload.spec.compressible)
     }
 
     /// Records a step with this result, and keeps the message of a failure.
@@ -103,11 +104,11 @@ impl<'a, S: FileSession> Files<'a, S> {
     /// Opens the file of an operation.
     async fn begin<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) {
         let task = self.task;
-        let spec = &task.workload.spec;
+        let spec = &task.work.workload.spec;
         let mut path = std::mem::take(&mut self.file.path);
-        task.workload.path_of(self.session.base(), operation.file, &mut path);
+        task.work.workload.path_of(self.session.base(), operation.file, &mut path);
         let start = watch.sent_ns;
-        task.files.begin(start, task.to_unix_ns);
+        task.work.log.begin(start, task.to_unix_ns);
         self.file = Current { path, begun: true, ..Current::default() };
         let codec = spec.compression.filter(|_| S::KEEPS);
         if spec.action == Action::Write {
@@ -153,8 +154,8 @@ impl<'a, S: FileSession> Files<'a, S> {
         self.handle = self.step(FileStep::Open, opened, watch, (start, now));
         if let Some(Handle::Reader(reader)) = &mut self.handle {
             let ahead = if spec.compression.is_some() { 0 } else { reader.depth() as u64 };
-            for part in 0..task.workload.parts().min(ahead) {
-                let next = task.workload.operation(operation.file, part);
+            for part in 0..task.work.workload.parts().min(ahead) {
+                let next = task.work.workload.operation(operation.file, part);
                 reader.ahead(next.offset, next.bytes as usize);
             }
         }
@@ -162,7 +163,7 @@ impl<'a, S: FileSession> Files<'a, S> {
 
     /// Reads or writes the bytes of an operation. Returns how many.
     async fn transfer<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) -> u64 {
-        if self.task.workload.spec.action == Action::Truncate {
+        if self.task.work.workload.spec.action == Action::Truncate {
             return self.truncate(watch).await;
         }
         if operation.bytes == 0 {
@@ -182,7 +183,7 @@ impl<'a, S: FileSession> Files<'a, S> {
             None => 0,
         };
         self.file.bytes += moved;
-        self.task.files.moved(moved);
+        self.task.work.log.moved(moved);
         moved
     }
 
@@ -207,7 +208,7 @@ impl<'a, S: FileSession> Files<'a, S> {
         };
         let Some(read) = self.step(FileStep::Read, fetched, watch, (sent, done)) else { return 0 };
         self.file.times.returned = done;
-        if self.task.workload.spec.verify {
+        if self.task.work.workload.spec.verify {
             if S::KEEPS && self.file.content.is_none() {
                 self.file.content = Content::of(operation.offset, read);
                 if self.file.content.is_none() {
@@ -232,8 +233,8 @@ impl<'a, S: FileSession> Files<'a, S> {
         }
         self.file.decoder = decoder;
         let depth = reader.depth() as u64;
-        if !compressed && operation.part + depth < self.task.workload.parts() {
-            let next = self.task.workload.operation(operation.file, operation.part + depth);
+        if !compressed && operation.part + depth < self.task.work.workload.parts() {
+            let next = self.task.work.workload.operation(operation.file, operation.part + depth);
             reader.ahead(next.offset, next.bytes as usize);
         }
         operation.bytes
@@ -243,7 +244,7 @@ impl<'a, S: FileSession> Files<'a, S> {
     #[cold]
     fn differs(&mut self, difference: Difference) {
         self.file.wrong = true;
-        self.task.files.wrong(&self.file.path, difference);
+        self.task.work.log.wrong(&self.file.path, difference);
         self.task.failures.keep(FileStep::Verify.id(), Status::UnexpectedState, || {
             Some(format!(
                 "{} at byte {}: found {:#04x}, expected {:#04x}",
@@ -293,7 +294,7 @@ impl<'a, S: FileSession> Files<'a, S> {
         // Generating the content is not part of the write's time.
         let Some(()) = self.step(FileStep::Write, written, watch, (sent + (until - from), done)) else { return 0 };
         self.file.times.returned = done;
-        if self.task.workload.spec.sync == Sync::Buffer {
+        if self.task.work.workload.spec.sync == Sync::Buffer {
             self.sync(writer, (operation.file, Sync::Buffer), watch).await;
         }
         operation.bytes
@@ -311,7 +312,7 @@ impl<'a, S: FileSession> Files<'a, S> {
             }
         };
         let stored = stored.map_err(|error| FsError::io("compress", &self.file.path, &error))?;
-        for part in stored.chunks(self.task.workload.spec.buffer_bytes as usize) {
+        for part in stored.chunks(self.task.work.workload.spec.buffer_bytes as usize) {
             writer.write(part).await?;
         }
         Ok(())
@@ -319,7 +320,7 @@ impl<'a, S: FileSession> Files<'a, S> {
 
     async fn truncate<T: Timer>(&mut self, watch: &Stopwatch<'_, T>) -> u64 {
         let sent = watch.now_ns();
-        let left = self.task.workload.spec.file_bytes;
+        let left = self.task.work.workload.spec.file_bytes;
         let system = self.session.system();
         let cut = match system.stat(&self.file.path).await {
             Ok(status) if status.bytes < left => Err(FsError::new(
@@ -389,7 +390,7 @@ fn ended_early(path: &str, operation: &FileOperation, read: usize) -> FsError {
     .at(end)
 }
 
-impl<S: FileSession> Actor for Files<'_, S> {
+impl<S: FileSession> Actor for FileActor<'_, S> {
     type Operation = FileOperation;
 
     async fn perform<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) -> Outcome {
@@ -423,13 +424,13 @@ impl<S: FileSession> Actor for Files<'_, S> {
         let mut status = Status::Ok;
         match self.handle.take() {
             Some(Handle::Writer(writer)) => {
-                self.task.files.retried(writer.retries());
+                self.task.work.log.retried(writer.retries());
                 if let Err(error) = writer.close().await {
                     status = error.status();
                     self.task.failures.keep(FileStep::Cleanup.id(), status, || Some(error.to_string()));
                 }
             }
-            Some(Handle::Reader(reader)) => self.task.files.retried(reader.retries()),
+            Some(Handle::Reader(reader)) => self.task.work.log.retried(reader.retries()),
             None => {}
         }
         if self.file.begun {

@@ -6,17 +6,17 @@ use loadstone_storage::fs::{ErrorKind, FileSystem, FsError, Reader, Writer};
 use loadstone_storage::store::FileSession;
 use loadstone_storage::work::{FileStep, Sync};
 
-use super::{Files, Handle};
+use super::{FileActor, Handle};
 use crate::actor::Stopwatch;
 use crate::clock::Timer;
-use crate::file_log::{Compared, FileEnd};
+use crate::kinds::files::log::{Compared, FileEnd};
 
 /// How often the end of a file may be lost and rewritten.
 const REWINDS_MAX: u32 = 8;
 /// How long closing a file with such rewrites may take, ns.
 const COMPLETE_NS: u64 = 120_000_000_000;
 
-impl<S: FileSession> Files<'_, S> {
+impl<S: FileSession> FileActor<'_, S> {
     /// Rewrites what a file system lost of a file, up to the limit: the content is a function of the offset.
     pub(super) async fn rewrite_lost(
         &self,
@@ -32,7 +32,7 @@ impl<S: FileSession> Files<'_, S> {
             written = Ok(());
             while written.is_ok() && writer.position() < end {
                 let at = writer.position();
-                let bytes = self.task.workload.spec.buffer_bytes.min(end - at);
+                let bytes = self.task.work.workload.spec.buffer_bytes.min(end - at);
                 written = match writer.buffer(bytes as usize).await {
                     Ok(buffer) => {
                         content.fill(file, at, buffer);
@@ -63,7 +63,7 @@ impl<S: FileSession> Files<'_, S> {
             let result = if step == FileStep::Flush { writer.flush().await } else { writer.sync().await };
             let lost = matches!(&result, Err(error) if error.kind == ErrorKind::Rewound);
             // What was lost of a compressed file is not a function of the offset.
-            if !lost || rewinds == REWINDS_MAX || self.task.workload.spec.compression.is_some() {
+            if !lost || rewinds == REWINDS_MAX || self.task.work.workload.spec.compression.is_some() {
                 break result;
             }
             rewinds += 1;
@@ -82,7 +82,7 @@ impl<S: FileSession> Files<'_, S> {
     pub(super) async fn finish<T: Timer>(&mut self, file: u64, watch: &Stopwatch<'_, T>) {
         match self.handle.take() {
             Some(Handle::Writer(mut writer)) => {
-                let sync = self.task.workload.spec.sync;
+                let sync = self.task.work.workload.spec.sync;
                 let compressed = self.file.encoder.is_some();
                 if self.file.failed.is_none() && compressed {
                     let sent = watch.now_ns();
@@ -112,13 +112,13 @@ impl<S: FileSession> Files<'_, S> {
                         break;
                     }
                 }
-                self.task.files.retried(writer.retries());
+                self.task.work.log.retried(writer.retries());
                 let closed = writer.close().await;
                 self.step(FileStep::Close, complete.and(closed), watch, (sent, watch.now_ns()));
             }
             Some(Handle::Reader(reader)) => {
                 let sent = watch.now_ns();
-                self.task.files.retried(reader.retries());
+                self.task.work.log.retried(reader.retries());
                 drop(reader);
                 watch.step(FileStep::Close.id(), Status::Ok, sent, watch.now_ns());
             }
@@ -133,12 +133,12 @@ impl<S: FileSession> Files<'_, S> {
         let compared = match self.file.content {
             _ if self.file.uncompared == 0 => Compared::Whole,
             None if self.file.unmarked.is_some() => {
-                self.task.files.foreign(&self.file.path);
+                self.task.work.log.foreign(&self.file.path);
                 Compared::Foreign
             }
             _ => Compared::Part,
         };
-        self.task.files.add(end, self.file.bytes, compared, &self.file.times, self.task.to_unix_ns);
+        self.task.work.log.add(end, self.file.bytes, compared, &self.file.times, self.task.to_unix_ns);
         self.file.begun = false;
     }
 }
