@@ -45,7 +45,7 @@ def runs(source: Source) -> list[Run]:
     reports: list[dict[str, Any]] = [{"jobs": [], "groups": set(), "ways": set(), "fio version": "fio"}]
     options: dict[str, dict[str, str]] = {}
     lat: dict[str, Any] = {}
-    way = ""
+    way, group = "", 0
     for index, line in enumerate(source.lines):
         report = reports[-1]
         if match := GROUP.search(line):
@@ -62,9 +62,9 @@ def runs(source: Source) -> list[Run]:
             options[match[1]] = {"rw": match[3], "bs": block_size(match[4]), "ioengine": match[5], "iodepth": match[6]}
         elif match := STATUS.match(line):
             report["groups"].add(int(match[1]))
-            way = match[1]
+            group = int(match[1])
         elif match := SUM.match(line):
-            report["ways"].add((int(way or 0), match[1].lower()))
+            report["ways"].add((group, match[1].lower()))
         elif not report["jobs"]:
             continue
         else:
@@ -157,7 +157,8 @@ def set_counts(job: dict[str, Any], counts: list[int]) -> None:
 
 def check_end(report: dict[str, Any], source: Source) -> None:
     """Raises LoadstoneError when the status of a group, a group of a status, or a part of a job is missing."""
-    if report["groups"] != {job["groupid"] for job in report["jobs"]}:
+    processes = [(job["jobname"], job["pid"]) for job in report["jobs"]]
+    if report["groups"] != {job["groupid"] for job in report["jobs"]} or len(set(processes)) < len(processes):
         raise source.error("the fio output is cut: groups and their run status do not agree", CUT)
     for job in report["jobs"]:
         ways = [way for way in fio.DIRECTIONS if way in job]

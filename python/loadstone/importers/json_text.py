@@ -70,6 +70,8 @@ def read_documents(source: Source, sign: str, hint: str, read: Callable[[Documen
         line = text.count("\n", 0, start)
         with source.reading(f"the {title} is cut or damaged: {{error}}", hint, line):
             document, end = decoder.raw_decode(text, start)
+            if end <= at:
+                raise ValueError("a key is outside of every object")
             read(document)
         source.documents.append(document)
         source.used.update(range(line, text.count("\n", 0, end) + 1))

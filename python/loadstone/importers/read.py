@@ -41,6 +41,7 @@ from loadstone.importers.source import LINE_MAX, Source, text_of
 from loadstone.results.result_set import numbered
 from loadstone.results.result_set import variant as key_of
 from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult, values
+from loadstone.results.value import statistic
 
 __all__ = ["FORMATS", "Format", "Imported", "parse_fact", "read", "read_all", "recognised"]
 
@@ -82,6 +83,8 @@ ALL: tuple[Format, ...] = (
     json_paths,
 )
 FORMATS = {each.NAME: each for each in ALL}
+# A figure whose last digit is more than this share of it is coarse.
+COARSE = 0.2
 JSON = (ycsb_json, latte, fio, memtier, hyperfine)
 # The number of unknown names that a note lists.
 UNKNOWN_MAX = 6
@@ -213,6 +216,18 @@ def named(path: Path, runs: Sequence[Run], written: Facts, given: Mapping[str, S
     ]
 
 
+def coarse_figures(run: Run) -> list[str]:
+    """Means and percentiles whose last digit is a large share of them, if no note has reported them."""
+    if any(note.name == "coarse" for note in run.notes):
+        return []
+    return [
+        value.metric
+        for value in run.figures()
+        if value.unit == "ns" and "." in value.metric and statistic(value.metric) not in ("min", "max")
+        and value.resolution > COARSE * value.value
+    ]  # fmt: skip
+
+
 def vary(clients: Sequence[int | None]) -> bool:
     """Whether clients are a dimension: known for every run, and not all equal."""
     return None not in clients and len(set(clients)) > 1
@@ -266,6 +281,9 @@ def notes(run: Run, facts: Mapping[str, Scalar]) -> Iterable[Note]:
     if run.unknown:
         names = units.listed([f'"{name[:60]}"' for name in run.unknown], UNKNOWN_MAX)
         yield Note("unknown", f"not known to this importer, and omitted: {names}", "see `loadstone import --explain`")
+    if coarse := coarse_figures(run):
+        message = f"its last digit is more than {units.percent(COARSE)} of {units.listed(list(coarse), UNKNOWN_MAX)}"
+        yield Note("coarse", message, "have the tool print more digits, or use its histograms")
     given = facts.get("clients")
     if given is not None and run.clients is not None and given != run.clients:
         yield Note(

@@ -121,6 +121,8 @@ def parse_line(test: Test, line: str, torn: bool) -> bool:
         else:
             test.facts[re.sub(r"\W", "_", match[3])] = match[4]
     elif match := SHARE.match(line):
+        if test.shares and float(match[1]) / 100 < test.shares[-1][0] and "(cumulative" not in line:
+            raise ValueError("its shares of latencies decrease")
         test.shares.append((float(match[1]) / 100, match[2]))
     elif match := RATE.match(line):
         test.rate = match[1]
@@ -153,7 +155,7 @@ def read_test(test: Test, command: str) -> Run:
                       if (value := option(command, letter))}  # fmt: skip
     rate = plain(test.rate) or 0.0
     n = test.requests or int(option(command, "n") or 0)
-    if test.seconds and abs(float(test.seconds) * rate - n) > 0.05 * n + 0.02 * rate:
+    if test.seconds and abs(float(test.seconds) * rate - n) > 0.01 * rate + 1:
         raise ValueError(f"{n} requests in {test.seconds} s are not {test.rate} a second")
     operation = re.sub(r"[^a-z0-9]+", "_", test.name.lower().partition(" ")[0]).strip("_")
     run.add_text("throughput", test.rate, 1.0, "op/s", n)

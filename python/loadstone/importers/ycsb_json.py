@@ -43,15 +43,15 @@ def entries(source: Source) -> list[Entry]:
     text = source.text
     decoder = json.JSONDecoder(object_pairs_hook=Document)
     found: list[Entry] = []
-    at = begin(text, 0)
+    at, line, before = begin(text, 0), 0, 0
     while at >= 0:
         try:
             start = at
+            line += text.count("\n", before, start)
+            before = start
             document, at = decoder.raw_decode(text, start)
-            line = text.count("\n", 0, start)
             source.used.update(range(line, line + text.count("\n", start, at) + 1))
         except (ValueError, RecursionError):
-            line = text.count("\n", 0, at)
             raise source.error("the YCSB JSON report is cut or damaged", CUT, line) from None
         with source.reading("the YCSB JSON report is damaged: {error}", CUT, line):
             found.extend(entry_of(document, source))
