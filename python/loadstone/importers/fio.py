@@ -94,7 +94,8 @@ def directions(jobs: Sequence[Job]) -> list[str]:
 
 def is_active(way: Job) -> bool:
     """Whether anything was done in a direction."""
-    return bool(int(way.get("total_ios", 0)) or int(way.get("io_bytes", 0)))
+    longest = [way[name].get("max", 0) for name in ("clat_ns", "clat", "lat_ns", "lat") if name in way]
+    return any(float(value) for value in (*(way.get(key, 0) for key in ("total_ios", "io_bytes", "runtime")), *longest))
 
 
 def operations(way: Job) -> int:
@@ -198,6 +199,13 @@ def rate_step(parts: Sequence[Job]) -> float:
     return sum(float(way.get("iops_step", isinstance(way["iops"], int))) for way in parts)
 
 
+def bytes_unit(way: Job) -> int:
+    """The unit of `io_bytes`: KiB before fio 2.99, as bandwidth × time shows."""
+    speed = float(way["bw_bytes"]) if "bw_bytes" in way else float(way["bw"]) * KIB
+    expected, total = speed * float(way["runtime"]) / 1000, float(way["io_bytes"])
+    return KIB if total and expected / total > KIB**0.5 else 1
+
+
 def count_step(parts: Sequence[Job]) -> float:
     """The resolution of a number of operations that was not counted, but follows from a rate."""
     steps = (rate_step([way]) * float(way["runtime"]) / 1000 + 1 for way in parts if "total_ios" not in way)
@@ -207,15 +215,16 @@ def count_step(parts: Sequence[Job]) -> float:
 def add_direction(direction: str, jobs: Sequence[Job], run: Run) -> None:
     """The figures of reads, writes or trims."""
     done = sum(map(operations, jobs))
-    in_bytes = all("bw_bytes" in job or "io_kbytes" in job for job in jobs)
     # fio 2 only has KiB and KiB/s; 3.0 and 3.1 still have the latter.
     speed = sum(float(job["bw_bytes"]) if "bw_bytes" in job else float(job["bw"]) * KIB for job in jobs)
     step = sum(float(job.get("bw_step", 0.0 if "bw_bytes" in job else KIB)) for job in jobs)
     run.add(f"{direction}.bandwidth", speed, "B/s", done, step)
     moved = {"read": "returned", "write": "stored", UNIFIED: "moved"}.get(direction)
     if moved is not None and all("io_bytes" in job for job in jobs):
-        run.add(moved, sum(int(job["io_bytes"]) for job in jobs) * (1 if in_bytes else KIB), "B", done,
-                sum(float(job.get("io_step", 0 if in_bytes else KIB)) for job in jobs))  # fmt: skip
+        units = [bytes_unit(job) for job in jobs]
+        total = sum(int(job["io_bytes"]) * unit for job, unit in zip(jobs, units, strict=True))
+        steps = (float(job.get("io_step", unit if unit > 1 else 0)) for job, unit in zip(jobs, units, strict=True))
+        run.add(moved, total, "B", done, sum(steps))
     run.add(f"{direction}.throughput", sum(float(job["iops"]) for job in jobs), "op/s", done, rate_step(jobs))
     new = "clat_ns" in jobs[0] or "lat_ns" in jobs[0]
     names = ("lat_ns", "clat_ns") if new else ("lat", "clat")

@@ -82,6 +82,8 @@ def runs(source: Source) -> list[Run]:
                     lat = place["lat_ns" if match[1] == "sync" else f"{match[1]}_ns"]
                     lat["unit"], lat["percentile"] = NS[match[2]], {}
                 elif parts := PERCENTILE.findall(line):
+                    if lat["percentile"].keys() & {share for share, _, _ in parts}:
+                        raise ValueError("a percentile occurs twice")
                     lat["percentile"] |= {share: scale(value, unit) * lat["unit"] for share, value, unit in parts}
                     lat["step"] = max(lat["step"], lat["unit"])
                 elif match := ISSUED.search(line):

@@ -53,6 +53,8 @@ class Test:
     # The names in the row that follows.
     columns: list[str] = field(default_factory=list)
     whole: bool = False
+    # Whether it is one line: of CSV, or with `-q`.
+    single: bool = False
 
 
 def recognises(text: str) -> bool:
@@ -85,11 +87,18 @@ def runs(source: Source) -> list[Run]:
             if len(cells) != len(header):
                 raise source.error(f"a row has {len(cells) + 2} cells for {len(header) + 2} columns", CUT, index)
             tests.append(
-                Test(match[1], index, rate=match[2], latencies=dict(zip(header, cells, strict=True)), whole=True)
+                Test(
+                    match[1],
+                    index,
+                    rate=match[2],
+                    latencies=dict(zip(header, cells, strict=True)),
+                    whole=True,
+                    single=True,
+                )
             )
         elif match := QUIET.match(line):
             latencies = {"p50_latency_ms": match[3]} if match[3] else {}
-            tests.append(Test(match[1], index, rate=match[2], latencies=latencies, whole=True))
+            tests.append(Test(match[1], index, rate=match[2], latencies=latencies, whole=True, single=True))
         elif not tests or tests[-1].whole:
             continue
         else:
@@ -114,6 +123,8 @@ def parse_line(test: Test, line: str, torn: bool) -> bool:
             raise ValueError("it has two results")
         test.requests, test.seconds = int(match[1]), match[2]
     elif match := SETTING.match(line):
+        if (FACTS.get(match[2] or "") or match[5] or re.sub(r"\W", "_", match[3] or "")) in test.facts:
+            raise ValueError("a setting occurs twice")
         if match[2]:
             test.facts[FACTS[match[2]]] = int(match[1])
         elif match[5]:
@@ -125,6 +136,8 @@ def parse_line(test: Test, line: str, torn: bool) -> bool:
             raise ValueError("its shares of latencies decrease")
         test.shares.append((float(match[1]) / 100, match[2]))
     elif match := RATE.match(line):
+        if test.rate:
+            raise ValueError("it has two rates")
         test.rate = match[1]
     elif COLUMNS.match(line):
         test.columns = line.split()
@@ -155,6 +168,8 @@ def read_test(test: Test, command: str) -> Run:
                       if (value := option(command, letter))}  # fmt: skip
     rate = plain(test.rate) or 0.0
     n = test.requests or int(option(command, "n") or 0)
+    if not test.requests and not test.single:
+        raise ValueError("it has no number of requests")
     if test.seconds and abs(float(test.seconds) * rate - n) > 0.01 * rate + 1:
         raise ValueError(f"{n} requests in {test.seconds} s are not {test.rate} a second")
     operation = re.sub(r"[^a-z0-9]+", "_", test.name.lower().partition(" ")[0]).strip("_")

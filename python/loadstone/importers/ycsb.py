@@ -96,8 +96,8 @@ def torn(source: Source, reports: list[tuple[list[Entry], Context]]) -> bool:
         return last.startswith("[") and TORN.fullmatch(last) is not None
     entry = reports[-1][0][-1]
     if entry.line == source.last:
-        # It is whole, or its number is cut. Percentiles are followed by the counts of statuses; those of
-        # failures and of composed operations are not printed.
-        return source.torn and "Percentile" in entry.measurement and "-" not in entry.metric
+        # It is whole, or its number is cut. Latencies are followed by the counts of statuses, except for failures and
+        # composed operations, which have none.
+        return source.torn and "Latency" in entry.measurement and "-" not in entry.metric
     between = source.lines[(entry.line or 0) + 1 : source.last]
     return TORN.fullmatch(last.strip()) is not None and not any(line.strip() for line in between)
