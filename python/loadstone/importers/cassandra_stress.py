@@ -118,7 +118,8 @@ def parse_line(log: Log, line: str, index: int) -> bool:
         log.tool = "cql-stress"
     elif cells.startswith("total ops") and "op/s" in cells:
         # Up to 2.1 there is no type; in 4.0 its name is followed by no comma.
-        log.columns = [name.strip() for name in (["type"] if text != cells else []) + cells.split(",")]
+        # A header that is printed again is the same.
+        log.columns = log.columns or [name.strip() for name in (["type"] if text != cells else []) + cells.split(",")]
     elif text == "Results:":
         log.results = True
     elif text == "END":

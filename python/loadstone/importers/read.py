@@ -125,7 +125,9 @@ def read_runs(source: Source, chosen: Format) -> list[Run]:
     """Every run in a file. Raises LoadstoneError when it is damaged or has none."""
     name = source.path.name
     try:
-        result = chosen.runs(source)
+        # A damaged number in a place that its importer does not expect.
+        with source.reading(f"{chosen.TITLE} is damaged: {{error}}", "import the whole output of the tool"):
+            result = chosen.runs(source)
     except MemoryError:
         raise LoadstoneError(f"{name} is too large for this host's memory", "import a part of it") from None
     if not result:
