@@ -101,7 +101,7 @@ soak: all
 	LOADSTONE_DAMAGED=10000 $(VENV)/pytest tests/test_import_damage.py tests/test_import_rules.py
 	$(VENV)/python benchmarks/judge_soak.py
 	$(VENV)/python benchmarks/ten_thousand.py
-	PROPTEST_CASES=1000000 cargo test --release --package loadstone-load --package loadstone-engine $(LOCKED)
+	PROPTEST_CASES=1000000 cargo test --release --package loadstone-load --package loadstone-kinds --package loadstone-ycsb $(LOCKED)
 
 docs: all
 	$(VENV)/loadstone-engine schema

@@ -1,4 +1,4 @@
-"""The lab at scale: ten thousand trials planned, judged and reported, and how long `loadstone --help` takes."""
+"""The lab at scale: ten thousand trials planned, judged and reported; and the time that small commands take."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from measure import peak_of
+from measure import peak_of, run, verdict
 
 from loadstone.results import lines
 from loadstone.results.folder import Folder
@@ -25,6 +25,7 @@ LETTERS = ("a", "b", "c", "d")
 CLIENTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96)
 REPEATS = 50
 PLAN_SECONDS, REPORT_SECONDS, REPORT_BYTES, HELP_SECONDS = 2.0, 60.0, 1e9, 0.15
+SMALL_CPU_SECONDS = 0.5
 
 EXPERIMENT = f"""
 question: Which of five stores holds most at any number of clients?
@@ -53,6 +54,17 @@ def at_scale(work: Path, repeats: int, blocks: int = REPEATS) -> None:
         met = seconds <= seconds_goal and (bytes_goal is None or peak <= bytes_goal)
         memory = "" if bytes_goal is None else f", {peak / 1e6:.0f} MB at most (goal {bytes_goal / 1e6:.0f})"
         print(f"{name}: {seconds:.3f} s (goal {seconds_goal:g}){memory}: {'met' if met else 'NOT met'}")
+
+
+def small_commands(repeats: int) -> None:
+    """(d) CPU of commands on a run of a few trials: the suite, and every script, starts many of them."""
+    results = ROOT / "tests/fixtures/results"
+    show = ["show", str(results / "v2")]
+    for arguments in (["--help"], ["list", "--results", str(results)], show, ["run", "--help"], ["check", "--help"]):
+        seconds = statistics.median(run([LOADSTONE, *arguments]).cpu_seconds for _ in range(repeats))
+        name = " ".join(word.removeprefix(f"{ROOT}/") for word in arguments)
+        met = verdict(seconds <= SMALL_CPU_SECONDS)
+        print(f"(d) loadstone {name}: {seconds:.3f} s of CPU (goal {SMALL_CPU_SECONDS:g}): {met}")
 
 
 def timed(command: Sequence[str], times: int) -> tuple[float, int]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from before import against_before
 from files import against_fio, against_testdfsio
 from hosted import over_the_binding
-from lab import REPEATS, at_scale
+from lab import REPEATS, at_scale, small_commands
 from measure import ENGINE, ROOT, TARGET, narrow, ratio_of, run, spec, trial, verdict
 from servers import against_cassandra_stress, against_performance_evaluation, against_redis_benchmark
 from terasort import sorting
@@ -192,6 +192,7 @@ def main() -> int:
         if args.only in (None, "c"):
             ten_thousand_clients(1)
         if args.only in (None, "d"):
+            small_commands(3 if args.quick else 9)
             at_scale(work, 3 if args.quick else 9, 2 if args.quick else REPEATS)
         if args.only in (None, "e"):
             few, many, rate = (2_000, 6_000, 2_000) if args.quick else (500_000, 2_000_000, 8_000)

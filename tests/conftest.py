@@ -141,16 +141,45 @@ class Engine:
 
 # The files that take longest, longest first.
 LONGEST = (
-    "test_terasort_hdfs_faults",
-    "test_search_simulations",
     "test_stores_networked",
-    "test_judge_simulations",
-    "test_terasort_hdfs",
-    "test_lab_hdfs",
-    "test_systems_cassandra",
+    "test_dfsio_hdfs",
     "test_systems_hbase",
     "test_lab_pilot",
+    "test_terasort_hdfs_faults",
+    "test_hbase_seeds",
+    "test_terasort_hdfs",
+    "test_systems_cassandra",
+    "test_lab_crash",
+    "test_jvm_store",
+    "test_lab_hdfs",
+    "test_known_truth",
+    "test_fleet",
+    "test_search_simulations",
+    "test_judge_simulations",
 )
+# Files whose tests share no fixture: each test is a unit, so that no file keeps a worker to the end.
+INDEPENDENT = ("test_judge_simulations", "test_search_simulations", "test_statistics_simulations")
+# Its tests share a server for each store, which is their first parameter.
+BY_STORE = "test_stores_networked"
+
+
+def unit_of(nodeid: str) -> str:
+    """The name of the tests that one worker runs together: the tests of a file, of a store, or a single test."""
+    path, _, test = nodeid.partition("::")
+    name = Path(path).stem
+    if name in INDEPENDENT:
+        return nodeid
+    return path + re.split(r"[-\[\]]", test)[1] if name == BY_STORE else path
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Distributes units. The groups of pytest-xdist would do, but pytest 9.2 ignores the names that it gives them."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = unit_of
+    return scheduler
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -87,6 +87,7 @@ def interval(k: int, outcomes: list[dict[str, Any]], **changes: Any) -> dict[str
         "cpu_ns": [SECOND // 2, SECOND // 4],
         "memory_bytes": 1_000_000 * (k + 1),
         "outcomes": outcomes,
+        "earlier": [],
         **changes,
     }
 
@@ -124,6 +125,9 @@ def summary(outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
         "operations": ended,
         "succeeded": ended,
         "not_yet": 0,
+        "retried": 0,
+        "rows": ended,
+        "bytes": 0,
         "warmup_operations": 0,
         "in_flight": 0,
         "unsent": 0,
@@ -133,9 +137,9 @@ def summary(outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
         "cpu_ns": [5 * SECOND, SECOND],
         "memory_bytes_max": 2_000_000,
         "device_bytes": [0, 0],
-        "collections": None,
+        "collections": [],
         "executors": [executor("executor-0", 4, 0.4, [60_000] * 99 + [3_000_000]), executor("conductor", 0, 0.95, [9])],
-        "clock": {"source": "tsc", "drift_ppm": 0.4, "jumps": 0},
+        "clock": {"source": "tsc", "drift_ppm": 0.4, "offset_ns_max": 90, "jumps": 0, "reversals": 0},
         "borders": {
             "warmup_ns": SECOND,
             "window_ns": 10 * SECOND,

@@ -84,7 +84,7 @@ class Scripted:
         self.port = 0
         self.lines: set[Line] = set()
         self.refused = 0
-        # When the port was closed and opened again, by the monotonic clock.
+        # When the port was closed, and just before it was opened again, by the monotonic clock.
         self.closed: float | None = None
         self.reopened: float | None = None
         self.resets = 0
@@ -131,9 +131,9 @@ class Scripted:
         self._opening = self._loop.create_task(self._open_port())
 
     async def _open_port(self) -> None:
+        self.reopened = time.monotonic()
         self._server = await self._loop.create_server(self.line, "127.0.0.1", self.port, backlog=BACKLOG)
         self.port = self._server.sockets[0].getsockname()[1]
-        self.reopened = time.monotonic()
 
     def _mute(self) -> None:
         self.muted = True

@@ -5,15 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from lab_support import ROOT, loadstone, only_folder
+from loadstone.cli import LAB_COMMANDS
 from loadstone.results.folder import find
 
 IMPORTS = ROOT / "tests/fixtures/imports"
+RESULTS = ROOT / "tests/fixtures/results"
 REGULAR, ACCELERATED = IMPORTS / "regular.log", IMPORTS / "accelerated.log"
 
 
@@ -212,3 +216,19 @@ def test_the_question_of_results_can_be_changed(tmp_path: Path) -> None:
             tmp_path, "show", table, "--set", setting, code=1 if "shar" in setting or "by" in setting else 2
         )
         assert message in ended.stderr
+
+
+def test_small_commands_import_no_large_package() -> None:
+    helps = [[command, "--help"] for command in LAB_COMMANDS]
+    lines = [["--help"], ["list", "--results", str(RESULTS)], ["show", str(RESULTS / "v2")], *helps]
+    script = """
+import contextlib, io, json, sys
+from loadstone.cli import run
+for arguments in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as output, contextlib.suppress(SystemExit):
+        run(arguments)
+    large = {"altair", "pandas", "pyarrow", "scipy", "vl_convert"} & sys.modules.keys()
+    print(arguments, bool(output.getvalue()), *large)
+"""
+    done = subprocess.run([sys.executable, "-c", script, json.dumps(lines)], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"{arguments} True" for arguments in lines]

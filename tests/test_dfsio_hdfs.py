@@ -253,9 +253,15 @@ def carried(pid: int, sockets: Sockets) -> int:
 
 
 def killed_under(
-    running: Running, number: int, program: Path, home: Path, line: str, place: str, then: Callable[[], object] = int
+    running: Running,
+    number: int,
+    program: Path,
+    home: Path,
+    line: str,
+    place: str,
+    then: Callable[[subprocess.Popen[str]], object] = id,
 ) -> DfsioResult:
-    """Runs a test, and kills a data node during it: the test is stopped meanwhile, with most bytes to come."""
+    """Runs a test, and kills a data node during it: the test is stopped for the kill, with most bytes to come."""
     words = [str(program), "dfsio", *line.split(), place]
     test = subprocess.Popen(words, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     sockets, until = Sockets(), time.monotonic() + 120
@@ -268,7 +274,7 @@ def killed_under(
         moved = carried(test.pid, sockets)
         running.kill(f"data-node-{number}")
         test.send_signal(signal.SIGCONT)
-        then()
+        then(test)
         out, err = test.communicate(timeout=300)
     finally:
         sockets.close()
@@ -350,12 +356,16 @@ def test_a_read_waits_for_the_only_data_node_of_a_block(program: Path, tmp_path:
     place, size = f"{one_copy.properties()['fs.defaultFS']}/away", "-nrFiles 2 -fileSize 128MB"
     assert dfsio(program, tmp_path, f"-write {size} -D dfs.blocksize=128m", place).code == 0
 
-    def again() -> None:
-        # After the first of the three, so that nothing is read for whole seconds.
+    def restart_data_node(test: subprocess.Popen[str]) -> None:
+        # After the first of the three waits, so that nothing is read for whole seconds.
         time.sleep(3)
+        # The waits, 18 s in all, may be shorter than the start of a JVM on a busy host. At most one of them can end
+        # while the test is stopped.
+        test.send_signal(signal.SIGSTOP)
         one_copy.up(1, one_copy.plan.settings)
+        test.send_signal(signal.SIGCONT)
 
-    result = killed_under(one_copy, 1, program, tmp_path, f"-read {size}", place, again)
+    result = killed_under(one_copy, 1, program, tmp_path, f"-read {size}", place, restart_data_node)
     assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
     assert failed_and_repeated(result)[1] >= 2, result.err
     assert result.ours("MB/s in a second, lowest and median").startswith("0.00 at ")

@@ -295,7 +295,7 @@ def test_fewer_clients_need_less() -> None:
 
 
 def test_the_numbers_are_the_engines() -> None:
-    source = (ROOT / "crates/engine/src/limits.rs").read_text()
+    source = (ROOT / "crates/measure/src/limits.rs").read_text()
     constants = dict(re.findall(r"^const (\w+): u64 = (\d+);", source, re.MULTILINE))
     assert int(constants["FILES_BESIDE"]) == FILES_BESIDE
     assert int(constants["MAPPINGS_PER_THREAD"]) == MAPPINGS_PER_THREAD

@@ -66,11 +66,17 @@ os._exit(process.wait())
 """
 
 
-def merge(*received: tuple[int, Event | EngineError], segments: int) -> tuple[list[Interval], Result]:
+def merge(*received: tuple[int, dict[str, Any] | EngineError], segments: int) -> tuple[list[Interval], Result]:
     """The merged events of several segments."""
-    merger = Merger(segments)
-    events = [merged for segment, event in received for merged in merger.take(segment, event)]
-    return [event for event in events if isinstance(event, Interval)], merger.result()
+    events: list[Event] = []
+    with Merger(segments) as merger:
+        for segment, event in received:
+            if isinstance(event, EngineError):
+                merger.lose(segment, event)
+            else:
+                merger.hear(segment, json.dumps(event))
+            events += merger.take()
+        return [event for event in events if isinstance(event, Interval)], merger.result()
 
 
 def counted(outcomes: Iterable[Outcome]) -> Counter[tuple[str, str]]:
@@ -81,23 +87,24 @@ def counted(outcomes: Iterable[Outcome]) -> Counter[tuple[str, str]]:
     return found
 
 
-def events_of(segment: int, *events: dict[str, object]) -> list[tuple[int, Event]]:
+def events_of(segment: int, *events: dict[str, Any]) -> list[tuple[int, dict[str, Any] | EngineError]]:
     """The events of one segment."""
-    return [(segment, event) for event in parsed(*events)]
+    return [(segment, event) for event in events]
 
 
 def test_merging_does_not_change_a_trial_of_one_engine() -> None:
-    events = [*parsed(ready(), interval(0, [outcome("READ", "OK", [1, 2])]), summary([outcome("READ", "OK", [1, 2])]))]
+    events = [ready(), interval(0, [outcome("READ", "OK", [1, 2])]), summary([outcome("READ", "OK", [1, 2])])]
     merged, result = merge(*((0, event) for event in events), segments=1)
-    assert merged == [events[1]]
-    assert (result.ready, result.summary, result.notes) == (events[0], events[2], ())
+    first, second, third = parsed(*events)
+    assert merged == [second]
+    assert (result.ready, result.summary, result.notes) == (first, third, ())
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_segments_merge_to_what_one_engine_would_have_counted(seed: int) -> None:
     draw = random.Random(seed)
     segments = draw.randint(2, 5)
-    sent: list[list[tuple[int, Event]]] = []
+    sent: list[list[tuple[int, dict[str, Any] | EngineError]]] = []
     every: Counter[tuple[str, str]] = Counter()
     for segment in range(segments):
         intervals, outcomes = [], []
@@ -118,11 +125,24 @@ def test_segments_merge_to_what_one_engine_would_have_counted(seed: int) -> None
 
 
 def test_an_interval_waits_for_the_slowest_running_segment() -> None:
-    merger = Merger(2)
-    (first, second, ended) = parsed(interval(0, []), interval(1, []), summary([]))
-    assert not [*merger.take(0, first), *merger.take(0, second)]
-    assert [each.k for each in merger.take(1, first) if isinstance(each, Interval)] == [0]
-    assert [each.k for each in merger.take(1, ended) if isinstance(each, Interval)] == [1]
+    first, second, ended = (json.dumps(event) for event in (interval(0, []), interval(1, []), summary([])))
+    with Merger(2) as merger:
+
+        def complete(segment: int, line: str) -> list[int]:
+            merger.hear(segment, line)
+            return [event.k for event in merger.take() if isinstance(event, Interval)]
+
+        assert complete(0, first) == complete(0, second) == []
+        assert complete(1, first) == [0]
+        assert complete(1, ended) == [1]
+
+
+def test_unmergeable_event_is_an_error() -> None:
+    damaged = interval(0, [{**outcome("READ", "OK", [1]), "service": "no histogram"}])
+    with Merger(2) as merger:
+        merger.hear(0, json.dumps(interval(0, [outcome("READ", "OK", [1])])))
+        with pytest.raises(EngineError, match="a histogram cannot be merged"):
+            merger.hear(1, json.dumps(damaged))
 
 
 def test_late_additions_to_an_interval_are_in_the_file(tmp_path: Path) -> None:

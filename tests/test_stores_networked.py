@@ -32,7 +32,7 @@ from scripted_relay import Fault, Relay, array
 from systems_support import up
 from trial_support import Start, counts, whole, work
 from window_support import CLIENTS as RELAYED_CLIENTS
-from window_support import DUE, PER_SECOND, Relayed, percentiles, relayed, sums
+from window_support import DUE, Relayed, check_refusals, percentiles, relayed, sums
 
 
 @pytest.fixture(scope="module", params=[pytest.param(store, id=store.name) for store in STORES])
@@ -352,7 +352,12 @@ def test_behind_a_relay_broken_connections_are_failures_and_are_made_anew(behind
     assert run.statuses <= {"OK", "SERVICE_UNAVAILABLE"}
     # Clients of Cassandra share a connection.
     each = RELAYED_CLIENTS if behind.served.store.name == "cassandra" else 1
-    assert run.summary.failed <= run.relay.resets * each
+    summary, connecting = run.summary, run.summary.connection_attempts
+    assert connecting is not None
+    assert summary.failed - summary.unreached <= run.relay.resets * each, summary.words
+    # A handshake that is reset fails the operation that waited for it. On a busy host, two in a row may be reset: until
+    # the next attempt, operations fail unsent.
+    assert summary.unreached <= connecting.failed * each or connecting.failed > 1, summary.words
     assert run.failed_if_broken
 
 
@@ -365,25 +370,13 @@ def test_behind_a_relay_half_an_answer_is_none(behind: Behind, kind: Literal["ha
     assert run.failed_if_broken
 
 
-# Logging in and preparing statements, on a busy host.
-LOGIN_SECONDS = 0.4
-
-
 @pytest.mark.parametrize("many", [False, True], ids=["4 clients", "many clients"])
 def test_relay_refusals_fail_due_operations(behind: Behind, many: bool) -> None:
     clients = min(256, behind.served.store.many_clients) if many else 4
     run = behind.run(Fault("gone", 0.5, 1.0), clients=clients)
     sums(run.summary, run.intervals, DUE)
-    assert run.relay.closed is not None
-    assert run.relay.reopened is not None
-    # An answer may come from the server just after its client's connection was closed.
-    back = min(log.received for log in run.relay.log if log.received > run.relay.reopened)
     assert run.statuses <= {"OK", "SERVICE_UNAVAILABLE"}
-    predicted = (back - run.relay.closed) * PER_SECOND
-    assert 0.9 * predicted - 10 <= run.summary.failed <= 1.1 * predicted + 10 + LOGIN_SECONDS * PER_SECOND
-    assert run.summary.unreached == pytest.approx(run.summary.failed, abs=10)
-    assert run.summary.connection_attempts is not None
-    assert run.summary.connection_attempts.failed <= 4
+    check_refusals(run.summary, run.intervals, run.relay, clients, 0.1, logs_in=True)
 
 
 # Refusals, as the ledger of writes counts them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
@@ -15,7 +16,7 @@ from loadstone.engine.events import CENSORED, WELL, Earlier, Interval, Outcome, 
 from loadstone.engine.histogram import Histogram, decode
 from loadstone.runner.figures import by_operation
 from loadstone.statistics.percentile import Percentile
-from scripted_relay import Relay
+from scripted_relay import Relay, Scripted
 from trial_support import READS, Running, rate, spec, work
 
 # How well the wall clock is known, ns: it is read twice, far apart, and may be corrected meanwhile.
@@ -24,6 +25,8 @@ CLOCKS_NS = 1_000_000
 HEADWAY_NS = 500_000_000
 CLIENTS, PER_SECOND, SECONDS = 4, 500, 2
 DUE = PER_SECOND * SECONDS
+# Operations that are claimed and not sent, or between two states, when an outage begins or ends.
+SLACK = 10
 
 
 def sums(summary: Summary, intervals: list[Interval], due: int) -> None:
@@ -44,6 +47,58 @@ def sums(summary: Summary, intervals: list[Interval], due: int) -> None:
     assert summary.completed == min(within, due - summary.failed - summary.not_yet)
     censored = sum(each.count for each in summary.outcomes if each.status == "CENSORED")
     assert censored == summary.in_flight + summary.unsent
+
+
+def failures_by_interval(intervals: list[Interval]) -> Counter[int]:
+    """Failed operations by the interval in which they were due, later additions included."""
+    failures: Counter[int] = Counter()
+    for interval in intervals:
+        for part in (interval, *interval.earlier):
+            failures[part.k] += part.failed
+    return failures
+
+
+def check_refusals(
+    summary: Summary, intervals: list[Interval], server: Scripted, clients: int, share: float, *, logs_in: bool
+) -> None:
+    """Operations due while the server's port was closed failed, and none failed once operations succeeded again.
+
+    A host that takes the processors away moves operations past the outage; the engine counts these as late, or never
+    ends them. `share` is the share of failures that may be missing nevertheless. Where a client logs in after the
+    outage, the time of a login is bounded by the first success and not by a clock.
+    """
+    assert server.closed is not None
+    assert server.reopened is not None
+    start = (summary.start_unix_ns - unix_less_monotonic_ns()) / 1e9
+    begins = [start + interval.start_ns / 1e9 for interval in intervals]
+    end = begins[-1] + intervals[-1].length_ns / 1e9
+    # An answer may come from the server just after its client's connection was closed.
+    back = min((log.received for log in server.log if log.received > server.reopened), default=end)
+    predicted = (min(back, end) - server.closed) * PER_SECOND
+    late = summary.late_generator + summary.late_client
+    late_after = sum(
+        interval.late_generator + interval.late_client
+        for interval, begin in zip(intervals, begins, strict=True)
+        if begin >= back
+    )
+    assert summary.failed >= (1 - share) * predicted - SLACK - (late - late_after) - summary.censored
+    if not logs_in:
+        assert summary.failed <= (1 + share) * predicted + SLACK + late
+    failures = failures_by_interval(intervals)
+    after = [interval for interval, begin in zip(intervals, begins, strict=True) if begin >= back]
+    resumed = next((interval.k for interval in after if interval.completed), len(intervals))
+    assert not any(failures[k] for k in range(resumed + 1, len(intervals)))
+    # An operation in flight at the closing fails with its client's connection; all other failures were not sent.
+    overdue = sum(
+        min(failures[interval.k], (server.closed - begin) * PER_SECOND + 1)
+        for interval, begin in zip(intervals, begins, strict=True)
+        if begin < server.closed
+    )
+    assert 0 <= summary.failed - summary.unreached <= min(clients, overdue + late + SLACK)
+    # Two attempts at once, then one each 0.425 to 0.575 s while the port was closed.
+    connecting = summary.connection_attempts
+    assert connecting is not None
+    assert connecting.failed <= (server.reopened - server.closed) / 0.425 + 3
 
 
 def unix_less_monotonic_ns() -> int:

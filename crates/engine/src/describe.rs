@@ -6,10 +6,10 @@ use loadstone_stores::{About, Role};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::dispatch::{FILE_STORES, STORES};
-use crate::error::EngineError;
-use crate::output::out;
-use crate::ycsb::known::{KNOWN, Source};
+use loadstone_registry::{FILE_STORES, STORES};
+use loadstone_wire::error::EngineError;
+use loadstone_wire::output::out;
+use loadstone_ycsb::known::{KNOWN, Source};
 
 /// What an engine can do.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -130,7 +130,7 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::WorkSpec;
+    use loadstone_wire::spec::WorkSpec;
 
     #[test]
     fn the_kinds_of_work_are_those_of_a_spec() {

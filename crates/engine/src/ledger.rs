@@ -8,13 +8,12 @@ use loadstone_load::keys::write_key;
 use loadstone_load::ledger::{Evidence, Ledger};
 use loadstone_load::pace::{Cursor, Pace};
 
-use crate::dispatch;
-use crate::error::EngineError;
-use crate::event::{Event, Unsettled};
-use crate::mapping::Mapping;
-use crate::output::{err, out};
-use crate::spec::{Phase, TrialSpec, WorkSpec};
 use findings::Findings;
+use loadstone_kinds::mapping::Mapping;
+use loadstone_wire::error::EngineError;
+use loadstone_wire::event::{Event, Unsettled};
+use loadstone_wire::output::{err, out};
+use loadstone_wire::spec::{Phase, TrialSpec, WorkSpec};
 
 /// How far apart the clocks of two segments' hosts may be, ns.
 const SKEW_NS: u64 = 10_000_000;
@@ -147,7 +146,7 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     }
     let (crash, loaded) = (args.crash, args.loaded);
     let read = read_back::ReadBack { spec, core, workload: &workload, evidence: &evidence, crash, loaded, findings };
-    read.run(&dispatch::find_store(&spec.store.name)?.store)
+    read.run(&loadstone_registry::find_store(&spec.store.name)?.store)
 }
 
 /// The reads that a segment could not judge, from its events.

@@ -1,53 +1,16 @@
 //! `loadstone-engine`: drives the load of one trial. See ARCHITECTURE.md.
 
-#[macro_use]
-mod kinds;
-mod actor;
-mod alarm;
-#[cfg(test)]
-mod allocations;
-mod borders;
-mod calibrate;
-mod client;
-mod clock;
-mod conductor;
-mod control;
-mod crew;
 mod describe;
-mod dfsio;
-mod diagnostics;
-mod dispatch;
-mod error;
-mod event;
-mod failures;
 mod ledger;
-mod limits;
-mod mapping;
-mod observer;
-mod output;
-mod pulse;
-mod recorder;
-mod scheduler;
+mod merge;
 mod schema;
 mod signals;
-#[cfg(test)]
-mod simulation;
-mod sink;
-mod spec;
-mod suggest;
-mod task;
-mod tera;
-mod trial;
 mod trial_mode;
-mod tsc;
-mod usage;
-mod worker_threads;
-mod ycsb;
 
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
 
-use error::{EngineError, shorten};
+use loadstone_wire::error::{EngineError, shorten};
 
 const USAGE: &str = "\
 usage: loadstone-engine COMMAND
@@ -59,6 +22,7 @@ usage: loadstone-engine COMMAND
   teravalidate OUT [REPORT]
   trial                           a TrialSpec and control lines on stdin, events on stdout
   ledger [FILE…] --spec SPEC      read back what a run wrote, and print what was lost
+  merge SEGMENTS                  the events of segments on stdin, the events of the whole trial on stdout
   describe                        print the stores, properties, kinds of work and front ends as JSON
   schema [DIRECTORY]              write the JSON Schemas and the generated reference pages
   --version
@@ -76,47 +40,49 @@ fn main() -> ExitCode {
     let result = match arguments.first().map(String::as_str) {
         Some("ycsb") => {
             signals::listen(signals);
-            ycsb::main(&arguments[1..], &controls)
+            loadstone_ycsb::main(&arguments[1..], &controls)
         }
         Some("dfsio") => {
             signals::listen(signals);
-            dfsio::main(&arguments[1..], &controls)
+            loadstone_dfsio::main(&arguments[1..], &controls)
         }
         Some(name @ ("teragen" | "terasort" | "teravalidate")) => {
             let command = match name {
-                "teragen" => tera::Command::Gen,
-                "terasort" => tera::Command::Sort,
-                _ => tera::Command::Validate,
+                "teragen" => loadstone_tera::Command::Gen,
+                "terasort" => loadstone_tera::Command::Sort,
+                _ => loadstone_tera::Command::Validate,
             };
             signals::listen(signals);
-            tera::main(command, &arguments[1..], &controls)
+            loadstone_tera::main(command, &arguments[1..], &controls)
         }
         Some("trial") => {
             signals::listen(signals.clone());
             trial_mode::main(&signals, &controls)
         }
         Some("ledger") => ledger::main(&arguments[1..]),
+        Some("merge") => merge::main(&arguments[1..]),
         Some("describe") => describe::main(&arguments[1..]),
         Some("schema") => schema::main(arguments.get(1).map(String::as_str)),
         Some("--version") => {
-            output::out(&format!("loadstone-engine {}\n", env!("CARGO_PKG_VERSION")));
+            loadstone_wire::output::out(&format!("loadstone-engine {}\n", env!("CARGO_PKG_VERSION")));
             Ok(0)
         }
         Some("--help" | "-h") => {
-            output::out(USAGE);
+            loadstone_wire::output::out(USAGE);
             Ok(0)
         }
-        Some(other) => Err(EngineError::usage(format!("there is no command \"{other}\""))
-            .hint("the commands are ycsb, dfsio, teragen, terasort, teravalidate, trial, ledger, describe and schema")),
+        Some(other) => Err(EngineError::usage(format!("there is no command \"{other}\"")).hint(
+            "the commands are ycsb, dfsio, teragen, terasort, teravalidate, trial, ledger, merge, describe and schema",
+        )),
         None => {
-            output::err(USAGE);
+            loadstone_wire::output::err(USAGE);
             Ok(2)
         }
     };
     if let Err(message) = loadstone_stores::jvm::machine::leave() {
-        output::err(&format!("warning: {message}\n"));
+        loadstone_wire::output::err(&format!("warning: {message}\n"));
     }
-    match (result, output::lost()) {
+    match (result, loadstone_wire::output::lost()) {
         (Ok(_), Some(why)) => fail(
             &EngineError::failed(format!("cannot write to stdout: {why}")).hint("repeat the run: its report is lost"),
         ),
@@ -127,6 +93,6 @@ fn main() -> ExitCode {
 
 fn fail(error: &EngineError) -> ExitCode {
     let hint = error.hint.as_deref().unwrap_or("see loadstone-engine --help for the commands");
-    output::err(&format!("error: {}\nhint: {}\n", shorten(&error.message), shorten(hint)));
+    loadstone_wire::output::err(&format!("error: {}\nhint: {}\n", shorten(&error.message), shorten(hint)));
     ExitCode::from(error.exit)
 }

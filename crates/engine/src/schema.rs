@@ -7,10 +7,10 @@ use std::path::Path;
 use schemars::{JsonSchema, schema_for};
 
 use crate::describe::Description;
-use crate::error::EngineError;
-use crate::event::Event;
-use crate::spec::TrialSpec;
 use crate::trial_mode::ControlLine;
+use loadstone_wire::error::EngineError;
+use loadstone_wire::event::Event;
+use loadstone_wire::spec::TrialSpec;
 
 /// Every generated file: its path in the repository and its text.
 pub fn files() -> Vec<(&'static str, String)> {
@@ -60,7 +60,7 @@ pub fn main(directory: Option<&str>) -> Result<u8, EngineError> {
         let path = base.join(path);
         let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, text));
         made.map_err(|error| EngineError::failed(format!("cannot write {}: {error}", path.display())))?;
-        crate::output::out(&format!("{}\n", path.display()));
+        loadstone_wire::output::out(&format!("{}\n", path.display()));
     }
     Ok(0)
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::control::{Control, Stop};
+use loadstone_measure::control::{Control, Stop};
 
 /// Turns signals into controls from now on.
 pub fn listen(controls: Sender<Control>) {

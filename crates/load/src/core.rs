@@ -2,10 +2,11 @@
 
 use crate::java;
 use crate::keys::{Chooser, Existing, Range, write_key};
+use crate::kind::{Kind, StepId};
 use crate::kind_sequence::{KindSequence, Position};
 use crate::ledger::{Write, Writes};
 pub use crate::mix::Mix;
-use crate::operation::{Check, Kind, Operation, RecordWorkload, Selection, StepId, Workload};
+use crate::operation::{Check, Operation, RecordWorkload, Selection, Workload};
 use crate::pool::{Place, Pool};
 use crate::random::{Draws, Purpose, Streams, mix};
 use crate::row::{EqualHeads, Head, Row};

@@ -10,7 +10,7 @@
 //! of the bursts of YCSB's random kinds; counts that were exact at every index would alternate reads and updates.
 
 use crate::divisor::Divisor;
-use crate::operation::Kind;
+use crate::kind::Kind;
 use crate::random::{Draws, Purpose};
 
 /// All shuffles together have about this many cards (1 byte each): they fit into the L2 cache, except for the largest decks.

@@ -9,6 +9,7 @@ pub mod divisor;
 pub mod fnv;
 pub mod java;
 pub mod keys;
+pub mod kind;
 pub mod kind_sequence;
 pub mod ledger;
 pub mod meter;
@@ -26,7 +27,8 @@ pub mod values;
 pub mod version;
 pub mod zipf;
 
-pub use operation::{Check, Kind, Operation, RecordWorkload, Selection, StepId, Workload};
+pub use kind::{Kind, StepId};
+pub use operation::{Check, Operation, RecordWorkload, Selection, Workload};
 pub use refusal::Refusal;
 pub use row::{Fields, Row, Wanted};
 pub use segment::Segment;

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hdrhistogram::Histogram;
 
-use crate::operation::StepId;
+use crate::kind::StepId;
 use crate::status::Status;
 
 /// 2,048 exact values first, then 1,024 per doubling: three significant digits.

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::kind::Kind;
 use crate::kind_sequence::KindSequence;
-use crate::operation::Kind;
 use crate::refusal::Refusal;
 
 /// Proportions of the kinds of operation; they need not sum to 1.

@@ -53,8 +53,9 @@ mod words;
 pub use spec::{Downsampling, GroupBy, TimeSeriesSpec, TimeUnit, ValueType};
 
 use crate::keys::{Chooser, Existing, KeyDistribution, Range};
+use crate::kind::{Kind, StepId};
 use crate::kind_sequence::KindSequence;
-use crate::operation::{Check, Kind, StepId, Workload};
+use crate::operation::{Check, Workload};
 use crate::random::{Draws, Purpose};
 use crate::row::Row;
 use crate::values::Lengths;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use loadstone_load::Status;
-use loadstone_stores::about::{About, directory, setting};
-use loadstone_stores::{Connection, Drive, Durability, Guarantee, Options, Store, StoreError};
+use loadstone_session::about::{About, directory, setting};
+use loadstone_session::{Connection, Drive, Durability, Guarantee, Options, Store, StoreError};
 
 use crate::fs::hdfs::{self, Hdfs};
 use crate::fs::local::{Direct, Local, LocalOptions};

@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::about::{Property, setting};
 use crate::error::{ConnectError, Failure, StoreError};
 use crate::options::Options;
+use crate::session::ConnectionAttempts;
 
 /// The property of every networked store that Loadstone drives with its own client.
 pub const RECONNECT: Property = setting("reconnect");
@@ -86,29 +87,6 @@ fn parse_delay(text: &str) -> Option<Duration> {
         .find_map(|(unit, ms)| text.strip_suffix(unit).map(|number| (number, ms)))?;
     let delay = Duration::from_millis(number.trim().parse::<u64>().ok()?.checked_mul(unit_ms)?);
     (!delay.is_zero() && delay <= LONGEST).then_some(delay)
-}
-
-/// Attempts to connect since the store was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ConnectionAttempts {
-    /// All attempts, the first ones of all sessions included.
-    pub attempted: u64,
-    /// Attempts that failed.
-    pub failed: u64,
-}
-
-impl ConnectionAttempts {
-    /// The attempts to both.
-    #[must_use]
-    pub fn plus(self, more: Self) -> Self {
-        Self { attempted: self.attempted + more.attempted, failed: self.failed + more.failed }
-    }
-
-    /// The attempts since an earlier count.
-    #[must_use]
-    pub fn since(self, earlier: Self) -> Self {
-        Self { attempted: self.attempted - earlier.attempted, failed: self.failed - earlier.failed }
-    }
 }
 
 #[derive(Clone, Debug)]

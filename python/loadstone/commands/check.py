@@ -9,7 +9,7 @@ from loadstone.commands.parser import Parser, guarded
 from loadstone.format import units
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge
-from loadstone.report.terminal import tables
+from loadstone.report.terminal import standard_output, tables
 
 
 @guarded
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     results = open_results(options.results_at, options.results)
     judgement = judge(results)
-    console = tables.terminal()
+    console = standard_output()
     for warning in results.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
     for line in tables.findings(judgement, whole=options.verbose):

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from loadstone.commands.parser import Parser, guarded
 from loadstone.format import units
-from loadstone.report.terminal.tables import terminal
+from loadstone.report.terminal import standard_output
 from loadstone.results import lines
 from loadstone.results.folder import find
 
@@ -28,5 +28,5 @@ def main(arguments: list[str]) -> int:
     for folder in folders:
         done = {str(line.get("trial")) for line in lines.read(folder.path / "values.jsonl").documents}
         table.add_row(folder.name, str(folder.path), units.count(len(done)), folder.question.text)
-    terminal().print(table)
+    standard_output().print(table)
     return 0

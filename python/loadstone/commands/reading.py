@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.file import change_question
 from loadstone.format.suggestion import suggestion
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
-from loadstone.report.terminal import tables
+from loadstone.report.terminal import standard_output, tables
 from loadstone.results.projection import Projection, project
 from loadstone.results.result_set import ResultSet
 from loadstone.search.probe import Probe
@@ -27,6 +26,9 @@ def keys(text: str | None) -> tuple[str, ...] | None:
 def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
     """Judges and prints results as the options say."""
     if options.set:
+        # The model of an experiment takes as long to import as all that follows.
+        from loadstone.experiment.file import change_question
+
         question = change_question(results.question, options.set)
         if question.by is not None and question.by not in results.dimensions:
             hint = suggestion(question.by, list(results.dimensions), "the dimensions are")
@@ -41,7 +43,7 @@ def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
     if options.json:
         print(json.dumps(finite(document(judgement)), ensure_ascii=False, allow_nan=False))
     else:
-        tables.show(tables.terminal(), judgement, projected)
+        tables.show(standard_output(), judgement, projected)
     return judgement
 
 

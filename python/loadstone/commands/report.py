@@ -7,8 +7,6 @@ from pathlib import Path
 from loadstone.commands.opening import open_results
 from loadstone.commands.parser import Parser, guarded
 from loadstone.errors import LoadstoneError
-from loadstone.judge.judge import judge
-from loadstone.report.write import write
 
 
 @guarded
@@ -27,6 +25,10 @@ def main(arguments: list[str]) -> int:
             f"{options.results_at} is a file, so the report needs an output directory",
             "add `--output DIR`, or import the file first with `loadstone import`",
         )
+    # Imported late: the charts' packages take longer than `--help`.
+    from loadstone.judge.judge import judge
+    from loadstone.report.write import write
+
     for path in write(judge(results), target):
         if path.suffix in (".html", ".md"):
             print(path)

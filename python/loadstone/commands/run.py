@@ -204,7 +204,7 @@ def finish(
     `print_results` replaces the usual tables.
     """
     from loadstone.judge.judge import judge
-    from loadstone.report.terminal import tables
+    from loadstone.report.terminal import standard_output, tables
     from loadstone.results.projection import Projection, project
 
     results = folder.load()
@@ -213,9 +213,9 @@ def finish(
         return True
     judgement = judge(results)
     if print_results is not None:
-        print_results(tables.terminal(), judgement)
+        print_results(standard_output(), judgement)
     else:
-        tables.show(tables.terminal(), judgement, project(results, Projection()))
+        tables.show(standard_output(), judgement, project(results, Projection()))
     if report:
         from loadstone.report.write import write
 

@@ -1,6 +1,6 @@
 """Limits on files, threads, mappings, and on ports and queues between clients and servers of one machine.
 
-Those on files and mappings are the engine's own (crates/engine/src/limits.rs).
+Those on files and mappings are the engine's own (crates/measure/src/limits.rs).
 """
 
 from __future__ import annotations

@@ -1,146 +1,125 @@
-"""Merges the segments of a trial as if one engine had run it. Counts and histograms are added exactly.
-
-Segments begin at the same instant and have intervals of the same length, so intervals with the same number are
-simultaneous. Outcomes of one operation and status stay separate: readers add them up.
-"""
+"""Events of segments as events of the whole trial: `loadstone-engine merge` adds them up."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, is_dataclass, replace
-from itertools import chain
-from typing import Any, TypeVar
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import IO, Self
 
-from loadstone.engine.events import Event, Interval, Note, Ready, Result, Summary
+from loadstone.engine import program
+from loadstone.engine.events import Event, Interval, Note, Ready, Result, Summary, parse
 from loadstone.engine.trial import EngineError
-
-Part = TypeVar("Part", Ready, Interval, Summary)
-Values = Sequence[Any]
-# Worst first: the whole trial ends as its worst segment did.
-ENDS = ("failed", "lease", "stopped", "done")
 
 
 class Merger:
-    """Merges the events of all segments into those of the whole trial."""
+    """Merges the events of all segments. A single segment is the whole.
+
+    Leaving the `with` block ends the process that merges.
+    """
 
     def __init__(self, segments: int) -> None:
         self._segments = segments
-        self._ready: list[Ready] = []
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ready: Ready | None = None
         self._notes: list[Note] = []
-        self._intervals: dict[int, list[Interval]] = {}
-        self._summaries: dict[int, Summary] = {}
+        self._summary: Summary | None = None
+        # Events of the whole that have not been taken.
+        self._complete: list[Ready | Interval] = []
         # Segments that ended without a result, and why.
         self.lost: dict[int, EngineError] = {}
-        # The number of the newest interval of each segment still running.
-        self._newest = dict.fromkeys(range(segments), -1)
 
-    def take(self, segment: int, event: Event | EngineError) -> Iterator[Ready | Interval]:
-        """The merged events that this event completes: `ready`, and intervals in order."""
-        match event:
-            case Ready():
-                self._ready.append(event)
-                if len(self._ready) == self._segments:
-                    yield merged(self._ready, self._ready[0])
-            case Note():
-                self._notes.append(self._of_segment(segment, event))
-            case Interval():
-                self._newest[segment] = event.k
-                self._intervals.setdefault(event.k, []).append(event)
-            case Summary():
-                self._newest.pop(segment, None)
-                self._summaries[segment] = event
-            case EngineError():
-                self._newest.pop(segment, None)
-                # An engine that fails after its summary may not have written everything.
-                self._summaries.pop(segment, None)
-                self.lost[segment] = event
-        # An interval is complete once every running segment has reported it or a later one.
-        until = min(self._newest.values(), default=max(self._intervals, default=-1))
-        for k in sorted(k for k in self._intervals if k <= until):
-            parts = self._intervals.pop(k)
-            # A segment that ended within it reported a shorter one.
-            yield merged(parts, max(parts, key=lambda each: each.length_ns))
+    def __enter__(self) -> Self:
+        if self._segments > 1:
+            command = [program.find(), "merge", str(self._segments)]
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.kill()
+            for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+                if stream is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        stream.close()
+            self._process.wait()
+
+    def hear(self, segment: int, line: str) -> None:
+        """Merges an event as its engine wrote it. Raises EngineError if it cannot be merged."""
+        if self._process is None:
+            self._keep(parse(line))
+        else:
+            self._exchange(f"{segment}\t{line}\n")
+
+    def lose(self, segment: int, error: EngineError) -> None:
+        """Notes a segment without a result. An engine that fails after its summary may not have written everything."""
+        self.lost[segment] = error
+        if self._process is None:
+            self._summary = None
+        else:
+            self._exchange(f"{segment}\tlost\n")
+
+    def take(self) -> Iterator[Ready | Interval]:
+        """The merged events that are new: `ready`, and intervals in order."""
+        while self._complete:
+            yield self._complete.pop(0)
 
     def result(self) -> Result:
         """The merged result, after the last segment has ended. Raises EngineError if none has a result."""
-        if not self._summaries:
+        if self._process is not None and len(self.lost) < self._segments:
+            self._finish(self._process)
+        if self._summary is None or self._ready is None:
             raise next(iter(self.lost.values()))
-        lost = [
-            self._of_segment(segment, Note("lost-segment", str(error.args[0]), error.hint))
-            for segment, error in sorted(self.lost.items())
-        ]
-        summaries = [self._summaries[segment] for segment in sorted(self._summaries)]
-        return Result(merged(self._ready, self._ready[0]), (*self._notes, *lost), summary(summaries))
+        lost = [Note("lost-segment", str(error.args[0]), error.hint) for _, error in sorted(self.lost.items())]
+        if self._segments > 1:
+            numbers = sorted(self.lost)
+            lost = [
+                replace(note, message=f"segment {segment}/{self._segments}: {note.message}")
+                for segment, note in zip(numbers, lost, strict=True)
+            ]
+        return Result(self._ready, (*self._notes, *lost), self._summary)
 
-    def _of_segment(self, segment: int, note: Note) -> Note:
-        """The note, with its segment's number if there are several."""
-        if self._segments == 1:
-            return note
-        return replace(note, message=f"segment {segment}/{self._segments}: {note.message}")
+    def _keep(self, event: Event) -> None:
+        match event:
+            case Ready():
+                self._ready = event
+                self._complete.append(event)
+            case Interval():
+                self._complete.append(event)
+            case Note():
+                self._notes.append(event)
+            case Summary():
+                self._summary = event
 
+    def _exchange(self, line: str) -> None:
+        """Sends a line, which is answered by the events that it completes, and an empty line."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(line.encode())
+            self._process.stdin.flush()
+        while (answer := self._process.stdout.readline()) != b"\n":
+            if not answer:
+                raise self._failure()
+            self._keep(parse(answer.decode()))
 
-def summary(parts: Sequence[Summary]) -> Summary:
-    """The summary of the whole trial, whose window is as long as the longest segment's.
+    def _finish(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        for answer in process.stdout:
+            self._keep(parse(answer.decode()))
+        if process.wait() != 0:
+            raise self._failure()
 
-    How long operations waited for a client or the generator is only in the events of each segment.
-    """
-    worst = min(parts, key=lambda each: ENDS.index(each.end) if each.end in ENDS else 0)
-    return merged(parts, worst) if len(parts) > 1 else worst
-
-
-def merged(parts: Sequence[Part], base: Part) -> Part:
-    """Events of all segments as one; what has no rule is as in `base`."""
-    rules = {each.name: RULES[each.name] for each in fields(base) if each.name in RULES}
-    return replace(base, **{name: rule([getattr(each, name) for each in parts]) for name, rule in rules.items()})
-
-
-def known(values: Values) -> list[Any]:
-    """Those that are known."""
-    return [each for each in values if each is not None]
-
-
-def together(values: Values) -> Any:
-    """The sum; of parts of events, their fields as by `merged`."""
-    if not (there := known(values)):
-        return None
-    return merged(there, there[0]) if is_dataclass(there[0]) else sum(there)
-
-
-def add_counts(values: Values) -> dict[str, int]:
-    """Counts by name, added up."""
-    return dict(sum((Counter(counts) for counts in values), Counter()))
-
-
-def checksum(values: Values) -> str | None:
-    """Of all rows: it is a sum over them, and so the sum of the segments'."""
-    return None if None in values else f"{sum(int(each, 16) for each in values):x}"
-
-
-# How a field of all segments is made of theirs.
-RULES: dict[str, Callable[[Values], Any]] = {
-    name: rule
-    for names, rule in (
-        (
-            "clients completed ended good late failed not_yet in_flight late_generator late_client memory_bytes",
-            together,
-        ),
-        ("unreached overdue pauses count ns_sum connection_attempts attempted", together),
-        ("retried_by_status", add_counts),
-        ("compared operations succeeded warmup_operations unsent memory_bytes_max unclosed saturated_values", together),
-        ("carried unanswered files sort rows bytes_read bytes_written", together),
-        ("done unfinished unverified foreign retried data_node_failures bytes lost_bytes task_ns", together),
-        ("rate_sum rate_square_sum returned flushed durable closed ns", together),
-        ("driver_ns connect_seconds measured_ns seconds ns_max", max),
-        ("settle_seconds rate_max last_done_unix_ns last_unix_ns", lambda each: max(known(each), default=None)),
-        ("start_unix_ns", min),
-        ("rate_min first_start_unix_ns first_done_unix_ns", lambda each: min(known(each), default=None)),
-        ("cpu_ns device_bytes", lambda each: tuple(map(sum, zip(*each, strict=True)))),
-        ("executors outcomes earlier", lambda each: tuple(chain.from_iterable(each))),
-        ("due", lambda each: None if None in each else sum(each)),
-        ("clock", lambda each: max(each, key=lambda clock: (clock.jumps, abs(clock.drift_ppm)))),
-        ("checksum", checksum),
-        ("wait_client wait_generator validation", lambda _: None),
-    )
-    for name in names.split()
-}
+    def _failure(self) -> EngineError:
+        assert self._process is not None
+        stream: IO[bytes] | None = self._process.stderr
+        text = stream.read().decode(errors="replace") if stream is not None else ""
+        lines = dict(line.partition(": ")[::2] for line in text.splitlines())
+        message = lines.get("error", "the process that merges the segments ended")
+        return EngineError(message, lines.get("hint", "run the trial again"), self._process.wait())

@@ -8,13 +8,13 @@ It prints latencies in ms with one decimal, and rates with none. With `throttle=
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from loadstone.importers.cassandra_stress_facts import add_facts
 from loadstone.importers.number import grouped, plain
-from loadstone.importers.run import ALL, Run, check_total, command_fact, mix_fact, series
+from loadstone.importers.run import ALL, Run, check_total, series
 from loadstone.importers.source import Source
-from loadstone.results.trial_result import Scalar, Series
+from loadstone.results.trial_result import Series
 
 NAME = "cassandra-stress"
 TITLE = "cassandra-stress log"
@@ -51,9 +51,6 @@ SETTINGS = (
     "Type", "Count", "Thread Count", "OpsPer Sec", "Consistency Level", "Replication Strategy Options", "Sequence",
     "Distribution", "Size Distribution", "Count Distribution", "Command Ratios", "Operation", "Duration",
 )  # fmt: skip
-SUFFIXES = {"k": 10**3, "m": 10**6, "b": 10**9}
-# A population when none is stated and no number of operations (SettingsCommand.java).
-POPULATION = 1_000_000
 
 
 @dataclass
@@ -175,84 +172,19 @@ def run(log: Log, source: Source) -> Run:
     """A log's figures. Raises LoadstoneError when its summary is cut."""
     result = Run(facts={"tool": log.tool}, end="failed" if log.failed else "done", step_ns=0.1 * MS)
     if log.failed and not log.summary:
-        add_facts(log, result)
+        add_facts(log.settings, log.command, log.clients, result)
         result.series = time_series(log)
         result.note("failed", "cassandra-stress printed FAILURE and no results", "see its own output for the reason")
         return result
     if missing := next((name for name in WANTED if name not in log.summary), None):
         raise cut(log, source, missing)
     with source.reading("the cassandra-stress log is damaged: {error}", CUT, log.begun):
-        add_facts(log, result)
+        add_facts(log.settings, log.command, log.clients, result)
         add_figures(log, result, source)
     result.series = time_series(log)
     if log.unread:
         result.note("rows-left-out", f"{log.unread} rows could not be read", "check the log")
     return result
-
-
-def add_facts(log: Log, result: Run) -> None:
-    """Clients, rate, and the facts of settings and of the command line. Raises ValueError for a rate in arguments."""
-    settings, command = log.settings, log.command
-    threads = settings.get("Thread Count") or option(command, "threads") or ""
-    result.clients = log.clients or (int(threads) if threads.isdigit() else None)
-    fixed, throttle = option(command, "fixed"), option(command, "throttle") or option(command, "limit")
-    rate = grouped((settings.get("OpsPer Sec") or throttle or fixed or "0").split("/")[0], 0)
-    if rate:
-        result.loop = "open"
-        result.facts["target"] = int(rate)
-        if fixed or throttle:
-            result.facts["latency"] = "response" if fixed else "service"
-    if level := settings.get("Consistency Level") or option(command, "cl"):
-        result.facts["consistency"] = level
-    options = settings.get("Replication Strategy Options", "") + command
-    if match := re.search(r"(?:replication_)?factor=(\d+)", options):
-        result.facts["replication"] = int(match[1])
-    result.facts |= {name: value for name, value in facts_of_work(settings, command) if value}
-    if command:
-        result.facts["command"] = command_fact(f"{NAME} {command}")
-
-
-def facts_of_work(settings: dict[str, str], command: str) -> Iterator[tuple[str, Scalar]]:
-    """The records, their size, the mix and the distribution of requests, as far as they are stated."""
-    arguments = command.split()
-    kind = settings.get("Type", arguments[0] if arguments else "").lower().replace("_", "-")
-    weights = dict(re.findall(r"(\w+)=([\d.]+)", " ".join(re.findall(r"(?:ops|ratio)\\?\(([^)\\]*)", command))))
-    weights = weights or dict(re.findall(r"(\w+)=([\d.]+)", settings.get("Command Ratios", "").lower()))
-    if kind and kind not in ("mixed", "user"):
-        weights = {kind: "1"}
-    yield "mix", mix_fact({name: float(weight) for name, weight in weights.items()}) if weights else ""
-    population = settings.get("Sequence") or option(command, "seq") or ""
-    if match := re.search(r"\d+\.\.(\d+)([kmb]?)", population.lower()):
-        yield from (("records", magnitude(match[1], match[2])), ("distribution", "sequential"))
-    else:
-        stated = (settings.get("Distribution") or option(command, "dist") or "").lower()
-        match = re.search(r"(?:max=|\.\.)(\d+)([kmb]?)", stated)
-        count = re.match(
-            r"(\d+)([kmb]?)$", (settings.get("Count") or option(command, "n") or "").lower().replace(",", "")
-        )
-        default = magnitude(count[1], count[2]) if count else POPULATION
-        if match:
-            yield from (("records", magnitude(match[1], match[2])), ("distribution", re.split(r"\W", stated)[0]))
-        elif arguments and kind != "user":
-            is_write = kind.endswith("write") and count is not None
-            yield from (("records", default), ("distribution", "sequential" if is_write else "gaussian"))
-    sizes = [
-        re.search(r"fixed(?::\s+key=|\\?\()(\d+)", text.lower())
-        for text in (settings.get("Count Distribution", ""), settings.get("Size Distribution", ""))
-    ]
-    if all(sizes):
-        yield "record_bytes", int(sizes[0][1]) * int(sizes[1][1])  # type: ignore[index]  # All matched.
-
-
-def magnitude(digits: str, suffix: str) -> int:
-    """A count with its suffix: 10m."""
-    return int(digits) * SUFFIXES.get(suffix, 1)
-
-
-def option(command: str, name: str) -> str | None:
-    """An option of a command line, such as n=1000."""
-    match = re.search(rf"(?<![\w(,]){name}=(\S+)", command)
-    return match[1] if match else None
 
 
 def add_figures(log: Log, result: Run, source: Source) -> None:

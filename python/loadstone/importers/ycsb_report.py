@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from loadstone.engine.events import BESIDE
 from loadstone.engine.histogram import Histogram
 from loadstone.format import units
-from loadstone.importers.number import number_or_text
 from loadstone.importers.run import (
     ALL,
     COMPOSED,
@@ -19,13 +18,11 @@ from loadstone.importers.run import (
     Run,
     Statuses,
     bucketed,
-    command_fact,
     errors,
     latencies,
-    mix_fact,
 )
 from loadstone.importers.source import Source
-from loadstone.importers.ycsb_command import Command, command
+from loadstone.importers.ycsb_command import Command, add_facts, command
 from loadstone.importers.ycsb_status import Status, course, status
 from loadstone.results.value import Value
 
@@ -43,11 +40,6 @@ RAW = {"Average": "mean", "Min": "min", "Max": "max"}
 NS = {"us": 1e3, "ms": 1e6}
 # The operations of YCSB's core workloads: the total counts each once.
 CORE = frozenset({"READ", "UPDATE", "INSERT", "SCAN", "DELETE"})
-# The facts that properties state, by another name than their own.
-PROPERTIES = {"recordcount": "records", "requestdistribution": "distribution"}
-PROPORTION = "proportion"
-# Defaults of the size of a record (CoreWorkload.java).
-FIELDS, FIELD_BYTES = 10, 100
 # Only printed by the measurement type `histogram`.
 VARIANCE = "LatencyVariance(us)"
 # A report with fewer operations than this share of those it claims is cut.
@@ -96,7 +88,8 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
         if wanted not in overall:
             raise source.error(f"the YCSB log is cut: its report has no {wanted}", CUT, line)
     found = Run(facts={"tool": "ycsb"}, step_ns=NS["us"])
-    taken(context, found)
+    if context.command is not None:
+        add_facts(context.command, found)
     operations = {name: block for name, block in chosen(blocks).items() if is_operation(name, block)}
     found.statuses = {name: counts for name, block in operations.items() if (counts := ended(block))}
     runtime, throughput = overall[RUNTIME], overall[THROUGHPUT]
@@ -155,31 +148,6 @@ def by_metric(entries: Iterable[Entry], source: Source) -> Blocks:
             )
         blocks[entry.metric][entry.measurement] = entry.value
     return blocks
-
-
-def taken(context: Context, found: Run) -> None:
-    """Clients, rate and facts of a command line."""
-    given = context.command
-    if given is None:
-        return
-    found.clients = given.clients
-    found.loop = "open" if given.target else "closed"
-    found.facts |= {name: value for name in ("target", "phase", "binding") if (value := getattr(given, name))}
-    found.facts["command"] = command_fact(given.text)
-    weights: dict[str, float] = {}
-    for name, text in given.properties.items():
-        if name.endswith(PROPORTION) and isinstance(number := number_or_text(text), int | float):
-            weights[name.removesuffix(PROPORTION).replace("readmodifywrite", "read-modify-write")] = number
-        else:
-            # A property with a point in its name is the binding's.
-            found.facts[PROPERTIES.get(name, f"store.{name}" if "." in name else name)] = number_or_text(text)
-    if sum(weights.values()):
-        found.facts["mix"] = mix_fact(weights)
-    fields, length = (found.facts.get(name) for name in ("fieldcount", "fieldlength"))
-    if fields is not None or length is not None:
-        size = number_or_text(str(fields or FIELDS)), number_or_text(str(length or FIELD_BYTES))
-        if all(isinstance(part, int) for part in size):
-            found.facts["record_bytes"] = int(size[0]) * int(size[1])
 
 
 def chosen(blocks: Blocks) -> Blocks:

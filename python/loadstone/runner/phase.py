@@ -57,15 +57,18 @@ def run(
     """
     until = spec["until"]
     phase = PhaseProgress(name, until.get("operations"), until.get("seconds"), spec["warmup_seconds"])
-    builder, merger = SeriesBuilder(), Merger(engines)
+    builder = SeriesBuilder()
     stems = [name] if engines == 1 else [f"{name}.{segment}" for segment in range(engines)]
     display.begin(phase)
     with ExitStack() as stack:
         logs = [stack.enter_context((files / f"{stem}.events.jsonl").open("w")) for stem in stems]
         histograms = hlog.Writer(stack.enter_context((files / f"{name}.hlog").open("w")))
 
+        merger = stack.enter_context(Merger(engines))
+
         def keep(segment: int, line: str) -> None:
             logs[segment].write(f"{secrets.hidden(line)}\n")
+            merger.hear(segment, line)
 
         running = stack.enter_context(fleet.launch(split(spec, engines), keep))
         for stem, each in zip(stems, running.trials, strict=True):
@@ -76,8 +79,8 @@ def run(
         try:
             for segment, event in running.events(None if watch is None else watch.look):
                 if isinstance(event, EngineError):
-                    event = explained(event)
-                for merged in merger.take(segment, event):
+                    merger.lose(segment, explained(event))
+                for merged in merger.take():
                     if isinstance(merged, Ready):
                         phase.start()
                     else:

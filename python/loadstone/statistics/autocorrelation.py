@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import fft, stats
 
 from loadstone.statistics.centre import LEVEL, Floats, Interval, finite
+from loadstone.statistics.distributions import student_quantile
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 # Fewer points do not show their autocorrelation well enough.
@@ -20,9 +20,10 @@ def autocovariance(series: ArrayLike) -> Floats:
     """Autocovariances at lags 0 to n - 1 along the last axis, each divided by n."""
     x = np.asarray(series, dtype=float)
     n = x.shape[-1]
-    # Padded, so that the circle of the transform does not close.
-    spectrum = fft.rfft(x - x.mean(axis=-1, keepdims=True), fft.next_fast_len(2 * n), axis=-1)
-    return np.asarray(fft.irfft(np.abs(spectrum) ** 2, fft.next_fast_len(2 * n), axis=-1)[..., :n] / n)
+    # Padded, so that the circle of the transform does not close; powers of two are fast.
+    padded = 1 << (2 * n - 1).bit_length()
+    spectrum = np.fft.rfft(x - x.mean(axis=-1, keepdims=True), padded, axis=-1)
+    return np.asarray(np.fft.irfft(np.abs(spectrum) ** 2, padded, axis=-1)[..., :n] / n)
 
 
 def effective_size(series: ArrayLike) -> Floats:
@@ -50,8 +51,11 @@ def run_interval(series: ArrayLike, level: float = LEVEL) -> tuple[Interval, Flo
     size = effective_size(x)
     mean: Any = x.mean(axis=-1)
     # The variance of n dependent values is too small by the factor 1 - 1/size.
-    half = stats.t.ppf((1 + level) / 2, size - 1) * np.sqrt(x.var(axis=-1) / (size - 1))
+    half = student_quantiles((1 - level) / 2, size - 1) * np.sqrt(x.var(axis=-1) / (size - 1))
     return Interval(mean, mean - half, mean + half), size
+
+
+student_quantiles = np.vectorize(student_quantile, otypes=[float])
 
 
 def run_mean(series: Sequence[float], level: float = LEVEL) -> Estimate:

@@ -13,14 +13,16 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from loadstone.statistics.centre import LEVEL, ROUNDING, Floats, Interval, finite, t_interval
+from loadstone.statistics.distributions import normal_tail, rank_sum_counts, student_quantile, student_tail
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 ALPHA = 0.05
 # Of fewer repeats of a side, not even disjoint ranks reach ALPHA.
 UNPAIRED_MIN = 4
+# Up to this many repeats of a side, ranks have exact chances; SciPy has the same limit.
+EXACT_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,9 @@ def blocked(
     if math.isnan(p):
         # The same step in every block is the signed-rank interval too, from the least to the greatest.
         # Exact where SciPy supports it (Wilcoxon 1945).
-        p = float(stats.wilcoxon(steps).pvalue)
+        from scipy.stats import wilcoxon
+
+        p = float(wilcoxon(steps).pvalue)
         level, method = 1 - 2.0 ** (1 - n), f"exact signed-rank on {scale} within blocks"
     return evidence(b, c, logs, interval, p, level, method)
 
@@ -97,9 +101,13 @@ def unpaired(baseline: Sequence[float], contender: Sequence[float], level: float
     if max(np.ptp(b), np.ptp(c)) <= ROUNDING * max(np.abs(b).max(), np.abs(c).max()):
         p = 1.0 if abs(centre) <= ROUNDING else rank_sum_p(0, len(b), len(c))
         return evidence(b, c, logs, Interval(centre, centre, centre), p, level, method)
-    test = stats.ttest_ind(c, b, equal_var=False)
-    ends = test.confidence_interval(level)
-    return evidence(b, c, logs, Interval(centre, ends.low, ends.high), float(test.pvalue), level, method)
+    parts = [float(side.var(ddof=1)) / len(side) for side in (b, c)]
+    error = math.sqrt(sum(parts))
+    # Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946).
+    freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (b, c), strict=True))
+    half = student_quantile((1 - level) / 2, freedom) * error
+    p = 2 * student_tail(abs(centre) / error, freedom)
+    return evidence(b, c, logs, Interval(centre, centre - half, centre + half), p, level, method)
 
 
 def positive(baseline: Floats, contender: Floats) -> bool:
@@ -153,12 +161,15 @@ def shift(baseline: ArrayLike, contender: ArrayLike, level: float = LEVEL) -> tu
 
 @cache
 def rank_sum_p(u: int, m: int, n: int) -> float:
-    """The two-sided p of U = `u` without ties, by SciPy, exact where a side has at most 8 (Mann & Whitney 1947)."""
+    """The two-sided p of U = `u` without ties, exact where a side has at most 8 (Mann & Whitney 1947).
+
+    Elsewhere by the normal distribution, corrected for continuity.
+    """
     u = min(u, m * n - u)
-    whole, rest = divmod(u, m)
-    # Tie-free samples with exactly this U: `whole` values above the whole baseline, one above `rest` of it.
-    contender = [m + each for each in range(whole)] + [rest - 0.5] + [-1.0 - each for each in range(n - whole - 1)]
-    return float(stats.mannwhitneyu(contender[:n], np.arange(m), alternative="two-sided").pvalue)
+    if min(m, n) <= EXACT_MAX:
+        return min(2 * rank_sum_counts(m, n)[u] / math.comb(m + n, m), 1.0)
+    z = (m * n / 2 - u - 0.5) / math.sqrt(m * n * (m + n + 1) / 12)
+    return min(2 * normal_tail(z), 1.0)
 
 
 @cache

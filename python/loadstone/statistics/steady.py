@@ -11,10 +11,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
 from loadstone.statistics.autocorrelation import effective_size
 from loadstone.statistics.centre import ROUNDING, Floats, finite
+from loadstone.statistics.distributions import (
+    inversion_tail,
+    kolmogorov_tail,
+    normal_quantile,
+    normal_tail,
+    student_tail,
+)
 
 # A trend over the window, or a step within it, below this share of the median does not matter.
 EFFECT_MIN = 0.05
@@ -27,6 +33,8 @@ BATCH = 5
 BATCHES_MIN = 10
 # The fewest points in a level.
 SIDE_MIN = 3
+# Up to this many points, orders have exact chances.
+EXACT_MAX = 33
 
 # `rise` uses at most this many batches of neighbours, each of at least this many points. Neighbours resemble each
 # other; batches of them hardly do. A correction for autocorrelation as in `trend` would not do here: the response
@@ -87,10 +95,29 @@ def trend(y: Floats) -> tuple[float, float]:
     effective size of what remains without the slope (Hamed & Rao 1998; Yue & Wang 2004, who detrend first).
     """
     time = np.arange(len(y), dtype=float)
-    slope = float(stats.theilslopes(y, time).slope)
-    p = float(stats.kendalltau(time, y).pvalue)
-    z = stats.norm.isf(p / 2) / math.sqrt(inflation(y - slope * time))
-    return slope, float(2 * stats.norm.sf(z))
+    slope, *tails = kendall_test(y)
+    z = normal_quantile(min(*tails, 0.5)) / math.sqrt(inflation(y - slope * time))
+    return slope, 2 * normal_tail(z)
+
+
+def kendall_test(y: Floats) -> tuple[float, float, float]:
+    """The slope per point by Theil and Sen, and the chances of an order that rises, and that falls, at least as much.
+
+    Exact up to 33 points without ties, and for the most extreme orders; else normal (Kendall, Rank Correlation Methods,
+    1970, chapters 4 and 5). These are SciPy's limits.
+    """
+    n = len(y)
+    first, second = np.triu_indices(n, 1)
+    steps = y[second] - y[first]
+    rising, falling = int((steps > 0).sum()), int((steps < 0).sum())
+    if rising + falling == len(steps) and (n <= EXACT_MAX or min(rising, falling) <= 1):
+        tails = [inversion_tail(inversions, n) for inversions in (falling, rising)]
+    else:
+        _, ties = np.unique(y, return_counts=True)
+        spread = n * (n - 1) * (2 * n + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())
+        z = (rising - falling) / math.sqrt(spread / 18)
+        tails = [normal_tail(z), normal_tail(-z)]
+    return float(np.median(steps / (second - first))), tails[0], tails[1]
 
 
 def change(y: Floats) -> tuple[int | None, float, float]:
@@ -116,8 +143,8 @@ def change(y: Floats) -> tuple[int | None, float, float]:
         return at, step, 0.0
     grown = inflation(rest)
     deviation = math.sqrt(float(np.square(rest).sum()) / (n - 2) * grown)
-    tail = stats.kstwobign.sf(float(sums[at - edge]) / deviation / math.sqrt(n))
-    return at, step, float(2 * stats.t.sf(stats.norm.isf(tail / 2), max(n / grown - 2, 1.0)))
+    tail = kolmogorov_tail(float(sums[at - edge]) / deviation / math.sqrt(n))
+    return at, step, 2 * student_tail(normal_quantile(tail / 2), max(n / grown - 2, 1.0))
 
 
 def inflation(rest: Floats) -> float:
@@ -186,7 +213,5 @@ def rise(series: Sequence[float]) -> Rise | None:
     first = float(np.median(x[: len(x) // 3]))
     if not np.ptp(levels):
         return Rise(1.0, 0.0, first)
-    time = np.arange(batches, dtype=float)
-    p = float(stats.kendalltau(time, levels, alternative="greater").pvalue)
-    slope = float(stats.theilslopes(levels, time).slope)
-    return Rise(p if math.isfinite(p) else 1.0, slope * batches, first)
+    slope, p, _ = kendall_test(np.array(levels))
+    return Rise(p, slope * batches, first)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, stats
 
 from loadstone.statistics.centre import ROUNDING, Floats
+from loadstone.statistics.distributions import f_tail
 
 PARAMETERS = 3
 # Three parameters fit any three points.
@@ -65,7 +65,7 @@ def lack_of_fit(clients: Floats, shares: Floats) -> float | None:
     lack = sum(len(group) * float(group.mean() - 1) ** 2 for group in groups)
     if pure <= ROUNDING:
         return 1.0 if lack <= ROUNDING else 0.0
-    return float(stats.f.sf(lack / freedom[0] / (pure / freedom[1]), *freedom))
+    return f_tail(lack / freedom[0] / (pure / freedom[1]), freedom)
 
 
 def curve(clients: Floats, lam: float, sigma: float, kappa: float) -> Floats:
@@ -75,6 +75,8 @@ def curve(clients: Floats, lam: float, sigma: float, kappa: float) -> Floats:
 
 def parameters(clients: Floats, throughput: Floats) -> tuple[float, float, float]:
     """lam, sigma and kappa of least squares of relative errors; sigma from 0 to 1, kappa from 0."""
+    from scipy import optimize
+
     # N / X(N) is linear in 1/lam, sigma/lam and kappa/lam: a start without guessing.
     rise = clients / throughput
     terms = np.stack([np.ones_like(clients), clients - 1, clients * (clients - 1)], axis=1) / rise[:, None]

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use loadstone_load::core::CoreRun;
 
-use crate::event::Missed;
-use crate::mapping::Mapping;
+use loadstone_kinds::mapping::Mapping;
+use loadstone_wire::event::Missed;
 
 /// How many losses are listed.
 const LISTED: usize = 10;

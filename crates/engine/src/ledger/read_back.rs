@@ -13,9 +13,9 @@ use loadstone_stores::erased::{OpenRecordStore, StoreType, VirtualSession};
 use loadstone_stores::{Connection, Options, ReadLevel, Session};
 
 use super::findings::{Crash, Findings, Proof, Reading};
-use crate::error::EngineError;
-use crate::mapping::Mapping;
-use crate::spec::TrialSpec;
+use loadstone_kinds::mapping::Mapping;
+use loadstone_wire::error::EngineError;
+use loadstone_wire::spec::TrialSpec;
 
 /// How many histories are judged at a time; 24 bytes each.
 const HISTORIES: u64 = 1 << 25;

@@ -6,8 +6,8 @@
 //! Nothing here depends on the trial's seed: a run has another seed than its load, and must find its points.
 
 use super::spec::TimeSeriesSpec;
+use crate::kind::Kind;
 use crate::kind_sequence::KindSequence;
-use crate::operation::Kind;
 use crate::random::{Draws, Purpose};
 
 /// The seed of what belongs to the data and not to a trial.

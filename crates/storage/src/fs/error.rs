@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use loadstone_load::Status;
-use loadstone_stores::StoreError;
+use loadstone_session::StoreError;
 
 /// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The location of files: a parsed URI.
 
-use loadstone_stores::StoreError;
+use loadstone_session::StoreError;
 
 /// The supported file systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

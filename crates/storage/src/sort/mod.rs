@@ -24,7 +24,7 @@ pub mod stage;
 pub mod tournament;
 pub mod validate;
 
-use loadstone_stores::StoreError;
+use loadstone_session::StoreError;
 use thiserror::Error;
 
 use crate::fs::{ErrorKind, FsError};

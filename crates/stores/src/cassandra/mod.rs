@@ -29,7 +29,8 @@ use crate::deadline::NAP;
 use crate::error::StoreError;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
-use crate::reconnect::{ConnectionAttempts, RECONNECT};
+use crate::reconnect::RECONNECT;
+use crate::session::ConnectionAttempts;
 use crate::session::{Drive, ReadLevel, Store};
 
 /// How often a periodic commit log is marked: what follows the last marker is not replayed after a kill.

@@ -22,8 +22,9 @@ use crate::deadline::NAP;
 use crate::error::StoreError;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
-use crate::reconnect::{ConnectionAttempts, Node, RECONNECT};
+use crate::reconnect::{Node, RECONNECT};
 use crate::remote::asking;
+use crate::session::ConnectionAttempts;
 use crate::session::{Drive, Store};
 
 /// The client library, as facts name it.

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Literal
 
-from scipy.stats import mannwhitneyu
-
 from loadstone.format import units
 from loadstone.judge.finding import Finding, Looks, Severity
 from loadstone.judge.settings import Settings
@@ -38,6 +36,9 @@ def turns(worse: Sequence[float], better: Sequence[float], failed: tuple[int, in
     medians swap, or when a rank test (Mann and Whitney, Ann. Math. Statist. 18, 1947), which can take
     infinities, finds a difference without the failures but not with them.
     """
+    # Imported late: it takes nearly a second of processor time, and few trials have failed.
+    from scipy.stats import mannwhitneyu
+
     with_worse, with_better = [*worse, *[worst] * failed[0]], [*better, *[worst] * failed[1]]
     more: Literal["greater", "less"] = "greater" if worst == 0 else "less"
     low, high = median(with_worse), median(with_better)

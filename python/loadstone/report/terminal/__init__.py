@@ -1,1 +1,17 @@
 """Results on a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rich.console import Console
+
+PIPE_WIDTH = 200
+
+
+def standard_output() -> Console:
+    """Standard output; anything but a terminal is as wide as needed."""
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+    # The contents of files are plain text: [/dev/sda] is not markup, and :x: is not an emoji.
+    return Console(highlight=False, markup=False, emoji=False, width=width)

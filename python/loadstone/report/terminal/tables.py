@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +27,6 @@ from loadstone.results.trial_result import Scalar
 from loadstone.results.value import THROUGHPUT
 
 STYLES = {Severity.INVALID: "bold red", Severity.SUSPECT: "yellow", Severity.WITHHELD: "cyan", Severity.NOTE: "dim"}
-PIPE_WIDTH = 200
 # The columns for names of servers on a terminal that is too narrow for long ones in one line.
 NAMES_WIDTH = 36
 
@@ -61,13 +58,6 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
     for renderable in findings(judgement):
         console.print(renderable, soft_wrap=True)
-
-
-def terminal() -> Console:
-    """Standard output; anything but a terminal is as wide as needed."""
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    # The contents of files are plain text: [/dev/sda] is not markup, and :x: is not a picture.
-    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def framed(title: str) -> Table:

@@ -1,0 +1,153 @@
+//! The DFSIO front end: `dfsio -write|-read|… URI`, a drop-in replacement for Hadoop's TestDFSIO.
+
+#![allow(missing_docs, reason = "fields whose names say everything")]
+
+mod args;
+mod printer;
+mod report;
+mod translate;
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+
+use args::{Args, Test, USAGE};
+use loadstone_session::StoreError;
+use loadstone_storage::fs::hdfs::{self, Hdfs};
+use loadstone_storage::fs::local::Local;
+use loadstone_storage::fs::{FileStat, FileSystem, FsError, Location, Scheme};
+use loadstone_storage::work::{Access, Action};
+use printer::Printer;
+
+use loadstone_measure::control::Control;
+use loadstone_wire::error::EngineError;
+use loadstone_wire::output::{err, out};
+
+/// Runs the front end. Returns the exit code.
+pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
+    if arguments.iter().any(|arg| matches!(arg.as_str(), "--help" | "-help" | "-h")) || arguments.is_empty() {
+        out(USAGE);
+        return Ok(if arguments.is_empty() { 2 } else { 0 });
+    }
+    let args = Args::parse(arguments)?;
+    let Test::Work(action, access) = args.test else {
+        let location = translate::location(&args)?;
+        if !clean(&location, &CREATED)? {
+            err(&format!("there are no files of TestDFSIO in {}\n", location.uri()));
+        }
+        return Ok(0);
+    };
+    let (spec, warnings) = translate::translate(&args, action, access)?;
+    for warning in &warnings {
+        err(&format!("warning: {warning}\n"));
+    }
+    if args.print_spec {
+        let spec = serde_json::to_string(&spec)
+            .map_err(|error| EngineError::failed(format!("cannot print the spec: {error}")))?;
+        out(&format!("{spec}\n"));
+        return Ok(0);
+    }
+    // Checks that the results can be written before hours of load.
+    let results = Results::open(&args.res_file)?;
+    let location = translate::location(&args)?;
+    if action == Action::Write && access == Access::Sequential {
+        // As Hadoop does: files of an earlier test are not part of this one.
+        clean(&location, &CREATED[..1])?;
+    }
+    let started = Instant::now();
+    let mut printer = Printer::new(args.test, &spec, location.uri());
+    let end = loadstone_registry::run(&spec, controls, &mut printer)?;
+    printer.report(&end, started.elapsed(), results)
+}
+
+/// The file that Hadoop's block is appended to.
+#[derive(Debug)]
+struct Results {
+    path: String,
+    file: File,
+    /// Whether it did not exist before.
+    new: bool,
+}
+
+impl Results {
+    fn open(path: &str) -> Result<Self, EngineError> {
+        let new = !std::path::Path::new(path).exists();
+        let file = OpenOptions::new().append(true).create(true).open(path).map_err(|error| {
+            EngineError::usage(format!("cannot write to {path}: {error}")).hint("use another -resFile")
+        })?;
+        Ok(Self { path: path.to_owned(), file, new })
+    }
+
+    fn append(&mut self, block: &str) -> Result<(), EngineError> {
+        self.file.write_all(block.as_bytes()).map_err(|error| {
+            EngineError::failed(format!("cannot append to {}: {error}", self.path))
+                .hint("copy the results from above, and use another -resFile next time")
+        })
+    }
+}
+
+impl Drop for Results {
+    /// Removes the empty file of a test without results.
+    fn drop(&mut self) {
+        // Another test may have appended to it meanwhile.
+        if self.new && self.file.metadata().is_ok_and(|facts| facts.len() == 0) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The directories that TestDFSIO creates (3.4; Loadstone creates the first).
+const CREATED: [&str; 7] = ["data", "control", "write", "read", "append", "random_read", "truncate"];
+
+/// The names of the first of these.
+fn some_of<'a>(entries: impl Iterator<Item = &'a FileStat>) -> String {
+    let names: Vec<_> = entries.take(4).map(FileStat::name).collect();
+    match names[..] {
+        [a, b, c, _] => format!("{a}, {b}, {c} and others"),
+        _ => names.join(", "),
+    }
+}
+
+/// Deletes what TestDFSIO, Hadoop's or ours, leaves in a directory: `names` below it. Prints what, and returns whether there
+/// was any.
+fn clean(location: &Location, names: &[&str]) -> Result<bool, EngineError> {
+    async fn from(system: &impl FileSystem, base: &str, names: &[&str]) -> Result<bool, FsError> {
+        let mut deleted = false;
+        for name in names {
+            let path = format!("{}/io_{name}", base.trim_end_matches('/'));
+            let inside = system.list(&path).await.unwrap_or_default();
+            if system.delete(&path).await? {
+                deleted = true;
+                let others = inside.iter().filter(|entry| *name == "data" && !entry.name().starts_with("test_io_"));
+                let others = some_of(others);
+                let others = if others.is_empty() { others } else { format!(", including {others} (not from a test)") };
+                err(&format!("deleted {path}: {} files{others}\n", inside.len()));
+            }
+        }
+        if deleted && names.len() == CREATED.len() {
+            // Anything else in the directory belongs to the user.
+            match system.list(base).await? {
+                rest if rest.is_empty() => {
+                    system.delete(base).await?;
+                    err(&format!("deleted {base}\n"));
+                }
+                rest => err(&format!("kept {base}: it also contains {}\n", some_of(rest.iter()))),
+            }
+        }
+        Ok(deleted)
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+    let runtime = runtime.map_err(|error| EngineError::failed(format!("cannot start an executor: {error}")))?;
+    let deleted: Result<bool, FsError> = runtime.block_on(async {
+        match location.scheme {
+            Scheme::File => from(&Local::default(), &location.path, names).await,
+            Scheme::Hdfs => {
+                hdfs::reach(&location.authority)?;
+                let system = Hdfs::new(&location.authority, &std::collections::BTreeMap::new())?;
+                from(&system, &location.path, names).await
+            }
+        }
+    });
+    deleted.map_err(|error| StoreError::from(error).into())
+}

@@ -1,0 +1,239 @@
+//! Prints a run as TestDFSIO does: Hadoop's block, and what it leaves out under a separate heading.
+
+use std::time::Duration;
+
+use loadstone_load::meter::Reading;
+use loadstone_load::{Status, StepId};
+use loadstone_storage::store::WITHOUT_URING;
+use loadstone_storage::work::{FileStep, Files};
+
+use super::args::Test;
+use super::report::Course;
+use super::{Results, report};
+use loadstone_measure::clock::unix_ns;
+use loadstone_measure::control::End;
+use loadstone_measure::diagnostics;
+use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
+use loadstone_wire::error::EngineError;
+use loadstone_wire::files::FilesSummary;
+use loadstone_wire::output::{err, out};
+use loadstone_wire::spec::{TrialSpec, WorkSpec};
+
+/// Observes a run and prints it.
+#[derive(Debug)]
+pub struct Printer<'a> {
+    test: Test,
+    spec: &'a TrialSpec,
+    uri: String,
+    files: Option<FilesSummary>,
+    /// Lines of Loadstone's part of the report.
+    lines: Vec<(String, String)>,
+    warnings: Vec<String>,
+    unanswered: u64,
+    clients: u64,
+    /// Bytes of a buffer, on average.
+    buffer_bytes: f64,
+    course: Vec<Course>,
+}
+
+impl<'a> Printer<'a> {
+    /// A printer for a run on files below `uri`.
+    pub fn new(test: Test, spec: &'a TrialSpec, uri: String) -> Self {
+        let buffer_bytes = match &spec.work {
+            WorkSpec::Files(work) => Files::new(work.clone(), spec.seed)
+                .map_or(0.0, |files| files.bytes_of_file() as f64 / files.parts() as f64),
+            _ => 0.0,
+        };
+        let (lines, warnings, course) = (Vec::new(), Vec::new(), Vec::new());
+        Self { test, spec, uri, files: None, lines, warnings, unanswered: 0, clients: 0, buffer_bytes, course }
+    }
+
+    /// Prints the results, appends Hadoop's block to a file, and returns the exit code.
+    pub fn report(self, end: &End, wall: Duration, mut results: Results) -> Result<u8, EngineError> {
+        let files = self.files.unwrap_or_default();
+        let expected = match &self.spec.work {
+            WorkSpec::Files(work) => work.files,
+            _ => 0,
+        };
+        let not_started = report::not_started(&files, expected);
+        // If other files have Loadstone's mark, one without was damaged or replaced.
+        let replaced = if files.foreign < files.done { files.foreign } else { 0 };
+        let complete = files.done == expected && replaced == 0 && *end == End::Done;
+        if complete {
+            let date = report::java_date(unix_ns() / 1_000_000_000);
+            let block = report::hadoop(self.test.name(), &date, &files, wall);
+            out(&block);
+            results.append(&block)?;
+        }
+        out(&format!("----- Loadstone ----- : {}\n", self.test.name()));
+        for (name, value) in report::aggregate(&files, expected).into_iter().chain(self.lines) {
+            out(&format!("{name:>52}: {value}\n"));
+        }
+        for wrong in &files.wrong {
+            err(&format!(
+                "warning: {} at byte {}: found {:#04x}, expected {:#04x}\n",
+                wrong.file, wrong.offset, wrong.found, wrong.expected
+            ));
+        }
+        for warning in &self.warnings {
+            err(&format!("warning: {warning}\n"));
+        }
+        if files.foreign > 0 && replaced == 0 {
+            err("warning: no content was verified: Loadstone did not write these files\n");
+            err("hint: add --no-verify if that is intended, or write the files with `loadstone dfsio -write`\n");
+        }
+        match end {
+            End::Done => {}
+            End::Stopped(who) => {
+                err(&format!("the test was stopped: {}\n", who.reason()));
+                err("hint: run the test again for Hadoop's block; the figures above cover only files that are done\n");
+                return Ok(end.code());
+            }
+            End::Lease(why) => return Err(EngineError::failed(format!("the test was stopped: {why}"))),
+            End::Failed(why) => return Err(EngineError::failed(format!("the test failed: {why}"))),
+        }
+        if !complete || self.unanswered > 0 {
+            if replaced > 0 {
+                let one = files.foreign_file.as_deref().unwrap_or_default();
+                let message = format!(
+                    "{replaced} of {expected} files lack Loadstone's mark, which others have, and are unverified: {one}"
+                );
+                return Err(EngineError::failed(message)
+                    .hint("write them again: they were damaged or replaced after the test that wrote them"));
+            }
+            let mut message = format!("{} of {expected} files failed", files.failed + files.unfinished);
+            if not_started > 0 {
+                message = format!("{message}, {not_started} were not started");
+            }
+            return Err(EngineError::failed(format!("{message}, so there are no results in Hadoop's format"))
+                .hint("see the warnings above"));
+        }
+        Ok(0)
+    }
+}
+
+impl Observer for Printer<'_> {
+    fn ready(&mut self, opened: &Opened<'_>) {
+        self.clients = opened.clients;
+        err(&format!(
+            "Loadstone {}: {} on {}, {} clients, seed {}\n",
+            env!("CARGO_PKG_VERSION"),
+            self.test.name(),
+            self.uri,
+            opened.clients,
+            self.spec.seed
+        ));
+        let facts = opened.guarantee.facts.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>();
+        err(&format!("durability of writes: {}; {}\n", opened.guarantee.how, facts.join(", ")));
+        if let Some((_, why)) = opened.guarantee.facts.iter().find(|(name, _)| name == WITHOUT_URING) {
+            err(&format!("warning: io_uring is not available ({why}): pread and pwrite are used\n"));
+        }
+    }
+
+    fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>) {
+        for (number, more) in interval.earlier {
+            if let Some(course) = self.course.get_mut(*number as usize) {
+                course.bytes += more.completed as f64 * self.buffer_bytes;
+            }
+        }
+        self.course.push(Course {
+            start: interval.start_ns as f64 / 1e9,
+            seconds: interval.length_ns.max(1) as f64 / 1e9,
+            bytes: interval.additions.completed as f64 * self.buffer_bytes,
+            busy: moment.totals.in_flight == self.clients,
+        });
+    }
+
+    fn end(&mut self, closed: &Closed<'_>) {
+        self.files.clone_from(&closed.sections.files);
+        self.unanswered = closed.censored.unanswered;
+        for ((step, status), [service, ..]) in closed.latencies {
+            self.lines.push((latency_name(*step, *status), latency(service)));
+        }
+        if let Some((line, warning)) = report::course(&self.course).filter(|_| self.buffer_bytes > 0.0) {
+            self.lines.push(("MB/s in a second, lowest and median".to_owned(), line));
+            self.warnings.extend(warning);
+        }
+        let cpu_seconds = (closed.cpu_ns[0] + closed.cpu_ns[1]) as f64 / 1e9;
+        self.lines.push(("CPU of this process, s".to_owned(), format!("{cpu_seconds:.2}")));
+        if closed.embedded {
+            let [read, written] = closed.device_bytes;
+            self.lines.push(("bytes read from, written to devices".to_owned(), format!("{read}, {written}")));
+            let moved = closed.sections.files.as_ref().map_or(0, |files| files.bytes + files.lost_bytes);
+            let reads = matches!(self.test, Test::Work(loadstone_storage::work::Action::Read, _));
+            if reads && moved > 0 && read < moved / 10 * 9 {
+                let uncached = ["file.cold", "file.direct"]
+                    .iter()
+                    .any(|name| self.spec.store.properties.get(*name).is_some_and(|value| value == "true"));
+                let hint = if uncached {
+                    "use a directory on a device: on tmpfs --cold and --direct have no effect"
+                } else {
+                    "use --cold or --direct to measure the device"
+                };
+                self.warnings.push(format!(
+                    "{:.0} % of the bytes read came from the page cache: {hint}",
+                    (1.0 - read as f64 / moved as f64) * 100.0
+                ));
+            }
+        }
+        let failures = closed.moment.failures.messages().map(|(step, status, message)| {
+            let count = closed.latencies.get(&(step, status)).map_or(0, |[service, ..]| service.count());
+            (format!("{count} {}", FileStep::NAMES[usize::from(step.0)]), status, message)
+        });
+        let failures = group_by_cause(failures);
+        // The causes are more than the note of their sum says.
+        let notes = diagnostics::notes(closed).into_iter().filter(|note| note.name != "errors" || failures.is_empty());
+        self.warnings.extend(failures.iter().cloned().chain(notes.map(|note| note.message)));
+    }
+}
+
+/// One line for each cause of failures, with the steps that it made fail.
+fn group_by_cause<'a>(failures: impl Iterator<Item = (String, Status, &'a str)>) -> Vec<String> {
+    let mut causes: Vec<(Status, &str, Vec<String>)> = Vec::new();
+    for (steps, status, message) in failures {
+        match causes.iter_mut().find(|cause| (cause.0, cause.1) == (status, message)) {
+            Some((.., all)) => all.push(steps),
+            None => causes.push((status, message, vec![steps])),
+        }
+    }
+    causes
+        .into_iter()
+        .map(|(status, message, steps)| format!("{} failed with {}: {message}", steps.join(", "), status.name()))
+        .collect()
+}
+
+fn latency_name(step: StepId, status: Status) -> String {
+    let name = FileStep::NAMES[usize::from(step.0)];
+    let outcome = if status.is_ok() { String::new() } else { format!(" {}", status.name()) };
+    format!("{name}{outcome}: count, ms p50, p99, max")
+}
+
+fn latency(service: &Reading) -> String {
+    let histogram = service.histogram();
+    let ms = |ns: u64| ns as f64 / 1e6;
+    format!(
+        "{}, {:.3}, {:.3}, {:.3}",
+        service.count(),
+        ms(histogram.value_at_quantile(0.5)),
+        ms(histogram.value_at_quantile(0.99)),
+        ms(histogram.max())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_grouped_by_cause() {
+        let failures = [
+            ("1 OPEN", Status::Error, "no such directory"),
+            ("2 WRITE", Status::NoSpace, "no space left"),
+            ("1 SYNC", Status::NoSpace, "no space left"),
+        ];
+        let lines = group_by_cause(failures.into_iter().map(|(steps, status, text)| (steps.to_owned(), status, text)));
+        let [first, second] = &lines[..] else { panic!("{lines:?}") };
+        assert_eq!(*first, "1 OPEN failed with ERROR: no such directory");
+        assert!(second.starts_with("2 WRITE, 1 SYNC failed with ") && second.ends_with(": no space left"), "{second}");
+    }
+}

@@ -1,0 +1,56 @@
+//! `loadstone-engine merge`: the events of several segments in, the events of the whole trial out.
+
+use std::io::BufRead;
+
+use loadstone_wire::error::EngineError;
+use loadstone_wire::event::Event;
+use loadstone_wire::merger::Merger;
+use loadstone_wire::output::out;
+
+const USAGE: &str = "\
+usage: loadstone-engine merge SEGMENTS
+
+Each line of stdin is a segment's number, a tab, and an event of its engine. A segment has ended after a line with its number and
+a tab alone, or with the word `lost` behind the tab if its result does not count. Each line is answered by the events of the whole
+that it completes, and an empty line; the end of stdin by the notes and the summary.
+";
+
+/// Runs the command. Returns the exit code.
+pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
+    if arguments.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h")) {
+        out(USAGE);
+        return Ok(0);
+    }
+    let refused = |message: String| EngineError::usage(message).hint("see loadstone-engine merge --help");
+    let [segments] = arguments else { return Err(refused("merge takes the number of segments".to_owned())) };
+    let segments = segments.parse().ok().filter(|&segments: &usize| segments > 0);
+    let segments = segments.ok_or_else(|| refused(format!("SEGMENTS must be at least 1, got {:?}", arguments[0])))?;
+    let mut merger = Merger::new(segments);
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(|error| EngineError::failed(format!("cannot read stdin: {error}")))?;
+        let (segment, event) = line.split_once('\t').ok_or_else(|| refused(format!("a line without a tab: {line}")))?;
+        let segment = segment.parse().ok().filter(|&segment: &usize| segment < segments);
+        let segment = segment.ok_or_else(|| refused(format!("a line of no segment below {segments}: {line}")))?;
+        let complete = match event {
+            "" | "lost" => merger.end(segment, event == "lost")?,
+            event => {
+                let event = serde_json::from_str::<Event>(event)
+                    .map_err(|error| refused(format!("segment {segment} wrote an unreadable event: {error}")))?;
+                merger.take(segment, event)?
+            }
+        };
+        print(&complete)?;
+        // The end of the answer.
+        out("\n");
+    }
+    print(&merger.finish()?)?;
+    Ok(0)
+}
+
+fn print(events: &[Event]) -> Result<(), EngineError> {
+    for event in events {
+        let line = serde_json::to_string(event).map_err(|error| EngineError::failed(error.to_string()))?;
+        out(&format!("{line}\n"));
+    }
+    Ok(())
+}

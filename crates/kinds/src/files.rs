@@ -1,0 +1,136 @@
+//! Files: DFSIO's reads and writes of whole files, buffer by buffer.
+
+pub mod actor;
+pub mod log;
+
+use std::sync::Arc;
+
+use loadstone_load::{StepId, Workload};
+use loadstone_session::erased::Driving;
+use loadstone_session::{Options, Store, StoreError};
+use loadstone_storage::fs::hdfs;
+use loadstone_storage::store::{FileSession, FileStore, HdfsStore, NullFiles};
+use loadstone_storage::work::{FileOperation, Files, FilesSpec};
+
+use actor::FileActor;
+use loadstone_measure::borders::Borders;
+use loadstone_measure::client::{ClientContext, drive_thread};
+use loadstone_measure::clock::ThreadTimer;
+use loadstone_measure::crew::{Client, Crew, Opened, Target};
+use loadstone_measure::task::{Kind, Task, Work};
+use loadstone_wire::error::EngineError;
+use loadstone_wire::event::{Note, Sections};
+use log::FileLog;
+
+/// The workload on files, and the outcomes of the files.
+#[derive(Debug)]
+pub struct FileWork {
+    pub workload: Files,
+    pub log: FileLog,
+}
+
+impl FileWork {
+    /// The workload of a spec. An error if the spec is invalid.
+    pub fn new(spec: &FilesSpec, seed: u64) -> Result<Self, EngineError> {
+        let files = Files::new(spec.clone(), seed);
+        let workload = files.map_err(|(message, hint)| EngineError::usage(message).hint(hint))?;
+        Ok(Self { workload, log: FileLog::default() })
+    }
+}
+
+forward_workload!(FileWork, FileOperation);
+
+impl Kind for FileWork {
+    fn steps(&self) -> &'static [&'static str] {
+        self.workload.steps()
+    }
+
+    fn step_of(&self, index: u64) -> StepId {
+        self.workload.step_of(index)
+    }
+
+    fn prepare_trial(&mut self, _spec: &loadstone_wire::spec::TrialSpec, _workers: u64) -> Result<(), EngineError> {
+        self.log = FileLog::default();
+        Ok(())
+    }
+
+    fn closing_notes(&self) -> Vec<Note> {
+        let Some(files) = self.log.summary() else { return Vec::new() };
+        let (retried, nodes) = (files.retried, files.data_node_failures);
+        if retried + nodes == 0 {
+            return Vec::new();
+        }
+        let last = hdfs::last_warning();
+        let last = if last.is_empty() { last } else { format!("; the client's last warning: {last}") };
+        vec![Note {
+            name: "recovered".to_owned(),
+            message: format!("{nodes} attempts to use a data node failed, and {retried} requests were repeated{last}"),
+            hint: "the latencies include both; see the logs of the data nodes".to_owned(),
+        }]
+    }
+
+    fn sections(&self, _to_unix_ns: u64) -> Sections {
+        Sections { files: self.log.summary(), ..Sections::default() }
+    }
+}
+
+impl<S: FileSession> Work<S> for FileWork {
+    type Actor<'a>
+        = FileActor<'a, S>
+    where
+        S: 'a;
+
+    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, _worker: usize) -> Self::Actor<'a> {
+        FileActor::new(task, session)
+    }
+}
+
+/// Files on local disks, whose calls block.
+#[derive(Debug)]
+pub struct LocalFiles;
+
+/// Files on HDFS, whose clients wait for the network.
+#[derive(Debug)]
+pub struct HdfsFiles;
+
+fn probe(task: &Task<FileWork>, borders: &Borders, context: ClientContext<'_>) {
+    drive_thread(task, borders, ThreadTimer::default(), &mut NullFiles::default(), context);
+}
+
+impl Target<FileWork> for LocalFiles {
+    fn driving(&self) -> Driving {
+        Driving::for_store::<FileStore>()
+    }
+
+    fn probe(&self, task: &Task<FileWork>, borders: &Borders, context: ClientContext<'_>) {
+        probe(task, borders, context);
+    }
+
+    fn open(&self, options: &Options) -> Result<Opened<FileWork>, StoreError> {
+        let store = Arc::new(FileStore::open(options)?);
+        let open = Arc::clone(&store) as _;
+        let crew = |task, _by_thread| {
+            Crew::Threads(Box::new(move || Ok(Box::new(Client { session: store.session()?, task: Arc::clone(&task) }))))
+        };
+        Ok(Opened { store: open, crew: Box::new(crew) })
+    }
+}
+
+impl Target<FileWork> for HdfsFiles {
+    fn driving(&self) -> Driving {
+        Driving::for_store::<HdfsStore>()
+    }
+
+    fn probe(&self, task: &Task<FileWork>, borders: &Borders, context: ClientContext<'_>) {
+        probe(task, borders, context);
+    }
+
+    fn open(&self, options: &Options) -> Result<Opened<FileWork>, StoreError> {
+        let store = Arc::new(HdfsStore::open(options)?);
+        let open = Arc::clone(&store) as _;
+        let crew = |task, _by_thread| {
+            Crew::Tasks(Box::new(move || Ok(Box::new(Client { session: store.session()?, task: Arc::clone(&task) }))))
+        };
+        Ok(Opened { store: open, crew: Box::new(crew) })
+    }
+}

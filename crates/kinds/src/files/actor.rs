@@ -1,0 +1,441 @@
+//! Files: one buffer after another, between the open and the syncs and close.
+
+mod ending;
+
+use loadstone_load::{Status, StepId};
+use loadstone_storage::codec::{Decoder, Encoder};
+use loadstone_storage::content::{Content, Difference};
+use loadstone_storage::fs::{
+    Access as Reading, CreateOptions, ErrorKind, FileSystem, FsError, OpenOptions, Reader, Writer,
+};
+use loadstone_storage::store::FileSession;
+use loadstone_storage::work::{Access, Action, FileOperation, FileStep, Sync};
+
+use super::FileWork;
+use super::log::{FileEnd, FileTimes};
+use crate::records::actor::worse;
+use loadstone_measure::actor::{Actor, Outcome, Stopwatch};
+use loadstone_measure::clock::Timer;
+use loadstone_measure::task::Task;
+
+/// An open file.
+#[derive(Debug)]
+enum Handle<R, W> {
+    Reader(R),
+    Writer(W),
+}
+
+type HandleOf<S> =
+    Handle<<<S as FileSession>::System as FileSystem>::Reader, <<S as FileSession>::System as FileSystem>::Writer>;
+
+/// The file that the client works on.
+#[derive(Debug, Default)]
+struct Current {
+    path: String,
+    times: FileTimes,
+    bytes: u64,
+    /// Where the first byte of an append goes.
+    base: u64,
+    /// Its content; `None`: not known yet, or not written by Loadstone.
+    content: Option<Content>,
+    /// With compression: of a file that is written, or read.
+    encoder: Option<Encoder>,
+    decoder: Option<Decoder>,
+    /// Where a mark of Loadstone was first expected and not found.
+    unmarked: Option<Difference>,
+    /// Bytes that were not compared: they were read before the content was known.
+    uncompared: u64,
+    /// The failure after which its remaining buffers are not attempted.
+    failed: Option<Status>,
+    /// Some of its bytes were wrong: it failed, but reading continues.
+    wrong: bool,
+    /// Whether it was begun and has not ended.
+    begun: bool,
+}
+
+/// One client's operations on files.
+#[derive(Debug)]
+pub struct FileActor<'a, S: FileSession> {
+    task: &'a Task<FileWork>,
+    session: &'a mut S,
+    handle: Option<HandleOf<S>>,
+    file: Current,
+    /// Whether the last operation was attempted and failed.
+    attempted: bool,
+    /// The content of a buffer before it is compressed.
+    plain: Vec<u8>,
+}
+
+impl<'a, S: FileSession> FileActor<'a, S> {
+    /// An actor for a client with this session.
+    pub fn new(task: &'a Task<FileWork>, session: &'a mut S) -> Self {
+        Self { task, session, handle: None, file: Current::default(), attempted: false, plain: Vec::new() }
+    }
+
+    /// The content of what is written.
+    fn own(&self) -> Content {
+        Content::new(self.task.seed).compressible(self.task.work.workload.spec.compressible)
+    }
+
+    /// Records a step with this result, and keeps the message of a failure.
+    fn step<T: Timer, V>(
+        &mut self,
+        step: FileStep,
+        result: Result<V, FsError>,
+        watch: &Stopwatch<'_, T>,
+        (sent, done): (u64, u64),
+    ) -> Option<V> {
+        match result {
+            Ok(value) => {
+                watch.step(step.id(), Status::Ok, sent, done);
+                Some(value)
+            }
+            Err(error) => {
+                let status = error.status();
+                watch.step(step.id(), status, sent, done);
+                self.task.failures.keep(step.id(), status, || Some(error.to_string()));
+                self.file.failed.get_or_insert(status);
+                self.attempted = true;
+                None
+            }
+        }
+    }
+
+    /// Opens the file of an operation.
+    async fn begin<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) {
+        let task = self.task;
+        let spec = &task.work.workload.spec;
+        let mut path = std::mem::take(&mut self.file.path);
+        task.work.workload.path_of(self.session.base(), operation.file, &mut path);
+        let start = watch.sent_ns;
+        task.work.log.begin(start, task.to_unix_ns);
+        self.file = Current { path, begun: true, ..Current::default() };
+        let codec = spec.compression.filter(|_| S::KEEPS);
+        if spec.action == Action::Write {
+            self.file.content = Some(self.own());
+            self.file.encoder = codec.map(Encoder::new);
+        } else {
+            self.file.decoder = codec.map(Decoder::new);
+        }
+        let create = CreateOptions {
+            replication: spec.replication,
+            block_bytes: spec.block_bytes,
+            // A random write overwrites parts of the file and keeps the rest.
+            overwrite: spec.access == Access::Sequential,
+            parents: true,
+            buffer_bytes: spec.buffer_bytes as usize,
+            file_bytes: Some(spec.file_bytes),
+            sync_blocks: matches!(spec.sync, Sync::Close | Sync::Buffer),
+        };
+        let reading = if spec.access == Access::Sequential { Reading::Sequential } else { Reading::Random };
+        let open = OpenOptions { access: reading, buffer_bytes: spec.buffer_bytes as usize };
+        let system = self.session.system();
+        let opened = match (spec.action, spec.access) {
+            (Action::Write, Access::Random) => match system.append(&self.file.path, &create).await {
+                Err(error) if error.kind == ErrorKind::NotFound => {
+                    system.create(&self.file.path, &create).await.map(Handle::Writer)
+                }
+                other => other.map(Handle::Writer),
+            },
+            (Action::Write, _) => system.create(&self.file.path, &create).await.map(Handle::Writer),
+            (Action::Append, _) => match append::<S>(system, &self.file.path, &create, open, self.own()).await {
+                Ok((writer, content)) => {
+                    self.file.base = writer.position();
+                    self.file.content = Some(content);
+                    Ok(Handle::Writer(writer))
+                }
+                Err(error) => Err(error),
+            },
+            (Action::Read, _) => system.open(&self.file.path, open).await.map(Handle::Reader),
+            (Action::Truncate, _) => return self.file.times.opened = watch.now_ns(),
+        };
+        let now = watch.now_ns();
+        self.file.times.opened = now;
+        self.handle = self.step(FileStep::Open, opened, watch, (start, now));
+        if let Some(Handle::Reader(reader)) = &mut self.handle {
+            let ahead = if spec.compression.is_some() { 0 } else { reader.depth() as u64 };
+            for part in 0..task.work.workload.parts().min(ahead) {
+                let next = task.work.workload.operation(operation.file, part);
+                reader.ahead(next.offset, next.bytes as usize);
+            }
+        }
+    }
+
+    /// Reads or writes the bytes of an operation. Returns how many.
+    async fn transfer<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) -> u64 {
+        if self.task.work.workload.spec.action == Action::Truncate {
+            return self.truncate(watch).await;
+        }
+        if operation.bytes == 0 {
+            return 0;
+        }
+        let moved = match self.handle.take() {
+            Some(Handle::Reader(mut reader)) => {
+                let moved = self.read(&mut reader, operation, watch).await;
+                self.handle = Some(Handle::Reader(reader));
+                moved
+            }
+            Some(Handle::Writer(mut writer)) => {
+                let moved = self.write(&mut writer, operation, watch).await;
+                self.handle = Some(Handle::Writer(writer));
+                moved
+            }
+            None => 0,
+        };
+        self.file.bytes += moved;
+        self.task.work.log.moved(moved);
+        moved
+    }
+
+    async fn read<T: Timer>(
+        &mut self,
+        reader: &mut <S::System as FileSystem>::Reader,
+        operation: &FileOperation,
+        watch: &Stopwatch<'_, T>,
+    ) -> u64 {
+        let sent = if operation.part == 0 { self.file.times.opened } else { watch.sent_ns };
+        let wanted = operation.bytes as usize;
+        let mut decoder = self.file.decoder.take();
+        let compressed = decoder.is_some();
+        let fetched = match &mut decoder {
+            None => reader.fetch(operation.offset, wanted).await,
+            Some(decoder) => decode(reader, decoder, &self.file.path, wanted).await,
+        };
+        let done = watch.now_ns();
+        let fetched = match fetched {
+            Ok(read) if read.len() < wanted => Err(ended_early(&self.file.path, operation, read.len())),
+            other => other,
+        };
+        let Some(read) = self.step(FileStep::Read, fetched, watch, (sent, done)) else { return 0 };
+        self.file.times.returned = done;
+        if self.task.work.workload.spec.verify {
+            if S::KEEPS && self.file.content.is_none() {
+                self.file.content = Content::of(operation.offset, read);
+                if self.file.content.is_none() {
+                    self.file.unmarked = self.file.unmarked.or_else(|| Content::unmarked(operation.offset, read));
+                } else if let Some(difference) = self.file.unmarked {
+                    // The file was written by Loadstone: where the mark was missing, the content is wrong.
+                    self.differs(difference);
+                }
+            }
+            if self.file.content.is_none() {
+                self.file.uncompared += read.len() as u64;
+            }
+            if let Some(content) = self.file.content {
+                let difference = content.verify(operation.file, operation.offset, read);
+                let verified = watch.now_ns();
+                let status = if difference.is_some() { Status::UnexpectedState } else { Status::Ok };
+                watch.step(FileStep::Verify.id(), status, done, verified);
+                if let Some(difference) = difference {
+                    self.differs(difference);
+                }
+            }
+        }
+        self.file.decoder = decoder;
+        let depth = reader.depth() as u64;
+        if !compressed && operation.part + depth < self.task.work.workload.parts() {
+            let next = self.task.work.workload.operation(operation.file, operation.part + depth);
+            reader.ahead(next.offset, next.bytes as usize);
+        }
+        operation.bytes
+    }
+
+    /// Reports a byte that differs from what was written.
+    #[cold]
+    fn differs(&mut self, difference: Difference) {
+        self.file.wrong = true;
+        self.task.work.log.wrong(&self.file.path, difference);
+        self.task.failures.keep(FileStep::Verify.id(), Status::UnexpectedState, || {
+            Some(format!(
+                "{} at byte {}: found {:#04x}, expected {:#04x}",
+                self.file.path, difference.offset, difference.found, difference.expected
+            ))
+        });
+    }
+
+    async fn write<T: Timer>(
+        &mut self,
+        writer: &mut <S::System as FileSystem>::Writer,
+        operation: &FileOperation,
+        watch: &Stopwatch<'_, T>,
+    ) -> u64 {
+        let sent = if operation.part == 0 { self.file.times.opened } else { watch.sent_ns };
+        let at = self.file.base + operation.offset;
+        let content = self.file.content.unwrap_or(self.own());
+        let compressed = self.file.encoder.is_some();
+        let sought = if compressed || writer.position() == at { Ok(()) } else { writer.seek(at).await };
+        let (mut from, mut until) = (sent, sent);
+        let written = match sought {
+            Ok(()) if compressed => {
+                from = watch.now_ns();
+                self.plain.resize(operation.bytes as usize, 0);
+                content.fill(operation.file, at, &mut self.plain);
+                until = watch.now_ns();
+                self.encode(writer, false).await
+            }
+            Ok(()) => match writer.buffer(operation.bytes as usize).await {
+                Ok(buffer) => {
+                    from = watch.now_ns();
+                    content.fill(operation.file, at, buffer);
+                    until = watch.now_ns();
+                    writer.submit().await
+                }
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+        let written = match written {
+            // What was lost of a compressed file is not a function of the offset.
+            written if compressed => written,
+            written => self.rewrite_lost(writer, written, (operation.file, content, at + operation.bytes)).await,
+        };
+        let done = watch.now_ns();
+        watch.step(FileStep::Generate.id(), Status::Ok, from, until);
+        // Generating the content is not part of the write's time.
+        let Some(()) = self.step(FileStep::Write, written, watch, (sent + (until - from), done)) else { return 0 };
+        self.file.times.returned = done;
+        if self.task.work.workload.spec.sync == Sync::Buffer {
+            self.sync(writer, (operation.file, Sync::Buffer), watch).await;
+        }
+        operation.bytes
+    }
+
+    /// Writes what the encoder makes of the content in `plain`, or of the end of the file.
+    async fn encode(&mut self, writer: &mut <S::System as FileSystem>::Writer, end: bool) -> Result<(), FsError> {
+        let stored = match self.file.encoder.take() {
+            None => return Ok(()),
+            Some(encoder) if end => encoder.finish(),
+            Some(mut encoder) => {
+                let stored = encoder.encode(&self.plain);
+                self.file.encoder = Some(encoder);
+                stored
+            }
+        };
+        let stored = stored.map_err(|error| FsError::io("compress", &self.file.path, &error))?;
+        for part in stored.chunks(self.task.work.workload.spec.buffer_bytes as usize) {
+            writer.write(part).await?;
+        }
+        Ok(())
+    }
+
+    async fn truncate<T: Timer>(&mut self, watch: &Stopwatch<'_, T>) -> u64 {
+        let sent = watch.now_ns();
+        let left = self.task.work.workload.spec.file_bytes;
+        let system = self.session.system();
+        let cut = match system.stat(&self.file.path).await {
+            Ok(status) if status.bytes < left => Err(FsError::new(
+                ErrorKind::Invalid,
+                "truncate",
+                &self.file.path,
+                format!("it has {} bytes, fewer than {left}", status.bytes),
+            )),
+            Ok(status) => system.truncate(&self.file.path, left).await.map(|()| status.bytes - left),
+            Err(error) => Err(error),
+        };
+        let done = watch.now_ns();
+        self.file.times.returned = done;
+        let cut = self.step(FileStep::Truncate, cut, watch, (sent, done)).unwrap_or(0);
+        self.file.bytes += cut;
+        cut
+    }
+}
+
+/// Reads and decompresses until the decoder has `wanted` bytes, or the file ends.
+async fn decode<'d, R: Reader>(
+    reader: &mut R,
+    decoder: &'d mut Decoder,
+    path: &str,
+    wanted: usize,
+) -> Result<&'d [u8], FsError> {
+    let failed =
+        |at, error: std::io::Error| FsError::new(ErrorKind::Corrupt, "decompress", path, error.to_string()).at(at);
+    let mut at = decoder.at;
+    while !decoder.feed(&[], wanted).map_err(|error| failed(at, error))? {
+        at = decoder.at;
+        let part = reader.fetch(at, wanted).await?;
+        if part.is_empty() {
+            break;
+        }
+        decoder.feed(part, wanted).map_err(|error| failed(at, error))?;
+    }
+    Ok(decoder.take(wanted))
+}
+
+/// Opens a file for append. Returns its writer and the content to append, which continues that of a Loadstone file.
+async fn append<S: FileSession>(
+    system: &S::System,
+    path: &str,
+    create: &CreateOptions,
+    open: OpenOptions,
+    own: Content,
+) -> Result<(<S::System as FileSystem>::Writer, Content), FsError> {
+    let content = {
+        let mut reader = system.open(path, open).await?;
+        let bytes = open.buffer_bytes.min(16_384);
+        Content::of(0, reader.fetch(0, bytes).await?).unwrap_or(own)
+    };
+    Ok((system.append(path, create).await?, content))
+}
+
+#[cold]
+fn ended_early(path: &str, operation: &FileOperation, read: usize) -> FsError {
+    let end = operation.offset + read as u64;
+    let expected = operation.offset + operation.bytes;
+    FsError::new(
+        ErrorKind::Corrupt,
+        "read",
+        path,
+        format!("the file ends there, {} bytes before the expected end of the read at {expected}", expected - end),
+    )
+    .at(end)
+}
+
+impl<S: FileSession> Actor for FileActor<'_, S> {
+    type Operation = FileOperation;
+
+    async fn perform<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) -> Outcome {
+        self.attempted = false;
+        if operation.part == 0 {
+            self.begin(operation, watch).await;
+        }
+        let wrong = std::mem::take(&mut self.file.wrong);
+        let bytes = if self.file.failed.is_none() { self.transfer(operation, watch).await } else { 0 };
+        let status = if self.file.wrong { Status::UnexpectedState } else { Status::Ok };
+        self.file.wrong |= wrong;
+        if operation.last {
+            self.finish(operation.file, watch).await;
+        }
+        let status = worse(self.file.failed.unwrap_or(Status::Ok), status);
+        Outcome { status, done_ns: watch.now_ns(), rows: u64::from(bytes > 0), bytes }
+    }
+
+    fn unsent(&self) -> bool {
+        false
+    }
+
+    async fn pause(&mut self) {
+        // An operation that was not attempted put no load on the system.
+        if self.attempted {
+            self.session.pause().await;
+        }
+    }
+
+    async fn close(&mut self) -> (StepId, Status) {
+        let mut status = Status::Ok;
+        match self.handle.take() {
+            Some(Handle::Writer(writer)) => {
+                self.task.work.log.retried(writer.retries());
+                if let Err(error) = writer.close().await {
+                    status = error.status();
+                    self.task.failures.keep(FileStep::Cleanup.id(), status, || Some(error.to_string()));
+                }
+            }
+            Some(Handle::Reader(reader)) => self.task.work.log.retried(reader.retries()),
+            None => {}
+        }
+        if self.file.begun {
+            self.note(FileEnd::Unfinished);
+        }
+        (FileStep::Cleanup.id(), worse(status, self.session.cleanup().await))
+    }
+}

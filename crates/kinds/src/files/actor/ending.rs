@@ -1,0 +1,144 @@
+//! The end of a file: syncs, rewriting what the file system lost, and closing.
+
+use loadstone_load::Status;
+use loadstone_storage::content::Content;
+use loadstone_storage::fs::{ErrorKind, FileSystem, FsError, Reader, Writer};
+use loadstone_storage::store::FileSession;
+use loadstone_storage::work::{FileStep, Sync};
+
+use super::{FileActor, Handle};
+use crate::files::log::{Compared, FileEnd};
+use loadstone_measure::actor::Stopwatch;
+use loadstone_measure::clock::Timer;
+
+/// How often the end of a file may be lost and rewritten.
+const REWINDS_MAX: u32 = 8;
+/// How long closing a file with such rewrites may take, ns.
+const COMPLETE_NS: u64 = 120_000_000_000;
+
+impl<S: FileSession> FileActor<'_, S> {
+    /// Rewrites what a file system lost of a file, up to the limit: the content is a function of the offset.
+    pub(super) async fn rewrite_lost(
+        &self,
+        writer: &mut <S::System as FileSystem>::Writer,
+        mut written: Result<(), FsError>,
+        (file, content, end): (u64, Content, u64),
+    ) -> Result<(), FsError> {
+        for _ in 0..REWINDS_MAX {
+            match &written {
+                Err(error) if error.kind == ErrorKind::Rewound => {}
+                _ => break,
+            }
+            written = Ok(());
+            while written.is_ok() && writer.position() < end {
+                let at = writer.position();
+                let bytes = self.task.work.workload.spec.buffer_bytes.min(end - at);
+                written = match writer.buffer(bytes as usize).await {
+                    Ok(buffer) => {
+                        content.fill(file, at, buffer);
+                        writer.submit().await
+                    }
+                    Err(error) => Err(error),
+                };
+            }
+        }
+        written
+    }
+
+    /// Flushes or syncs a file, unless it has failed. What the file system loses in doing so is rewritten.
+    pub(super) async fn sync<T: Timer>(
+        &mut self,
+        writer: &mut <S::System as FileSystem>::Writer,
+        (file, sync): (u64, Sync),
+        watch: &Stopwatch<'_, T>,
+    ) {
+        if self.file.failed.is_some() || sync == Sync::None {
+            return;
+        }
+        let sent = watch.now_ns();
+        let (content, end) = (self.file.content.unwrap_or(self.own()), writer.position());
+        let step = if sync == Sync::Flush { FileStep::Flush } else { FileStep::Sync };
+        let mut rewinds = 0;
+        let result = loop {
+            let result = if step == FileStep::Flush { writer.flush().await } else { writer.sync().await };
+            let lost = matches!(&result, Err(error) if error.kind == ErrorKind::Rewound);
+            // What was lost of a compressed file is not a function of the offset.
+            if !lost || rewinds == REWINDS_MAX || self.task.work.workload.spec.compression.is_some() {
+                break result;
+            }
+            rewinds += 1;
+            if let Err(error) = self.rewrite_lost(writer, result, (file, content, end)).await {
+                break Err(error);
+            }
+        };
+        let now = watch.now_ns();
+        if self.step(step, result, watch, (sent, now)).is_some() {
+            let times = &mut self.file.times;
+            *(if step == FileStep::Flush { &mut times.flushed } else { &mut times.durable }) = now;
+        }
+    }
+
+    /// Ends the file: syncs it as the spec asks, closes it, and logs its outcome.
+    pub(super) async fn finish<T: Timer>(&mut self, file: u64, watch: &Stopwatch<'_, T>) {
+        match self.handle.take() {
+            Some(Handle::Writer(mut writer)) => {
+                let sync = self.task.work.workload.spec.sync;
+                let compressed = self.file.encoder.is_some();
+                if self.file.failed.is_none() && compressed {
+                    let sent = watch.now_ns();
+                    let written = self.encode(&mut writer, true).await;
+                    let now = watch.now_ns();
+                    self.step(FileStep::Write, written, watch, (sent, now));
+                    self.file.times.returned = now;
+                }
+                // With `Buffer`, all buffers are synced.
+                self.sync(&mut writer, (file, if sync == Sync::Buffer { Sync::None } else { sync }), watch).await;
+                let sent = watch.now_ns();
+                let (content, end) = (self.file.content.unwrap_or(self.own()), writer.position());
+                let mut complete = writer.complete().await;
+                while !compressed
+                    && matches!(&complete, Err(error) if error.kind == ErrorKind::Rewound)
+                    && self.file.failed.is_none()
+                {
+                    complete = match self.rewrite_lost(&mut writer, complete, (file, content, end)).await {
+                        Ok(()) => {
+                            // What was rewritten has no guarantee yet.
+                            self.sync(&mut writer, (file, sync), watch).await;
+                            writer.complete().await
+                        }
+                        failed => failed,
+                    };
+                    if watch.now_ns().saturating_sub(sent) > COMPLETE_NS {
+                        break;
+                    }
+                }
+                self.task.work.log.retried(writer.retries());
+                let closed = writer.close().await;
+                self.step(FileStep::Close, complete.and(closed), watch, (sent, watch.now_ns()));
+            }
+            Some(Handle::Reader(reader)) => {
+                let sent = watch.now_ns();
+                self.task.work.log.retried(reader.retries());
+                drop(reader);
+                watch.step(FileStep::Close.id(), Status::Ok, sent, watch.now_ns());
+            }
+            None => {}
+        }
+        self.file.times.closed = watch.now_ns();
+        let end = if self.file.failed.is_some() || self.file.wrong { FileEnd::Failed } else { FileEnd::Done };
+        self.note(end);
+    }
+
+    pub(super) fn note(&mut self, end: FileEnd) {
+        let compared = match self.file.content {
+            _ if self.file.uncompared == 0 => Compared::Whole,
+            None if self.file.unmarked.is_some() => {
+                self.task.work.log.foreign(&self.file.path);
+                Compared::Foreign
+            }
+            _ => Compared::Part,
+        };
+        self.task.work.log.add(end, self.file.bytes, compared, &self.file.times, self.task.to_unix_ns);
+        self.file.begun = false;
+    }
+}

@@ -1,0 +1,102 @@
+//! The workload kinds: each has its operations, the actor that performs them, the state that its clients share, and its section
+//! of the summary.
+
+#![allow(missing_docs, reason = "fields whose names say everything")]
+
+/// A workload that is a load or a run of the same operations.
+macro_rules! load_or_run {
+    ($workload:ident, $operation:ty) => {
+        impl Workload for $workload {
+            type Operation = $operation;
+
+            fn steps(&self) -> &'static [&'static str] {
+                match self {
+                    Self::Load(load) => load.steps(),
+                    Self::Run(run) => run.steps(),
+                }
+            }
+
+            #[inline]
+            fn fill(&self, index: u64, operation: &mut $operation) {
+                match self {
+                    Self::Load(load) => load.fill(index, operation),
+                    Self::Run(run) => run.fill(index, operation),
+                }
+            }
+
+            fn step_of(&self, index: u64) -> StepId {
+                match self {
+                    Self::Load(load) => load.step_of(index),
+                    Self::Run(run) => run.step_of(index),
+                }
+            }
+
+            fn operations(&self) -> Option<u64> {
+                match self {
+                    Self::Load(load) => load.operations(),
+                    Self::Run(run) => run.operations(),
+                }
+            }
+
+            fn any_order(&self) -> bool {
+                match self {
+                    Self::Load(load) => load.any_order(),
+                    Self::Run(run) => run.any_order(),
+                }
+            }
+        }
+    };
+}
+
+/// The workload of a workload kind, whose own type adds the state that its clients share.
+macro_rules! forward_workload {
+    ($kind:ident $(<$parameter:ident: $bound:path>)?, $operation:ty) => {
+        impl$(<$parameter: $bound>)? Workload for $kind$(<$parameter>)? {
+            type Operation = $operation;
+
+            fn steps(&self) -> &'static [&'static str] {
+                self.workload.steps()
+            }
+
+            #[inline]
+            fn fill(&self, index: u64, operation: &mut $operation) {
+                self.workload.fill(index, operation);
+            }
+
+            fn step_of(&self, index: u64) -> StepId {
+                self.workload.step_of(index)
+            }
+
+            fn operations(&self) -> Option<u64> {
+                self.workload.operations()
+            }
+
+            fn any_order(&self) -> bool {
+                self.workload.any_order()
+            }
+
+            fn unit(&self) -> u64 {
+                self.workload.unit()
+            }
+
+            fn operation_bytes(&self) -> u64 {
+                self.workload.operation_bytes()
+            }
+        }
+    };
+}
+
+pub mod files;
+pub mod mapping;
+pub mod records;
+pub mod series;
+pub mod sort;
+
+#[cfg(test)]
+mod allocations;
+#[cfg(test)]
+mod loop_tests;
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod worker_tests;

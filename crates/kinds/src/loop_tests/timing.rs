@@ -1,0 +1,277 @@
+//! Due times, waits, windows and the cost of the loop.
+
+use super::*;
+
+/// One client, 1,000 operations a second, 0.1 ms each, and one stall of a second: every operation that was due while the
+/// backlog lasted has waited, and the response times show that to the nanosecond.
+#[test]
+fn a_stall_is_charged_to_every_operation_that_was_due_in_it() {
+    const STALLED: u64 = 1_000;
+    let script: Script = Rc::new(|key| (if number(key) == STALLED { 1_000 * MS } else { MS / 10 }, Status::Ok));
+    let run = simulate(reads(5_000), Some(&rate(1_000.0)), 1, Segment::default(), 0, &script);
+
+    // After the stall the m-th operation is sent when those before it are done: at 1000 + 0.1·(m − 1) ms; due at m ms.
+    let response_of = |index: u64| match index.checked_sub(STALLED) {
+        Some(0) => 1_000 * MS,
+        Some(m) => (1_000 * MS + m * MS / 10).saturating_sub(m * MS).max(MS / 10),
+        None => MS / 10,
+    };
+    assert_eq!(run.response(), reading((0..5_000).map(response_of)));
+    let affected = (0..5_000).filter(|&index| response_of(index) > MS / 10).count();
+    assert_eq!(affected, 1_111);
+    let longer: u64 = run.response().used().filter(|&(low, ..)| low > MS / 10).map(|(.., n)| n).sum();
+    assert_eq!(longer, 1_111, "operations affected, as measured");
+
+    let service = &run.service()[&(Kind::Read, Status::Ok)];
+    assert_eq!(*service, reading((0..5_000).map(|index| if index == STALLED { 1_000 * MS } else { MS / 10 })));
+    assert!(run.has_note("client-limited") && !run.has_note("generator-limited"));
+}
+
+#[test]
+fn a_generator_that_wakes_late_is_the_limit_and_not_the_clients() {
+    let script: Script = Rc::new(|_| (MS / 10, Status::Ok));
+    let run = simulate(reads(2_000), Some(&rate(100.0)), 4, Segment::default(), 2 * MS, &script);
+    assert!(run.has_note("generator-limited") && !run.has_note("client-limited"));
+    // Lateness is part of the response nevertheless: the first operation is due at once, all others wake 2 ms late.
+    assert_eq!(run.response(), reading((0..2_000).map(|i| if i == 0 { MS / 10 } else { 2 * MS + MS / 10 })));
+    let punctual = simulate(reads(2_000), Some(&rate(100.0)), 4, Segment::default(), 0, &script);
+    assert!(!punctual.has_note("generator-limited") && !punctual.has_note("client-limited"));
+}
+
+#[test]
+fn histograms_of_any_segmentation_add_up_to_the_whole() {
+    let script: Script = Rc::new(|key| (MS / 10 + number(key) * 7_919 % MS, Status::Ok));
+    let pace = rate(500.0);
+    let segments = |n: u64| {
+        let mut all = Additions::default();
+        for k in 0..n {
+            let segment = Segment { k, n };
+            let clients = segment.share(8) as usize;
+            let run = simulate(reads(4_000), Some(&pace), clients, segment, 0, &script);
+            run.additions.values().for_each(|more| all.merge(more));
+        }
+        all.latencies.remove(&(Kind::Cleanup.step(), Status::Ok));
+        all.latencies
+    };
+    let whole = segments(1);
+    assert_eq!(whole[&(Kind::Read.step(), Status::Ok)][1].count(), 4_000);
+    for n in [2, 4, 7, 8] {
+        assert_eq!(segments(n), whole, "{n} segments");
+    }
+}
+
+#[test]
+fn in_the_closed_loop_nothing_is_due_and_response_is_service() {
+    let script: Script = Rc::new(|_| (MS, Status::Ok));
+    let run = simulate(reads(100), None, 4, Segment::default(), 0, &script);
+    assert_eq!(run.elapsed_ns, 25 * MS, "four clients share a hundred operations of a millisecond");
+    assert!(run.recorders.iter().all(|recorder| recorder.waits.is_none()));
+    assert_eq!(run.all()[&(Kind::Read.step(), Status::Ok)][1].count(), 0);
+}
+
+#[test]
+fn a_late_answer_does_not_stretch_the_window() {
+    // Ten clients, a millisecond each, and one answer 1.8 s late in a window of one second.
+    let script: Script = Rc::new(|key| (if number(key) == 400 { 1_800 * MS } else { MS }, Status::Ok));
+    let setting = Setting { window_ns: 1_000 * MS, ..Setting::new(None, 10) };
+    let run = run(reads(1_000_000), &setting, &script);
+    let totals = run.totals();
+    let window = window(&run.borders, Ending::Time, &totals, None);
+    assert_eq!(window.length_ns, 1_000 * MS);
+    // Operations sent in the last millisecond end at or after the end, as does the late one.
+    assert_eq!((totals.operations, window.completed), (9 * 1_000 + 41, 9 * 999 + 40));
+    assert_eq!(run.elapsed_ns, 40 * MS + 1_800 * MS);
+}
+
+/// 500 operations a second for two seconds, four clients, the system silent from 1.0 to 2.1 s.
+#[test]
+fn a_stall_up_to_the_end_is_measured_to_the_last_operation() {
+    let world = SimTimer::default();
+    let (from, to) = (1_000 * MS, 2_100 * MS);
+    let script = Scripted::silent_between(&world, from, to, MS / 2);
+    let pace = rate(500.0);
+    let setting = Setting { window_ns: 2_000 * MS, ..Setting::new(Some(&pace), 4) };
+    let run = run_in(&world, reads(1_000_000), &setting, &script);
+    assert_eq!(run.totals().operations, 1_000, "everything due, some of it answered after the end");
+    assert_eq!(run.response().count(), 1_000);
+    let slow: u64 = run.response().used().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum();
+    assert_eq!(slow, 500, "those due from 1.0 s on, and the last one before");
+}
+
+/// The engine is paused for 0.3 s, while the system still answers within half a millisecond.
+#[test]
+fn a_pause_of_the_engine_is_not_charged_to_the_system() {
+    for (clients, executor) in [(1, false), (4, false), (1, true), (4, true)] {
+        let world = SimTimer::default();
+        world.pause_between(500 * MS + 300_000, 800 * MS);
+        let script: Script = Rc::new(|_| (MS / 2, Status::Ok));
+        let pace = rate(1_000.0);
+        let setting = Setting { window_ns: 2_000 * MS, executor, ..Setting::new(Some(&pace), clients) };
+        let run = run_in(&world, reads(1_000_000), &setting, &script);
+        assert_eq!(run.lower().count(), 2_000);
+        let above = |reading: &Reading| reading.used().filter(|&(low, ..)| low > MS / 2).map(|(.., n)| n).sum::<u64>();
+        assert_eq!(above(&run.lower()), 0, "the system never took longer");
+        assert!(above(&run.response()) > 300, "but users waited");
+        let totals = run.totals();
+        assert_eq!(totals.late_client, 0);
+        assert!(totals.late_generator > 290, "{totals:?}");
+    }
+}
+
+/// The system stalls while the engine runs: ticks that are always a little late must not reduce the system's share.
+#[test]
+fn a_stall_of_the_system_is_not_charged_to_the_generator() {
+    let pace = rate(400.0);
+    for executor in [false, true] {
+        let world = SimTimer::default();
+        let script = Scripted::silent_between(&world, 500 * MS, 900 * MS, MS / 2);
+        let late_ns = 60_000;
+        let setting = Setting { window_ns: 2_000 * MS, late_ns, executor, ..Setting::new(Some(&pace), 4) };
+        let run = run_in(&world, reads(1_000_000), &setting, &script);
+        let totals = run.totals();
+        assert_eq!(totals.late_generator, 0, "{totals:?}");
+        let (upper, lower) = (run.response(), run.lower());
+        let above =
+            |reading: &Reading| reading.used().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum::<u64>();
+        assert_eq!(above(&lower), above(&upper));
+        assert!(lower.sum() * 100 > upper.sum() * 99, "{} of {}", lower.sum(), upper.sum());
+    }
+}
+
+/// The wait for the part of the time in which the client would have been busy anyway is the client's.
+#[test]
+fn only_the_delay_of_the_generator_is_subtracted_from_a_wait() {
+    // Due at 100, the client free at 150, 20 later than necessary because of late sends; sent at 155.
+    assert_eq!(Wait::of(100, 150, 20, 155), Wait { client: 30, generator: 25, idle: 5 });
+    assert_eq!(Wait::of(100, 150, 80, 155), Wait { client: 0, generator: 55, idle: 5 });
+    assert_eq!(
+        Wait::of(100, 90, 80, 103),
+        Wait { client: 0, generator: 3, idle: 3 },
+        "idle before it was due: no delay"
+    );
+}
+
+#[test]
+fn late_operation_is_blamed_on_the_longer_delay() {
+    // Due, the client free, the generator's earlier delay, sent.
+    for (times, late) in [
+        ((0, 11, 0, 11), false),
+        ((0, 100, 60, 100), true),
+        ((0, 100, 40, 100), false),
+        ((0, 100, 0, 111), true),
+        ((0, 0, 0, 10), false),
+    ] {
+        let (due, free, delay, sent) = times;
+        assert_eq!(Wait::of(due, free, delay, sent).is_late(10), late, "{times:?}");
+    }
+}
+
+/// 1,000 operations a second; the system is silent for nearly all of a warm-up of three seconds.
+#[test]
+fn a_backlog_of_the_warm_up_is_reported_and_adds_nothing_to_throughput() {
+    let world = SimTimer::default();
+    let script = Scripted::silent_between(&world, 50 * MS, 2_990 * MS, MS / 10);
+    let pace = rate(1_000.0);
+    let setting = Setting { warmup_ns: 3_000 * MS, window_ns: 1_000 * MS, ..Setting::new(Some(&pace), 4) };
+    let run = run_in(&world, reads(1_000_000), &setting, &script);
+    let (borders, totals) = (run.borders, run.totals());
+    let due = borders.due(&pace, Segment::default(), borders.first_ns, borders.end_ns);
+    assert!(totals.in_window > 3_000, "{totals:?}");
+    assert_eq!(window(&borders, Ending::Time, &totals, Some(due)).completed, 1_000);
+    // 4 clients finish 40 operations per ms; of 2,946 in all about 400 before the window.
+    assert!((2_400..2_700).contains(&totals.carried), "{totals:?}");
+    assert!((60 * MS..80 * MS).contains(&totals.carried_ns), "{totals:?}");
+}
+
+/// Everything that was due is exactly one of answered, failed and censored, as counted by brute force.
+#[test]
+fn everything_due_is_answered_failed_or_censored_in_any_trial() {
+    let mut draws = loadstone_load::random::Draws::at(20, 0, loadstone_load::random::Purpose::KindSequence);
+    for case in 0..300 {
+        let per_second = 20.0 + draws.below(2_000) as f64;
+        let pace = rate(per_second);
+        let window_ns = (200 + draws.below(2_000)) * MS;
+        let from = draws.below(window_ns + 500 * MS);
+        let to = from + draws.below(3_000) * MS;
+        let warmup_ns = draws.below(3) * 100 * MS;
+        let interval_ns = (100 + draws.below(400)) * MS;
+        let segments = 1 + draws.below(3);
+        let clients = (segments + draws.below(12)) as usize;
+        let service_ns = 1 + draws.below(4 * MS);
+        let mut due_of_all = 0;
+        for k in 0..segments {
+            let segment = Segment { k, n: segments };
+            let share = segment.share(clients as u64) as usize;
+            let setting = Setting { segment, warmup_ns, window_ns, interval_ns, ..Setting::new(Some(&pace), share) };
+            let world = SimTimer::default();
+            let script = Scripted::silent_between(&world, from, to, service_ns);
+            let run = run_in(&world, reads(u64::MAX / 4), &setting, &script);
+            let (borders, totals) = (run.borders, run.totals());
+            let due = borders.due(&pace, segment, borders.first_ns, borders.end_ns);
+            // By brute force: every index of the segment, one by one.
+            let mut cursor = Cursor::default();
+            let dues = (0..).map(|step| pace.due_ns(segment.index(step), &mut cursor));
+            let counted = dues.take_while(|&ns| ns < borders.end_ns).filter(|&ns| ns >= borders.first_ns).count();
+            assert_eq!(due, counted as u64, "case {case}: due");
+            let left = run.recorders.iter().flat_map(|recorder| recorder.unfinished());
+            let left: Vec<_> = left.filter(|one| one.counted).collect();
+            let claimed = run.task.scheduler.claimed().max(segment.share(borders.first_index));
+            let unclaimed = segment.share(pace.first_due_at(borders.end_ns)).saturating_sub(claimed);
+            assert_eq!(totals.operations + left.len() as u64 + unclaimed, due, "case {case}: nothing is missing");
+            assert!(left.iter().all(|one| !one.sent), "case {case}: everything sent was answered");
+            // Each interval has what was due in it; operations that ended in it were counted then.
+            let ends: u64 = run.additions.values().map(|more| more.ended).sum();
+            let in_window = totals.in_window;
+            assert_eq!(run.additions.values().map(|more| more.completed).sum::<u64>(), in_window, "case {case}");
+            assert!(ends >= in_window && in_window <= totals.succeeded + totals.warmup);
+            for (&number, more) in &run.additions {
+                let start = borders.first_ns + number * borders.interval_ns;
+                let within = borders.due(&pace, segment, start, borders.interval_end(number));
+                let counts: u64 = more.counts.iter().sum();
+                assert!(counts <= within, "case {case}: interval {number} has {counts} of {within}");
+                let reads = more.latencies.get(&(Kind::Read.step(), Status::Ok)).map_or(0, |each| each[1].count());
+                assert_eq!(reads, counts, "case {case}: interval {number}");
+            }
+            let answered = run.additions.values().flat_map(|more| more.counts).sum::<u64>();
+            assert_eq!(answered, totals.operations, "case {case}");
+            due_of_all += due;
+        }
+        let setting = Setting { warmup_ns, window_ns, ..Setting::new(Some(&pace), 1) };
+        let borders = setting.borders(None);
+        let whole = borders.due(&pace, Segment::default(), borders.first_ns, borders.end_ns);
+        assert_eq!(due_of_all, whole, "case {case}: segments add up");
+    }
+}
+
+/// A hundred times as many operations, but not one more allocation.
+#[test]
+fn the_loop_does_not_allocate_per_operation() {
+    for (pace, virtually) in [(None, false), (Some(rate(1e9)), false), (None, true), (Some(rate(1e9)), true)] {
+        let mix = Mix { read: 0.4, update: 0.3, insert: 0.1, scan: 0.1, read_modify_write: 0.1, delete: 0.0 };
+        let count = |operations: u64| {
+            let workload = CoreRun::new(spec(mix, operations.max(1_000)), 1).unwrap();
+            let start_ns = ThreadTimer::default().now_ns();
+            let setting = Setting { interval_ns: NEVER / 2, ..Setting::new(pace.as_ref(), 1) };
+            let borders = setting.borders(Some(operations)).starting_at(start_ns);
+            let task = task_of(workload, pace.as_ref(), &borders, &setting);
+            let shape = Shape { sinks: vec![Sink::HdrNs, Sink::YcsbHdrUs], ..shape(pace.is_some()) };
+            let recorder = Recorder::new(&shape, 1);
+            let before = allocations::on_this_thread();
+            let pulse = Pulse::new("conductor".to_owned(), 0, TICK_NS);
+            let context = ClientContext { recorder: &recorder, client: 0, worker: 0, pulse: &pulse };
+            let timer = ThreadTimer::default();
+            match (&pace, virtually) {
+                (_, true) => {
+                    let mut session = VirtualSession::new(NullSession::default());
+                    drive_thread(&task, &borders, timer, &mut session, context);
+                }
+                (None, false) => drive_closed(&task, &borders, timer, &mut NullSession::default(), context),
+                (Some(_), false) => drive_thread(&task, &borders, timer, &mut NullSession::default(), context),
+            }
+            allocations::on_this_thread() - before
+        };
+        let (few, many) = (count(1_000), count(100_000));
+        assert_eq!(few, many, "open loop: {}, virtual calls: {virtually}", pace.is_some());
+        assert!(few > 0, "the allocator counts");
+    }
+}

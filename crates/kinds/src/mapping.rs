@@ -1,0 +1,123 @@
+//! A file mapped as words of memory, which the kernel writes back even if this process is killed.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::AtomicU64;
+
+use loadstone_wire::error::EngineError;
+
+/// A shared mapping of a whole file, or memory without one.
+#[derive(Debug)]
+pub struct Mapping {
+    start: *mut AtomicU64,
+    length: usize,
+}
+
+// SAFETY: the memory belongs to the mapping until it is dropped, and is accessed only as atomics.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// A new file of this many words, all zero. Its space is allocated at once: if the device filled up later, a store into
+    /// memory would kill the process.
+    pub fn create(path: &str, length: usize) -> Result<Self, EngineError> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).map_err(|error| {
+            let hint = if error.kind() == std::io::ErrorKind::AlreadyExists {
+                "remove the file, or name another: a ledger holds one run"
+            } else {
+                "name a file in a writable directory"
+            };
+            EngineError::usage(format!("cannot create the ledger {path}: {error}")).hint(hint)
+        })?;
+        let made = allocate(&file, length * 8).and_then(|()| Self::of(&file, length));
+        made.map_err(|error| {
+            let _ = std::fs::remove_file(path);
+            EngineError::failed(format!("cannot create the ledger {path} of {} bytes: {error}", length * 8))
+                .hint("free space, or set operationcount: the ledger takes 2 bits per write")
+        })
+    }
+
+    /// Maps an existing file.
+    pub fn open(path: &str) -> Result<Self, EngineError> {
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        file.and_then(|file| Self::of(&file, (file.metadata()?.len() / 8) as usize)).map_err(|error| {
+            EngineError::usage(format!("cannot read the ledger {path}: {error}"))
+                .hint("give the file that ledger= named in the run")
+        })
+    }
+
+    /// Memory without a file, all zero.
+    pub fn anonymous(length: usize) -> std::io::Result<Self> {
+        Self::map(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, length)
+    }
+
+    fn of(file: &File, length: usize) -> std::io::Result<Self> {
+        Self::map(libc::MAP_SHARED, file.as_raw_fd(), length)
+    }
+
+    fn map(flags: libc::c_int, file: libc::c_int, length: usize) -> std::io::Result<Self> {
+        if length == 0 {
+            return Ok(Self { start: std::ptr::null_mut(), length });
+        }
+        // SAFETY: a new mapping, of an open file or of none; the result is checked.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), length * 8, libc::PROT_READ | libc::PROT_WRITE, flags, file, 0) };
+        if start == libc::MAP_FAILED {
+            Err(std::io::Error::last_os_error())
+        } else {
+            Ok(Self { start: start.cast(), length })
+        }
+    }
+}
+
+/// Sets the length of the file, and allocates its space where the file system supports that.
+fn allocate(file: &File, bytes: usize) -> std::io::Result<()> {
+    file.set_len(bytes as u64)?;
+    // SAFETY: the file is open.
+    if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes as libc::off_t) } == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::EOPNOTSUPP) { Ok(()) } else { Err(error) }
+}
+
+impl AsRef<[AtomicU64]> for Mapping {
+    fn as_ref(&self) -> &[AtomicU64] {
+        if self.length == 0 {
+            return &[];
+        }
+        // SAFETY: this many words are mapped there, aligned to a page, until this is dropped.
+        unsafe { std::slice::from_raw_parts(self.start, self.length) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if self.length > 0 {
+            // SAFETY: the range was mapped, and no reference into it is left.
+            unsafe { libc::munmap(self.start.cast(), self.length * 8) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn stores_reach_the_file_and_an_existing_file_is_not_overwritten() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ledger").display().to_string();
+        let mapping = Mapping::create(&path, 3).unwrap();
+        mapping.as_ref()[2].store(7, Ordering::Relaxed);
+        assert_eq!(std::fs::read(&path).unwrap()[16..24], 7u64.to_ne_bytes());
+        drop(mapping);
+        let again = Mapping::create(&path, 3).unwrap_err();
+        assert!(again.message.contains(&path) && again.exit == 2, "{again}");
+        let open = Mapping::open(&path).unwrap();
+        assert_eq!((open.as_ref().len(), open.as_ref()[2].load(Ordering::Relaxed)), (3, 7));
+        assert!(Mapping::open(&format!("{path}-not")).is_err());
+    }
+}

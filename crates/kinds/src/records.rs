@@ -1,0 +1,204 @@
+//! YCSB's records: their workload, and the state that their clients share.
+
+pub mod actor;
+pub mod inserts;
+pub mod ledger;
+pub mod misses;
+pub mod overwrites;
+pub mod target;
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use loadstone_load::core::{CoreLoad, CoreRun, CoreSpec, Mix};
+use loadstone_load::ledger::Ledger;
+use loadstone_load::{Check, Operation, RecordWorkload, Row, StepId, Workload};
+use loadstone_session::Session;
+
+use crate::mapping::Mapping;
+use actor::RecordActor;
+use inserts::{InsertLog, InsertPolicy};
+use loadstone_measure::task::{Kind, Task, Work};
+use loadstone_wire::error::EngineError;
+use loadstone_wire::event::{Note, Sections};
+use loadstone_wire::spec::{Phase, TrialSpec};
+use misses::Misses;
+use overwrites::{Overwrites, find_overwrites};
+
+/// A workload on records, and the state that its clients share.
+#[derive(Debug)]
+pub struct Records<W> {
+    pub workload: W,
+    /// Inserts of the run phase; `None` in a load.
+    pub inserts: Option<InsertLog>,
+    /// Reads that missed inserts of other segments.
+    pub misses: Misses,
+    /// What happens after a failed insert.
+    pub insert_policy: InsertPolicy,
+    /// Reads whose whole values were compared, and not their versions alone.
+    pub compared: AtomicU64,
+    /// The ledger of the run's writes, if the spec asks for one.
+    pub ledger: Option<Ledger<Mapping>>,
+    /// Ticks of the ledger so far.
+    ledger_ticks: AtomicU64,
+    /// The records that the inserts of the run overwrite.
+    overwrites: OnceLock<Overwrites>,
+}
+
+impl<W> Records<W> {
+    /// A workload without inserts and ledger.
+    pub fn new(workload: W) -> Self {
+        Self {
+            workload,
+            inserts: None,
+            misses: Misses::default(),
+            insert_policy: InsertPolicy::default(),
+            compared: AtomicU64::new(0),
+            ledger: None,
+            ledger_ticks: AtomicU64::new(0),
+            overwrites: OnceLock::new(),
+        }
+    }
+}
+
+forward_workload!(Records<W: RecordWorkload>, Operation);
+
+impl<W: RecordWorkload + fmt::Debug + 'static> Kind for Records<W> {
+    fn steps(&self) -> &'static [&'static str] {
+        self.workload.steps()
+    }
+
+    fn step_of(&self, index: u64) -> StepId {
+        self.workload.step_of(index)
+    }
+
+    fn prepare_probe(&mut self, spec: &TrialSpec, operations: u64, threads: u64) -> Result<(), EngineError> {
+        self.ledger = ledger::create_for_probe(spec, operations, threads)?;
+        Ok(())
+    }
+
+    fn prepare_trial(&mut self, spec: &TrialSpec, workers: u64) -> Result<(), EngineError> {
+        self.compared = AtomicU64::new(0);
+        self.inserts = (spec.phase == Phase::Run).then(InsertLog::new);
+        self.insert_policy = InsertPolicy::from_spec(spec);
+        self.ledger = ledger::create(spec, workers)?;
+        Ok(())
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        self.overwrites.get().map(|overwrites| overwrites.note()).into_iter().collect()
+    }
+
+    fn start(&self, start_ns: u64, to_unix_ns: u64) {
+        if let Some(ledger) = &self.ledger {
+            ledger.start(start_ns, to_unix_ns);
+        }
+    }
+
+    /// Notes in the ledger, if there is one, how many operations have been claimed.
+    fn tick(&self, claimed: u64, now_ns: u64, awake_ns: u64) -> u64 {
+        let Some(ledger) = &self.ledger else { return u64::MAX };
+        ledger.tick(claimed, now_ns);
+        let ticks = self.ledger_ticks.fetch_add(1, Ordering::Relaxed) + 1;
+        now_ns + ledger::tick_ns(ticks, awake_ns)
+    }
+
+    fn end(&self, claimed: u64, now_ns: u64) {
+        if let Some(ledger) = &self.ledger {
+            ledger.close(claimed, now_ns);
+        }
+    }
+
+    fn sections(&self, to_unix_ns: u64) -> Sections {
+        Sections {
+            unsettled: self.misses.unsettled(to_unix_ns),
+            compared: self.compared.load(Ordering::Relaxed),
+            ..Sections::default()
+        }
+    }
+}
+
+impl<S: Session, W: RecordWorkload + fmt::Debug + 'static> Work<S> for Records<W> {
+    type Actor<'a>
+        = RecordActor<'a, S, W>
+    where
+        W: 'a,
+        S: 'a;
+
+    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a> {
+        RecordActor::new(task, session, worker)
+    }
+
+    async fn inspect(&self, session: &mut S) {
+        if let Some(overwrites) = find_overwrites(&self.workload, session).await {
+            self.overwrites.get_or_init(|| overwrites);
+        }
+    }
+}
+
+/// The workload on YCSB's records, a load or a run, as one type: the loop is compiled once for each store, and not for each
+/// store and workload. The branch that this costs is perfectly predictable.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a process has only one")]
+pub enum RecordsOf {
+    Load(CoreLoad),
+    Run(CoreRun),
+}
+
+impl RecordsOf {
+    /// The workload of a phase, in the run with this number. An error if it has no operations.
+    pub fn new(spec: &CoreSpec, phase: Phase, seed: u64, run: Option<u64>) -> Result<Self, EngineError> {
+        Ok(match phase {
+            Phase::Load => Self::Load(CoreLoad::new(spec.clone(), seed)),
+            Phase::Run => Self::Run(CoreRun::new(spec.clone(), seed).ok_or_else(Mix::refuse_empty)?.with_number(run)),
+        })
+    }
+}
+
+load_or_run!(RecordsOf, Operation);
+
+impl RecordWorkload for RecordsOf {
+    #[inline]
+    fn field_names(&self) -> &[String] {
+        match self {
+            Self::Load(load) => load.field_names(),
+            Self::Run(run) => run.field_names(),
+        }
+    }
+
+    // A load reads and deletes nothing, and no operation depends on its inserts.
+
+    #[inline]
+    fn verifies(&self) -> bool {
+        matches!(self, Self::Run(run) if run.verifies())
+    }
+
+    #[inline]
+    fn verify(&self, operation: &Operation, read: &Row) -> Option<Check> {
+        if let Self::Run(run) = self { run.verify(operation, read) } else { None }
+    }
+
+    #[inline]
+    fn compares(&self, index: u64) -> bool {
+        matches!(self, Self::Run(run) if run.compares(index))
+    }
+
+    #[inline]
+    fn insert_number(&self, record: u64) -> Option<u64> {
+        if let Self::Run(run) = self { run.insert_number(record) } else { None }
+    }
+
+    fn index_of_insert(&self, number: u64) -> Option<u64> {
+        if let Self::Run(run) = self { run.index_of_insert(number) } else { None }
+    }
+
+    #[inline]
+    fn write_number(&self, index: u64) -> Option<u64> {
+        if let Self::Run(run) = self { run.write_number(index) } else { None }
+    }
+
+    fn index_of_delete(&self, record: u64) -> Option<u64> {
+        if let Self::Run(run) = self { run.index_of_delete(record) } else { None }
+    }
+}

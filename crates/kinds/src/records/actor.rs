@@ -1,0 +1,269 @@
+//! YCSB's records: reads, updates, inserts, scans, deletes and read-modify-writes.
+
+use std::sync::atomic::Ordering;
+
+use loadstone_load::ledger::{Exception, State};
+use loadstone_load::{Check, Kind, Operation, RecordWorkload, Row, Status, StepId};
+use loadstone_session::{Rows, Session};
+
+use super::Records;
+use super::inserts::{Inserted, insert};
+use super::ledger::{LedgerWriter, state};
+use loadstone_measure::actor::{Actor, Outcome, Stopwatch};
+use loadstone_measure::clock::Timer;
+use loadstone_measure::task::Task;
+
+/// One client's operations on records.
+#[derive(Debug)]
+pub struct RecordActor<'a, S, W> {
+    task: &'a Task<Records<W>>,
+    session: &'a mut S,
+    row: Row,
+    rows: Rows,
+    writer: Option<LedgerWriter<'a>>,
+    /// Names of the fields.
+    names: &'a [String],
+    verifies: bool,
+    /// Of the last operation that failed.
+    unsent: bool,
+}
+
+impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
+    /// An actor for a client with this session.
+    pub fn new(task: &'a Task<Records<W>>, session: &'a mut S, worker: usize) -> Self {
+        let writer = task.work.ledger.as_ref().map(|ledger| LedgerWriter { ledger, pen: ledger.pen(worker) });
+        let (names, verifies) = (task.work.workload.field_names(), task.work.workload.verifies());
+        Self { task, session, row: Row::default(), rows: Rows::default(), writer, names, verifies, unsent: false }
+    }
+
+    /// Notes in the ledger how the session's last operation ended, if it was a write.
+    #[inline]
+    fn note<T: Timer>(&self, index: u64, status: Status, watch: &Stopwatch<'_, T>, times: (u64, u64)) {
+        if self.writer.is_some() {
+            self.note_as(state(self.session, status), index, status, watch, times);
+        }
+    }
+
+    /// Notes what is known of a write whose first attempt was sent at `sent`, and the store's own status of the last one.
+    #[inline]
+    fn note_as<T: Timer>(
+        &self,
+        state: State,
+        index: u64,
+        status: Status,
+        watch: &Stopwatch<'_, T>,
+        (sent, done): (u64, u64),
+    ) {
+        if let Some(writer) = &self.writer
+            && let Some(number) = self.task.work.workload.write_number(index)
+        {
+            let retried = state == State::Retried;
+            writer.write(number, state, watch.ready_ns, Exception { index, sent, done, status: Some(status), retried });
+        }
+    }
+
+    #[inline]
+    async fn insert<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
+        let known = match &self.task.work.inserts {
+            None => None,
+            Some(log) => self.task.work.workload.insert_number(operation.record).map(|number| (log, number)),
+        };
+        if let Some((log, number)) = known {
+            log.begin(number);
+        }
+        let record = (operation.index, &operation.key[..], &operation.row);
+        let policy = (&self.task.work.insert_policy, self.writer.is_some());
+        let (outcome, state, unsent) = insert(self.task, policy, self.session, watch, record).await;
+        self.unsent = unsent;
+        if let Some((log, number)) = known {
+            log.end(number, outcome.status, outcome.done_ns);
+        }
+        if let Some(state) = state {
+            self.note_as(state, operation.index, outcome.status, watch, (watch.sent_ns, outcome.done_ns));
+        }
+        outcome
+    }
+
+    /// Records a read that was answered at `done`; returns the status that it counts as. It does not do the read itself: the
+    /// arguments of such a future would go through memory.
+    #[inline]
+    fn was_read<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>, answer: (Status, u64)) -> Status {
+        let (mut status, done) = answer;
+        if !status.is_ok() {
+            self.row.clear();
+            status = self.judge(Kind::Read, operation, status, watch.sent_ns);
+        }
+        watch.step(Kind::Read.step(), status, watch.sent_ns, done);
+        status
+    }
+
+    /// Updates the record that was just read, and records both as one read-modify-write.
+    #[inline]
+    async fn modify_write<T: Timer>(
+        &mut self,
+        operation: &Operation,
+        watch: &Stopwatch<'_, T>,
+        (read, read_done): (Status, u64),
+    ) -> Outcome {
+        let bytes = self.row.bytes().len() + operation.row.bytes().len();
+        let mut written = self.session.update(&operation.key, &operation.row).await;
+        let done = watch.now_ns();
+        self.note(operation.index, written, watch, (read_done, done));
+        let read_unsent = std::mem::take(&mut self.unsent);
+        if !written.is_ok() {
+            written = self.judge(Kind::Update, operation, written, watch.sent_ns);
+            self.unsent &= read_unsent;
+        }
+        let status = worse(read, written);
+        watch.step(Kind::Update.step(), written, read_done, done);
+        watch.step(Kind::ReadModifyWrite.step(), status, watch.sent_ns, done);
+        let status = worse(status, self.verify(operation, read, watch));
+        Outcome { status, done_ns: done, rows: 1, bytes: bytes as u64 }
+    }
+
+    /// The status that a failed step counts as; keeps the message of a failure.
+    #[cold]
+    fn judge(&mut self, step: Kind, operation: &Operation, status: Status, sent: u64) -> Status {
+        if status == Status::NotFound && (self.may_precede_insert(operation, sent) || self.may_follow_delete(operation))
+        {
+            return Status::NotYet;
+        }
+        self.unsent = self.session.unsent();
+        // Taken even if it is not kept: left in the session, it would be reported for a later failure.
+        let message = self.session.last_error();
+        self.task.failures.keep(step.step(), status, || message);
+        status
+    }
+
+    /// Whether the operation may have been sent before the record's insert was done.
+    fn may_precede_insert(&self, operation: &Operation, sent: u64) -> bool {
+        let Task { scheduler, work, .. } = self.task;
+        let Records { workload, inserts, misses, .. } = work;
+        let (Some(log), Some(number)) = (inserts, workload.insert_number(operation.record)) else { return false };
+        match workload.index_of_insert(number) {
+            Some(index) if scheduler.segment().owns(index) => log.at(number, sent) == Inserted::Unknown,
+            // The state of another segment's inserts is not known here.
+            other => {
+                if let Some(index) = other {
+                    misses.add(index, sent);
+                }
+                true
+            }
+        }
+    }
+
+    /// Whether the record's delete may have overtaken the operation, which was delayed after choosing its record.
+    fn may_follow_delete(&self, operation: &Operation) -> bool {
+        let delete = self.task.work.workload.index_of_delete(operation.record);
+        operation.kind != Kind::Delete && delete.is_some_and(|index| self.task.scheduler.may_have_begun(index))
+    }
+
+    /// Compares what was read with what was written.
+    #[inline]
+    fn verify<T: Timer>(&self, operation: &Operation, read: Status, watch: &Stopwatch<'_, T>) -> Status {
+        if self.verifies { self.verify_now(operation, read, watch) } else { Status::Ok }
+    }
+
+    #[inline(never)]
+    fn verify_now<T: Timer>(&self, operation: &Operation, read: Status, watch: &Stopwatch<'_, T>) -> Status {
+        // A record that is still being inserted cannot be checked.
+        if read == Status::NotYet {
+            return Status::Ok;
+        }
+        if self.task.work.workload.compares(operation.index) && read.is_ok() {
+            self.task.work.compared.fetch_add(1, Ordering::Relaxed);
+        }
+        verify(self.task, watch, &operation.key, || self.task.work.workload.verify(operation, &self.row))
+    }
+}
+
+impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
+    type Operation = Operation;
+
+    #[inline]
+    async fn perform<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
+        let wanted = operation.selection.wanted(self.names);
+        let (mut status, rows, bytes) = match operation.kind {
+            // One call for both: a second one would prevent inlining.
+            Kind::Read | Kind::ReadModifyWrite => {
+                let read = self.session.read(&operation.key, wanted, &mut self.row).await;
+                let done_ns = watch.now_ns();
+                let read = self.was_read(operation, watch, (read, done_ns));
+                if operation.kind == Kind::ReadModifyWrite {
+                    return self.modify_write(operation, watch, (read, done_ns)).await;
+                }
+                let status = if self.verifies { worse(read, self.verify(operation, read, watch)) } else { read };
+                return Outcome { status, done_ns, rows: 1, bytes: self.row.bytes().len() as u64 };
+            }
+            Kind::Insert => return self.insert(operation, watch).await,
+            Kind::Update => {
+                let status = self.session.update(&operation.key, &operation.row).await;
+                (status, 1, operation.row.bytes().len())
+            }
+            Kind::Scan => {
+                let count = operation.scan_count;
+                let status = self.session.scan(&operation.key, count, wanted, &mut self.rows).await;
+                (status, self.rows.len() as u64, 0)
+            }
+            Kind::Delete => (self.session.delete(&operation.key).await, 1, 0),
+            // Not in any mix: these are steps, not operations.
+            Kind::Verify | Kind::Cleanup => (Status::NotImplemented, 0, 0),
+        };
+        let done_ns = watch.now_ns();
+        self.note(operation.index, status, watch, (watch.sent_ns, done_ns));
+        if !status.is_ok() {
+            status = self.judge(operation.kind, operation, status, watch.sent_ns);
+        }
+        watch.step(operation.kind.step(), status, watch.sent_ns, done_ns);
+        Outcome { status, done_ns, rows, bytes: bytes as u64 }
+    }
+
+    fn unsent(&self) -> bool {
+        self.unsent
+    }
+
+    async fn pause(&mut self) {
+        self.session.pause().await;
+    }
+
+    async fn close(&mut self) -> (StepId, Status) {
+        close(self.task, self.session).await
+    }
+}
+
+/// Closes a session; keeps the message of a failure.
+pub async fn close<S: Session, W>(task: &Task<W>, session: &mut S) -> (StepId, Status) {
+    let (step, status) = (Kind::Cleanup.step(), session.cleanup().await);
+    if !status.is_ok() {
+        task.failures.keep(step, status, || session.last_error());
+    }
+    (step, status)
+}
+
+/// Times a check of what was read with `key`, and records it separately from the operation.
+#[inline]
+pub fn verify<T: Timer, W>(
+    task: &Task<W>,
+    watch: &Stopwatch<'_, T>,
+    key: &[u8],
+    check: impl FnOnce() -> Option<Check>,
+) -> Status {
+    let (step, sent) = (Kind::Verify.step(), watch.now_ns());
+    let status = match check() {
+        Some(Check::Wrong) => Status::UnexpectedState,
+        Some(Check::Empty) => Status::Error,
+        Some(Check::Right) | None => Status::Ok,
+    };
+    watch.beside(step, status, sent, watch.now_ns());
+    if status == Status::UnexpectedState {
+        let message = || Some(format!("the record with key {} is not what was written", String::from_utf8_lossy(key)));
+        task.failures.keep(step, status, message);
+    }
+    status
+}
+
+/// The worse of two: a failure is worse than a status that does not reflect on the store, which is worse than success.
+pub fn worse(first: Status, second: Status) -> Status {
+    let rank = |status: Status| if status.is_failure() { 2 } else { u8::from(!status.is_ok()) };
+    if rank(second) > rank(first) { second } else { first }
+}

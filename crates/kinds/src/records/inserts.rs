@@ -1,0 +1,302 @@
+//! Inserts: what happens after a failed one, and which ones of the run phase are acknowledged.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use loadstone_load::ledger::State;
+use loadstone_load::random::{Draws, Purpose};
+use loadstone_load::{Kind, Row, Status};
+use loadstone_session::Session;
+
+use super::ledger::state;
+use loadstone_measure::actor::{Outcome, Stopwatch};
+use loadstone_measure::borders::seconds_ns;
+use loadstone_measure::clock::Timer;
+use loadstone_measure::control::TrialFailure;
+use loadstone_measure::task::Task;
+use loadstone_wire::spec::{Phase, TrialSpec};
+
+/// What happens after a failed insert.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct InsertPolicy {
+    /// Attempts after the first.
+    pub retries: u64,
+    /// Mean sleep before a retry, ns; each is drawn from 0.8 to 1.2 times this, as in YCSB.
+    pub interval_ns: u64,
+    /// Whether an insert whose last attempt failed stops the trial.
+    pub stop: bool,
+}
+
+impl InsertPolicy {
+    /// The policy of a trial: a load must be complete unless the spec says otherwise.
+    pub fn from_spec(spec: &TrialSpec) -> Self {
+        Self {
+            retries: spec.inserts.retries,
+            interval_ns: seconds_ns(spec.inserts.retry_seconds),
+            stop: spec.phase == Phase::Load && !spec.inserts.keep_going,
+        }
+    }
+}
+
+/// Inserts a record, with as many attempts as the policy allows. They are one operation, from the first attempt to the end of
+/// the last. For a ledger, also returns what is known of the record: it was refused only if every attempt was. Last, whether
+/// no attempt was sent, because no server could be reached.
+#[inline]
+pub async fn insert<T: Timer, S: Session, W>(
+    task: &Task<W>,
+    (policy, in_ledger): (&InsertPolicy, bool),
+    session: &mut S,
+    watch: &Stopwatch<'_, T>,
+    (index, key, row): (u64, &[u8], &Row),
+) -> (Outcome, Option<State>, bool) {
+    let mut status = session.insert(key, row).await;
+    let mut done = watch.now_ns();
+    let mut known = in_ledger.then(|| state(session, status));
+    let mut unsent = false;
+    if status.is_ok() {
+        watch.step(Kind::Insert.step(), status, watch.sent_ns, done);
+    } else {
+        (status, done) =
+            retry(task, policy, session, watch, (index, key, row), (status, done), (&mut known, &mut unsent)).await;
+    }
+    (Outcome { status, done_ns: done, rows: 1, bytes: row.bytes().len() as u64 }, known, unsent)
+}
+
+/// Retries an insert that failed, and records it; `known` is what all attempts together say about the record, `unsent`
+/// whether none was sent.
+#[cold]
+async fn retry<T: Timer, S: Session, W>(
+    task: &Task<W>,
+    policy: &InsertPolicy,
+    session: &mut S,
+    watch: &Stopwatch<'_, T>,
+    (index, key, row): (u64, &[u8], &Row),
+    (mut status, mut done): (Status, u64),
+    (known, unsent): (&mut Option<State>, &mut bool),
+) -> (Status, u64) {
+    let step = Kind::Insert.step();
+    let mut sent = watch.sent_ns;
+    *unsent = session.unsent();
+    let mut message = session.last_error();
+    task.failures.keep(step, status, || message.clone());
+    let mut draws = Draws::at(task.seed, index, Purpose::Retry);
+    let (mut left, mut halted) = (policy.retries, false);
+    while !status.is_ok() && left > 0 {
+        left -= 1;
+        // At a rate, a pause would delay every later operation.
+        if task.pace.is_none() {
+            session.pause().await;
+        }
+        let sleep = policy.interval_ns as f64 * (0.8 + 0.4 * draws.next_f64());
+        let wake = watch.now_ns().saturating_add(sleep as u64);
+        watch.timer.until(wake, || task.scheduler.halted()).await;
+        if task.scheduler.halted() {
+            halted = true;
+            break;
+        }
+        watch.attempt(step, status, sent, done);
+        sent = watch.now_ns();
+        status = session.insert(key, row).await;
+        done = watch.now_ns();
+        *known = known.map(|earlier| earlier.then(state(session, status)));
+        if !status.is_ok() {
+            *unsent &= session.unsent();
+            message = session.last_error();
+            task.failures.keep(step, status, || message.clone());
+        }
+    }
+    watch.record_retried(step, status, sent, done);
+    if !status.is_ok() && policy.stop && !halted {
+        task.scheduler.halt_because(|| {
+            let message = message.as_deref().or(task.failures.message(step, status)).unwrap_or("no message").to_owned();
+            TrialFailure::Insert { key: String::from_utf8_lossy(key).into_owned(), status, message }
+        });
+    }
+    (status, done)
+}
+
+/// What is known of an insert of the run phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inserted {
+    /// It was acknowledged before the given instant: its record must be there.
+    Acknowledged,
+    /// It was in progress then, or it failed, or its outcome is not known: its record may be there or not.
+    Unknown,
+}
+
+/// When each recent insert of the run phase was acknowledged, and which ones failed.
+///
+/// A read that finds nothing is a failure of the store only if its record's insert had been acknowledged when the read was
+/// sent. Two stores per insert; read only by reads that found nothing.
+#[derive(Debug)]
+pub struct InsertLog {
+    slots: Vec<Slot>,
+    /// Numbers of the inserts that were not acknowledged.
+    failed: Mutex<BTreeSet<u64>>,
+}
+
+/// The last insert that used a slot.
+#[derive(Debug)]
+struct Slot {
+    /// Its number; `u64::MAX` before the first.
+    number: AtomicU64,
+    /// When it was acknowledged, ns; `u64::MAX` while it is in progress.
+    done_ns: AtomicU64,
+}
+
+/// Far more than any sensible number of clients has in progress; YCSB's own window is 2^20.
+const SLOTS: usize = 1 << 16;
+
+impl InsertLog {
+    /// A log without inserts.
+    pub fn new() -> Self {
+        let empty = || Slot { number: AtomicU64::new(u64::MAX), done_ns: AtomicU64::new(u64::MAX) };
+        let mut slots = Vec::with_capacity(SLOTS);
+        slots.resize_with(SLOTS, empty);
+        Self { slots, failed: Mutex::default() }
+    }
+
+    /// Insert `number` begins.
+    #[inline]
+    pub fn begin(&self, number: u64) {
+        let slot = self.slot(number);
+        slot.done_ns.store(u64::MAX, Ordering::Relaxed);
+        slot.number.store(number, Ordering::Release);
+    }
+
+    /// Insert `number` ended at `ns`.
+    #[inline]
+    pub fn end(&self, number: u64, status: Status, ns: u64) {
+        if !status.is_ok() {
+            self.failed.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
+        }
+        let slot = self.slot(number);
+        // An insert that took as long as 65,536 others has lost its slot.
+        if slot.number.load(Ordering::Relaxed) == number {
+            slot.done_ns.store(ns, Ordering::Release);
+        }
+    }
+
+    /// What was known of insert `number` at `ns`.
+    pub fn at(&self, number: u64, ns: u64) -> Inserted {
+        let slot = self.slot(number);
+        let ended = match slot.number.load(Ordering::Acquire) {
+            // Claimed but not begun: the slot still belongs to an older insert.
+            u64::MAX => false,
+            last if last < number => false,
+            last if last > number => true,
+            _ => slot.done_ns.load(Ordering::Acquire) <= ns,
+        };
+        // Checked after the slot, which is written after it.
+        if ended && !self.failed.lock().unwrap_or_else(PoisonError::into_inner).contains(&number) {
+            Inserted::Acknowledged
+        } else {
+            Inserted::Unknown
+        }
+    }
+
+    fn slot(&self, number: u64) -> &Slot {
+        &self.slots[number as usize % SLOTS]
+    }
+}
+
+impl Default for InsertLog {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    use loadstone_load::Segment;
+
+    use super::*;
+    use crate::simulation::{Scripted, SimTimer};
+    use loadstone_measure::borders::{Borders, NEVER};
+    use loadstone_measure::failures::Failures;
+    use loadstone_measure::recorder::{Recorder, Shape};
+    use loadstone_measure::scheduler::Scheduler;
+
+    /// The status of an insert whose attempts end like these, and what is known of it.
+    fn tried(attempts: &'static [Status]) -> (Status, State) {
+        let (timer, next) = (SimTimer::default(), Cell::new(0));
+        let script = Rc::new(move |_: &[u8]| {
+            let status = attempts[next.get()];
+            next.set(next.get() + 1);
+            (1u64, status)
+        });
+        let mut session = Scripted::new(&timer, &(script as _));
+        let insert_policy = InsertPolicy { retries: attempts.len() as u64 - 1, interval_ns: 0, stop: false };
+        let task = Task {
+            scheduler: Scheduler::new(Segment::default(), &Borders::UNLIMITED, 1),
+            pace: None,
+            failures: Failures::new(Kind::COUNT),
+            to_unix_ns: 0,
+            work: (),
+            seed: 1,
+        };
+        let shape = Shape { steps: Kind::COUNT, sinks: Vec::new(), open: false, deadline_ns: NEVER, to_unix_ns: 0 };
+        let recorder = Recorder::new(&shape, 1);
+        let watch = Stopwatch::new(&timer, &recorder);
+        let ended = Cell::new(None);
+        timer.run(vec![Box::pin(async {
+            let (outcome, known, _) =
+                insert(&task, (&insert_policy, true), &mut session, &watch, (0, b"key", &Row::default())).await;
+            ended.set(Some((outcome.status, known)));
+        })]);
+        let (status, known) = ended.get().unwrap();
+        (status, known.unwrap())
+    }
+
+    #[test]
+    fn an_insert_is_refused_only_if_every_attempt_was() {
+        use Status::{Ok, Timeout};
+        const NO: Status = Scripted::REFUSAL;
+        for (attempts, known) in [
+            (&[NO][..], State::Refused),
+            (&[NO, NO, NO], State::Refused),
+            (&[Timeout], State::Maybe),
+            (&[Timeout, NO], State::Maybe),
+            (&[NO, Timeout], State::Maybe),
+            (&[NO, Timeout, NO], State::Maybe),
+            (&[NO, Ok], State::Acknowledged),
+            (&[Timeout, Ok], State::Retried),
+            (&[NO, Timeout, NO, Ok], State::Retried),
+            (&[Ok], State::Acknowledged),
+        ] {
+            assert_eq!(tried(attempts), (*attempts.last().unwrap(), known), "{attempts:?}");
+        }
+    }
+
+    #[test]
+    fn only_an_acknowledged_insert_must_be_found() {
+        let log = InsertLog::new();
+        let later = 5 + SLOTS as u64;
+        assert_eq!(log.at(5, u64::MAX - 1), Inserted::Unknown, "claimed, not begun");
+        log.begin(5);
+        assert_eq!(log.at(5, 200), Inserted::Unknown, "in progress");
+        log.end(5, Status::Ok, 100);
+        assert_eq!([99, 100].map(|sent| log.at(5, sent)), [Inserted::Unknown, Inserted::Acknowledged]);
+        // The later insert has the same slot.
+        assert_eq!(log.at(later, 200), Inserted::Unknown, "claimed, not begun");
+        log.begin(later);
+        assert_eq!(log.at(later, 200), Inserted::Unknown, "in progress");
+        assert_eq!(log.at(5, 200), Inserted::Acknowledged, "long ago");
+        log.end(5, Status::Ok, 300);
+        assert_eq!(log.at(later, 400), Inserted::Unknown, "the earlier one's late end is not the later one's");
+    }
+
+    #[test]
+    fn the_record_of_a_failed_insert_may_be_missing_forever() {
+        let log = InsertLog::new();
+        log.begin(7);
+        log.end(7, Status::Timeout, 100);
+        assert_eq!(log.at(7, 1_000), Inserted::Unknown);
+        log.begin(7 + SLOTS as u64);
+        assert_eq!(log.at(7, 1_000), Inserted::Unknown, "its slot now belongs to another insert");
+    }
+}

@@ -1,0 +1,129 @@
+//! The ledger of the run's writes: its size, and how clients record in it.
+
+use loadstone_load::ledger::{Exception, Layout, Ledger, Pen, State};
+use loadstone_load::{Segment, Status};
+use loadstone_session::Session;
+
+use crate::mapping::Mapping;
+use loadstone_wire::error::EngineError;
+use loadstone_wire::spec::TrialSpec;
+
+/// How often the time is written to a ledger, ns, while less than half of its ticks are used. Less than a quarter: whenever
+/// the conductor wakes, as the closer the times, the more writes have a known order.
+const TICK_NS: u64 = 10_000_000;
+/// The same after that, for runs of days.
+const COARSE_TICK_NS: u64 = 1_000_000_000;
+/// At a rate: four minutes of fine ticks, 43 minutes of ticks of 10 ms, six days of coarse ones; 16 MiB.
+const TICKS: u64 = 1 << 20;
+/// Writes per second to reserve for a run without a limit of operations; no engine exceeds this. 1 GiB at most.
+const WRITES_PER_SECOND: f64 = 4e6;
+const WRITES_MAX: u64 = 1 << 32;
+/// Writes that were slow or not acknowledged; 32 MiB.
+const EXCEPTIONS_MAX: u64 = 1 << 20;
+
+/// The time from one tick of a ledger to the next, after this many ticks, in a conductor that wakes each `awake_ns`.
+pub fn tick_ns(ticks: u64, awake_ns: u64) -> u64 {
+    match ticks {
+        _ if ticks < TICKS / 4 => awake_ns.min(TICK_NS),
+        _ if ticks < TICKS / 2 => TICK_NS,
+        _ => COARSE_TICK_NS,
+    }
+}
+
+/// The ledger of a trial, if its spec asks for one.
+pub fn create(spec: &TrialSpec, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
+    let Some(ledger) = &spec.ledger else { return Ok(None) };
+    let layout = layout(spec, workers);
+    let words =
+        layout.words().ok_or_else(|| EngineError::usage("a ledger for that many writes does not fit in memory"))?;
+    let mapping = Mapping::create(&ledger.file, words)?;
+    Ledger::create(mapping, layout, spec.identify_run(), spec.segment).map(Some).map_err(EngineError::failed)
+}
+
+/// A ledger in memory for a probe of the driver's cost, if the spec asks for a ledger.
+pub fn create_for_probe(spec: &TrialSpec, writes: u64, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
+    if spec.ledger.is_none() {
+        return Ok(None);
+    }
+    let layout = Layout { writes, clients: workers, workers, ticks: 1, exceptions: 1 };
+    let memory = Mapping::anonymous(layout.words().unwrap_or_default())
+        .map_err(|error| EngineError::failed(format!("cannot allocate the ledger of a probe: {error}")))?;
+    Ledger::create(memory, layout, spec.identify_run(), Segment::default()).map(Some).map_err(EngineError::failed)
+}
+
+fn layout(spec: &TrialSpec, workers: u64) -> Layout {
+    let by_time = spec
+        .until
+        .seconds
+        .map_or(f64::INFINITY, |seconds| (seconds + spec.warmup_seconds) * WRITES_PER_SECOND * spec.segment.n as f64);
+    // Writes sent before the window do not count towards this limit.
+    let by_count = spec.until.operations.filter(|_| spec.warmup_seconds == 0.0);
+    let writes = by_count.unwrap_or(u64::MAX).min(by_time as u64).clamp(1, WRITES_MAX);
+    let clients = spec.segment.share(spec.clients);
+    Layout { writes, clients, workers, ticks: TICKS, exceptions: writes.min(EXCEPTIONS_MAX) }
+}
+
+/// One client's access to the ledger.
+#[derive(Debug)]
+pub struct LedgerWriter<'a> {
+    pub ledger: &'a Ledger<Mapping>,
+    /// The pen of the client's worker.
+    pub pen: Pen<'a>,
+}
+
+impl LedgerWriter<'_> {
+    /// Notes the write with this number after its last attempt; it was claimed no earlier than `ready_ns`.
+    #[inline]
+    pub fn write(&self, number: u64, state: State, ready_ns: u64, how: Exception) {
+        // Before the bits: to a reader, an acknowledged write without an exception is a fast one.
+        if state != State::Acknowledged || how.done.saturating_sub(ready_ns) > self.ledger.slow_ns() {
+            self.ledger.except(how);
+        }
+        self.pen.note(number, state);
+    }
+}
+
+/// What is known of a write after an attempt that ended with this status. A write that the store neither acknowledged nor
+/// refused may have been done, or may still be; a batch may never be sent.
+#[inline]
+pub fn state<S: Session>(session: &S, status: Status) -> State {
+    match status {
+        Status::Ok => State::Acknowledged,
+        _ if session.refused(status) => State::Refused,
+        _ => State::Maybe,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::simulation::{Scripted, SimTimer};
+
+    #[test]
+    fn only_acknowledged_writes_must_be_present_and_only_refused_ones_absent() {
+        let session = Scripted::new(&SimTimer::default(), &(Rc::new(|_: &[u8]| (0u64, Status::Ok)) as _));
+        for status in Status::ALL {
+            let expected = match status {
+                Status::Ok => State::Acknowledged,
+                Scripted::REFUSAL => State::Refused,
+                _ => State::Maybe,
+            };
+            assert_eq!(state(&session, status), expected, "{}", status.name());
+        }
+    }
+
+    #[test]
+    fn a_ledger_has_room_for_every_write_of_a_run() {
+        let with = |operations: Option<u64>, seconds: Option<f64>, warmup_seconds| {
+            let mut spec = TrialSpec::parse(include_str!("../../../wire/fixtures/trial-spec-1.json")).unwrap();
+            spec.until = loadstone_wire::spec::Until { operations, seconds };
+            layout(&TrialSpec { warmup_seconds, ..spec }, 2).writes
+        };
+        assert_eq!(with(Some(1_000), Some(60.0), 0.0), 1_000);
+        assert_eq!(with(Some(1_000), Some(60.0), 30.0), 360_000_000, "the warm-up does not count towards the limit");
+        assert_eq!(with(None, Some(1e9), 0.0), WRITES_MAX);
+        assert_eq!(with(Some(1_000), None, 1.0), WRITES_MAX);
+    }
+}

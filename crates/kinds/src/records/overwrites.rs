@@ -1,0 +1,69 @@
+//! Whether the inserts of a run would overwrite records that exist: YCSB begins them at recordcount in every run.
+
+use loadstone_load::{Operation, RecordWorkload, Row, Wanted};
+use loadstone_session::Session;
+
+use loadstone_wire::event::Note;
+
+/// Records that the inserts of a run overwrite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overwrites {
+    /// The number of the first.
+    pub record: u64,
+    /// Consecutive records from it on, up to a gap that the search met.
+    pub count: u64,
+}
+
+impl Overwrites {
+    /// The note for the user.
+    pub fn note(self) -> Note {
+        let Self { record, count } = self;
+        let end = record.saturating_add(count);
+        Note {
+            name: "overwrites".to_owned(),
+            message: format!(
+                "the inserts of this run begin at record {record}, and at least {count} records from it on exist: they are \
+                 overwritten"
+            ),
+            hint: format!("set recordcount={end} to insert after them, or load the records again"),
+        }
+    }
+}
+
+/// Reads the records of a run's first inserts. A few dozen reads suffice, as the distances between them are doubled and then
+/// halved. A read that fails counts as a record that does not exist.
+pub async fn find_overwrites<S: Session, W: RecordWorkload>(workload: &W, session: &mut S) -> Option<Overwrites> {
+    let (mut operation, mut row) = (Operation::default(), Row::default());
+    let record = fill_insert(workload, 0, &mut operation)?;
+    if !exists(session, &operation, &mut row).await {
+        return None;
+    }
+    // Insert number `low` exists, and `high` does not.
+    let (mut low, mut high) = (0, 1);
+    while fill_insert(workload, high, &mut operation).is_some() && exists(session, &operation, &mut row).await {
+        (low, high) = (high, high.saturating_mul(2));
+    }
+    while low + 1 < high {
+        let middle = low + (high - low) / 2;
+        let exists =
+            fill_insert(workload, middle, &mut operation).is_some() && exists(session, &operation, &mut row).await;
+        if exists { low = middle } else { high = middle }
+    }
+    Some(Overwrites { record, count: high })
+}
+
+/// The record of an insert by its number, after filling its operation.
+fn fill_insert<W: RecordWorkload>(workload: &W, number: u64, operation: &mut Operation) -> Option<u64> {
+    workload.fill(workload.index_of_insert(number)?, operation);
+    Some(operation.record)
+}
+
+/// Whether a record with fields is read. Some stores answer every read, such as `null`.
+async fn exists<S: Session>(session: &mut S, operation: &Operation, row: &mut Row) -> bool {
+    let status = session.read(&operation.key, Wanted::All, row).await;
+    if !status.is_ok() {
+        // Left in the session, the message would be reported for a later failure.
+        let _ = session.last_error();
+    }
+    status.is_ok() && !row.is_empty()
+}

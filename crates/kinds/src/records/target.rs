@@ -1,0 +1,127 @@
+//! The stores of records as targets of a trial.
+
+use loadstone_session::erased::{Driving, StoreType, VirtualSession};
+use loadstone_session::null::NullSession;
+use loadstone_session::{Options, RecordStore, StoreError};
+
+use super::{Records, RecordsOf};
+use loadstone_measure::borders::Borders;
+use loadstone_measure::client::{ClientContext, drive_closed, drive_thread};
+use loadstone_measure::clock::ThreadTimer;
+use loadstone_measure::crew::{Client, Opened, Target, ThreadClient};
+use loadstone_measure::task::Task;
+
+type RecordTask = Task<Records<RecordsOf>>;
+
+/// The closed loop of a client on its own thread, compiled for one type of store.
+type ClosedLoop = fn(&RecordTask, &Borders, ThreadTimer, &mut VirtualSession, ClientContext<'_>);
+
+/// A type of store of records.
+#[derive(Debug)]
+pub struct RecordTarget {
+    pub store: StoreType,
+    closed: Option<ClosedLoop>,
+}
+
+impl RecordTarget {
+    /// A store whose calls take a microsecond: its closed loop is compiled for its own sessions. On LMDB, virtual calls and the
+    /// state of a future in memory would take 2 to 4 % of an operation (`make bench`).
+    pub const fn new_embedded<S: RecordStore>() -> Self {
+        Self { store: StoreType::describe::<S>(), closed: Some(drive_embedded::<S>) }
+    }
+
+    /// A store whose calls take much longer.
+    pub const fn new_remote<S: RecordStore>() -> Self {
+        Self { store: StoreType::describe::<S>(), closed: None }
+    }
+}
+
+fn drive_embedded<S: RecordStore>(
+    task: &RecordTask,
+    borders: &Borders,
+    timer: ThreadTimer,
+    session: &mut VirtualSession,
+    context: ClientContext<'_>,
+) {
+    match session.downcast::<S::Session>() {
+        Some(session) => drive_closed(task, borders, timer, session, context),
+        None => drive_thread(task, borders, timer, session, context),
+    }
+}
+
+impl Target<Records<RecordsOf>> for RecordTarget {
+    fn driving(&self) -> Driving {
+        self.store.driving
+    }
+
+    fn probe(&self, task: &RecordTask, borders: &Borders, context: ClientContext<'_>) {
+        let (timer, mut session) = (ThreadTimer::default(), NullSession::default());
+        match self.closed {
+            Some(_) => drive_closed(task, borders, timer, &mut session, context),
+            None => drive_thread(task, borders, timer, &mut VirtualSession::new(session), context),
+        }
+    }
+
+    fn open(&self, options: &Options) -> Result<Opened<Records<RecordsOf>>, StoreError> {
+        let store = self.store.open(options)?;
+        Ok(match self.closed {
+            Some(closed) => Opened::with_records(store, move |client| Box::new(EmbeddedClient { client, closed })),
+            None => Opened::with_records(store, |client| Box::new(client)),
+        })
+    }
+}
+
+/// A client of an embedded store.
+struct EmbeddedClient {
+    client: Client<VirtualSession, Records<RecordsOf>>,
+    closed: ClosedLoop,
+}
+
+impl ThreadClient for EmbeddedClient {
+    fn connect(&mut self) -> Result<(), StoreError> {
+        ThreadClient::connect(&mut self.client)
+    }
+
+    fn inspect(&mut self) {
+        ThreadClient::inspect(&mut self.client);
+    }
+
+    fn drive(&mut self, borders: &Borders, timer: ThreadTimer, context: ClientContext<'_>) {
+        let Client { session, task } = &mut self.client;
+        match task.pace {
+            None => (self.closed)(task, borders, timer, session, context),
+            Some(_) => drive_thread(task, borders, timer, session, context),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loadstone_load::core::CoreRun;
+    use loadstone_load::ledger::State;
+    use loadstone_session::null::Null;
+
+    use loadstone_measure::calibrate::Probe;
+    use loadstone_wire::sink::Sink;
+    use loadstone_wire::spec::{LedgerSpec, TrialSpec, WorkSpec};
+
+    use super::*;
+
+    #[test]
+    fn probe_uses_ledger_and_sinks_of_trial() {
+        let mut spec = TrialSpec::parse(include_str!("../../../wire/fixtures/trial-spec-1.json")).unwrap();
+        spec.sinks = vec![Sink::HdrNs, Sink::YcsbRaw];
+        spec.ledger = Some(LedgerSpec { file: "/nonexistent/ledger".to_owned() });
+        let WorkSpec::Records(core) = &mut spec.work else { panic!("{:?}", spec.work) };
+        core.versions = true;
+        core.mix.read = 0.0;
+        core.mix.update = 1.0;
+        let work = Records::new(RecordsOf::Run(CoreRun::new(core.clone(), 1).unwrap()));
+        let mut probe = Probe::new(work, &spec, 2, 1).unwrap();
+        probe.measure(&RecordTarget::new_embedded::<Null>());
+        let ledger = probe.task.work.ledger.as_ref().unwrap();
+        ledger.settle();
+        assert!((0..probe.borders.steps).all(|write| ledger.state(write) == State::Acknowledged));
+        assert!(probe.recorders.iter().all(|recorder| recorder.ycsb.len() == 1));
+    }
+}

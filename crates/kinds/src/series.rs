@@ -1,0 +1,177 @@
+//! YCSB's time series: points written as fields, and queries whose clauses the bindings receive as field names.
+
+use loadstone_load::time_series::{SeriesOperation, SeriesWorkload, TimeSeriesLoad, TimeSeriesRun, TimeSeriesSpec};
+use loadstone_load::{Check, Kind, Row, Status, StepId, Wanted, Workload};
+use loadstone_session::erased::{Driving, StoreType, VirtualSession};
+use loadstone_session::null::NullSession;
+use loadstone_session::{Options, Rows, Session, StoreError};
+
+use super::records::actor::{close, verify, worse};
+use super::records::inserts::{InsertPolicy, insert};
+use loadstone_measure::actor::{Actor, Outcome, Stopwatch};
+use loadstone_measure::borders::Borders;
+use loadstone_measure::client::{ClientContext, drive_thread};
+use loadstone_measure::clock::{ThreadTimer, Timer};
+use loadstone_measure::crew::{Opened, Target};
+use loadstone_measure::task::{Kind as WorkKind, Task, Work};
+use loadstone_wire::error::EngineError;
+use loadstone_wire::event::Sections;
+use loadstone_wire::spec::{Phase, TrialSpec};
+
+/// YCSB's time series, with the policy of its inserts.
+#[derive(Debug)]
+pub struct SeriesWork {
+    workload: SeriesOf,
+    insert_policy: InsertPolicy,
+}
+
+/// A type of store of records, as a target of time series.
+#[derive(Debug)]
+pub struct SeriesTarget(pub &'static StoreType);
+
+impl Target<SeriesWork> for SeriesTarget {
+    fn driving(&self) -> Driving {
+        self.0.driving
+    }
+
+    fn probe(&self, task: &Task<SeriesWork>, borders: &Borders, context: ClientContext<'_>) {
+        let mut session = VirtualSession::new(NullSession::default());
+        drive_thread(task, borders, ThreadTimer::default(), &mut session, context);
+    }
+
+    fn open(&self, options: &Options) -> Result<Opened<SeriesWork>, StoreError> {
+        Ok(Opened::with_records(self.0.open(options)?, |client| Box::new(client)))
+    }
+}
+
+/// The workload: a load or a run.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a process has only one")]
+enum SeriesOf {
+    Load(TimeSeriesLoad),
+    Run(TimeSeriesRun),
+}
+
+impl SeriesWork {
+    /// The workload of a phase. An error if the spec is invalid.
+    pub fn new(spec: &TimeSeriesSpec, phase: Phase, seed: u64) -> Result<Self, EngineError> {
+        let workload = match phase {
+            Phase::Load => SeriesOf::Load(TimeSeriesLoad::new(spec.clone(), seed).map_err(EngineError::usage)?),
+            Phase::Run => SeriesOf::Run(TimeSeriesRun::new(spec.clone(), seed).map_err(EngineError::usage)?),
+        };
+        Ok(Self { workload, insert_policy: InsertPolicy::default() })
+    }
+}
+
+load_or_run!(SeriesOf, SeriesOperation);
+
+impl SeriesWorkload for SeriesOf {
+    fn verifies(&self) -> bool {
+        matches!(self, Self::Run(run) if run.verifies())
+    }
+
+    fn verify(&self, operation: &SeriesOperation, read: &Row) -> Option<Check> {
+        if let Self::Run(run) = self { run.verify(operation, read) } else { None }
+    }
+}
+
+forward_workload!(SeriesWork, SeriesOperation);
+
+impl WorkKind for SeriesWork {
+    fn steps(&self) -> &'static [&'static str] {
+        self.workload.steps()
+    }
+
+    fn step_of(&self, index: u64) -> StepId {
+        self.workload.step_of(index)
+    }
+
+    fn prepare_trial(&mut self, spec: &TrialSpec, _workers: u64) -> Result<(), EngineError> {
+        self.insert_policy = InsertPolicy::from_spec(spec);
+        Ok(())
+    }
+
+    fn sections(&self, _to_unix_ns: u64) -> Sections {
+        Sections::default()
+    }
+}
+
+impl<S: Session> Work<S> for SeriesWork {
+    type Actor<'a>
+        = SeriesActor<'a, S>
+    where
+        S: 'a;
+
+    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, _worker: usize) -> Self::Actor<'a> {
+        SeriesActor { task, session, row: Row::default(), rows: Rows::default(), unsent: false }
+    }
+}
+
+/// One client's operations on time series.
+#[derive(Debug)]
+pub struct SeriesActor<'a, S> {
+    task: &'a Task<SeriesWork>,
+    session: &'a mut S,
+    row: Row,
+    rows: Rows,
+    unsent: bool,
+}
+
+impl<S: Session> SeriesActor<'_, S> {
+    fn verify<T: Timer>(&self, operation: &SeriesOperation, watch: &Stopwatch<'_, T>) -> Status {
+        if !self.task.work.workload.verifies() {
+            return Status::Ok;
+        }
+        verify(self.task, watch, &operation.key, || self.task.work.workload.verify(operation, &self.row))
+    }
+}
+
+impl<S: Session> Actor for SeriesActor<'_, S> {
+    type Operation = SeriesOperation;
+
+    async fn perform<T: Timer>(&mut self, operation: &SeriesOperation, watch: &Stopwatch<'_, T>) -> Outcome {
+        let SeriesOperation { kind, key, row, clauses, .. } = operation;
+        let (status, rows) = match kind {
+            Kind::Insert => {
+                let (outcome, _, unsent) = {
+                    let policy = (&self.task.work.insert_policy, false);
+                    insert(self.task, policy, self.session, watch, (operation.index, key, row)).await
+                };
+                self.unsent = unsent;
+                return outcome;
+            }
+            Kind::Read => (self.session.read(key, Wanted::Names(clauses), &mut self.row).await, 1),
+            Kind::Update => (self.session.update(key, row).await, 1),
+            Kind::Scan => {
+                let (count, wanted) = (operation.scan_count, Wanted::Names(clauses));
+                (self.session.scan(key, count, wanted, &mut self.rows).await, self.rows.len() as u64)
+            }
+            Kind::Delete => (self.session.delete(key).await, 1),
+            // Not in any mix.
+            Kind::ReadModifyWrite | Kind::Verify | Kind::Cleanup => (Status::NotImplemented, 0),
+        };
+        let done_ns = watch.now_ns();
+        if !status.is_ok() {
+            self.row.clear();
+            let message = self.session.last_error();
+            self.unsent = self.session.unsent();
+            self.task.failures.keep(kind.step(), status, || message);
+        }
+        watch.step(kind.step(), status, watch.sent_ns, done_ns);
+        let status = if *kind == Kind::Read { worse(status, self.verify(operation, watch)) } else { status };
+        let bytes = if *kind == Kind::Read { self.row.bytes().len() } else { row.bytes().len() };
+        Outcome { status, done_ns, rows, bytes: bytes as u64 }
+    }
+
+    fn unsent(&self) -> bool {
+        self.unsent
+    }
+
+    async fn pause(&mut self) {
+        self.session.pause().await;
+    }
+
+    async fn close(&mut self) -> (StepId, Status) {
+        close(self.task, self.session).await
+    }
+}

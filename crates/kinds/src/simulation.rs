@@ -1,0 +1,194 @@
+//! Simulated time and a scripted store: the fakes that test the timing loop to the nanosecond.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use loadstone_load::{Row, Status, Wanted};
+use loadstone_session::{Connection, Rows, Session};
+
+use loadstone_measure::clock::{Clock, Timer};
+
+#[derive(Debug, Default)]
+struct World {
+    now_ns: Cell<u64>,
+    /// Pending wake-ups.
+    wakes: RefCell<BinaryHeap<Reverse<u64>>>,
+    /// No client runs from the first instant to the second.
+    paused_ns: Cell<(u64, u64)>,
+}
+
+/// A clock that stands still while any client computes, and jumps when all of them wait.
+#[derive(Clone, Debug, Default)]
+pub struct SimTimer {
+    world: Rc<World>,
+    /// How late this timer wakes, ns: a generator that waits for a processor.
+    late_ns: u64,
+}
+
+impl SimTimer {
+    /// The same world for a generator that wakes late.
+    pub fn waking_late(&self, late_ns: u64) -> Self {
+        Self { world: Rc::clone(&self.world), late_ns }
+    }
+
+    /// No client runs and no clock is read between two instants, as if the process were stopped.
+    pub fn pause_between(&self, from_ns: u64, to_ns: u64) {
+        self.world.paused_ns.set((from_ns, to_ns));
+    }
+
+    async fn sleep_until(&self, ns: u64) {
+        let mut queued = false;
+        poll_fn(|_| {
+            if self.now_ns() >= ns {
+                return Poll::Ready(());
+            }
+            if !queued {
+                queued = true;
+                self.world.wakes.borrow_mut().push(Reverse(ns));
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Runs clients until all have ended.
+    pub fn run(&self, clients: Vec<Client<'_>>) {
+        let mut clients: Vec<Option<_>> = clients.into_iter().map(Some).collect();
+        let mut context = Context::from_waker(Waker::noop());
+        loop {
+            for slot in &mut clients {
+                if slot.as_mut().is_some_and(|client| client.as_mut().poll(&mut context).is_ready()) {
+                    *slot = None;
+                }
+            }
+            if clients.iter().all(Option::is_none) {
+                return;
+            }
+            let Some(Reverse(ns)) = self.world.wakes.borrow_mut().pop() else {
+                panic!("every client waits and no wake-up is pending");
+            };
+            let (from, to) = self.world.paused_ns.get();
+            let ns = if (from..to).contains(&ns) { to } else { ns };
+            self.world.now_ns.set(ns.max(self.now_ns()));
+        }
+    }
+}
+
+impl Clock for SimTimer {
+    fn now_ns(&self) -> u64 {
+        self.world.now_ns.get()
+    }
+}
+
+impl Timer for SimTimer {
+    async fn until(&self, ns: u64, _stopped: impl Fn() -> bool) {
+        if ns > self.now_ns() {
+            self.sleep_until(ns + self.late_ns).await;
+        }
+    }
+
+    async fn turn(&self) {}
+}
+
+/// A client, ready to be polled.
+pub type Client<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// What the scripted store does with a key: how long it takes, ns, and the status.
+pub type Script = Rc<dyn Fn(&[u8]) -> (u64, Status)>;
+
+/// A session whose every call follows a script.
+#[derive(Clone)]
+pub struct Scripted {
+    timer: SimTimer,
+    script: Script,
+    /// For inserts, if they have a separate one.
+    inserts: Option<Script>,
+    error: Option<String>,
+    unsent: bool,
+}
+
+impl Scripted {
+    /// A session in a world.
+    pub fn new(timer: &SimTimer, script: &Script) -> Self {
+        Self { timer: timer.clone(), script: Rc::clone(script), inserts: None, error: None, unsent: false }
+    }
+
+    /// The same with a separate script for inserts.
+    pub fn inserting(self, script: Option<&Script>) -> Self {
+        Self { inserts: script.cloned(), ..self }
+    }
+
+    /// Every answer takes `service_ns`, but none arrives between the two instants.
+    pub fn silent_between(timer: &SimTimer, from_ns: u64, to_ns: u64, service_ns: u64) -> Script {
+        let timer = timer.clone();
+        Rc::new(move |_| {
+            let (now, done) = (timer.now_ns(), timer.now_ns() + service_ns);
+            (if (from_ns..to_ns).contains(&done) { to_ns - now } else { service_ns }, Status::Ok)
+        })
+    }
+
+    /// How long it rests after a failure.
+    pub const REST_NS: u64 = 50_000_000;
+
+    /// The status of a write that was certainly refused.
+    pub const REFUSAL: Status = Status::Forbidden;
+
+    async fn act(&mut self, key: &[u8]) -> Status {
+        self.follow(&Rc::clone(&self.script), key).await
+    }
+
+    async fn follow(&mut self, script: &Script, key: &[u8]) -> Status {
+        let (ns, status) = script(key);
+        // Only a refused connection takes no time.
+        self.unsent = ns == 0 && !status.is_ok();
+        self.timer.sleep_until(self.timer.now_ns() + ns).await;
+        // As in real stores: `NOT_FOUND` has no message.
+        if !status.is_ok() && status != Status::NotFound {
+            self.error = Some(format!("scripted {}", status.name()));
+        }
+        status
+    }
+}
+
+impl Connection for Scripted {
+    async fn pause(&mut self) {
+        self.timer.sleep_until(self.timer.now_ns() + Self::REST_NS).await;
+    }
+
+    fn unsent(&self) -> bool {
+        self.unsent
+    }
+
+    fn last_error(&mut self) -> Option<String> {
+        self.error.take()
+    }
+}
+
+impl Session for Scripted {
+    async fn read(&mut self, key: &[u8], _: Wanted<'_>, row: &mut Row) -> Status {
+        row.clear();
+        self.act(key).await
+    }
+    async fn scan(&mut self, key: &[u8], _: usize, _: Wanted<'_>, rows: &mut Rows) -> Status {
+        rows.clear();
+        self.act(key).await
+    }
+    async fn insert(&mut self, key: &[u8], _: &Row) -> Status {
+        let script = Rc::clone(self.inserts.as_ref().unwrap_or(&self.script));
+        self.follow(&script, key).await
+    }
+    async fn update(&mut self, key: &[u8], _: &Row) -> Status {
+        self.act(key).await
+    }
+    async fn delete(&mut self, key: &[u8]) -> Status {
+        self.act(key).await
+    }
+    fn refused(&self, status: Status) -> bool {
+        status == Self::REFUSAL
+    }
+}

@@ -1,0 +1,118 @@
+//! The driver of sorts: runs one stage for one segment, and watches it. Events and terminals are elsewhere.
+
+pub mod trial;
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use loadstone_load::Segment;
+use loadstone_storage::sort::disk::{self, Speed};
+use loadstone_storage::sort::files::{Files, locate};
+use loadstone_storage::sort::job::{Job, Stage};
+use loadstone_storage::sort::progress::{Done, Progress};
+use loadstone_storage::sort::scratch::{Owner, Scratch};
+use loadstone_storage::sort::stage::{Outcome, Task};
+
+use loadstone_measure::control::{Control, End};
+
+pub use loadstone_storage::sort::SortError;
+
+/// The file systems of a job.
+pub struct Places {
+    input: (Box<dyn Files>, String),
+    output: (Box<dyn Files>, String),
+    owner: Owner,
+}
+
+impl Places {
+    /// Finds them, for a job of which this process runs all stages.
+    pub fn of(job: &Job) -> Result<Self, SortError> {
+        Self::owned(job, Owner::this_process())
+    }
+
+    /// The same for a job of which `owner` starts an engine for each stage.
+    pub fn owned(job: &Job, owner: Owner) -> Result<Self, SortError> {
+        let at = |place: &str, direct| locate(place, job, direct);
+        // What a sort writes must be on the disk before it ends, so the page cache saves nothing and costs fresh memory. The
+        // input of a sort, and what `teragen` leaves for one, may be in memory.
+        let direct = job.direct || (job.input.is_some() && job.output.is_some());
+        let output = match &job.output {
+            Some(output) => at(output, direct)?,
+            None => (at(".", direct)?.0, String::new()),
+        };
+        let input = at(job.input.as_deref().unwrap_or("."), job.direct)?;
+        Ok(Self { input, output, owner })
+    }
+
+    /// The speed of the disk that the scratch directory is on, past the page cache.
+    pub fn disk(job: &Job, name: &str) -> Result<Speed, SortError> {
+        let (files, path) = locate(job.output.as_deref().unwrap_or("."), job, true)?;
+        disk::measure(&*files, &Scratch::of(&path)?.path, name)
+    }
+
+    /// A stage of the job on them.
+    pub fn task<'a>(&'a self, job: &'a Job, segment: Segment, progress: &'a Progress) -> Task<'a> {
+        Task {
+            job,
+            sizes: job.sizes(),
+            input: &*self.input.0,
+            input_path: &self.input.1,
+            output: &*self.output.0,
+            output_path: &self.output.1,
+            segment: (segment.k, segment.n),
+            owner: &self.owner,
+            progress,
+        }
+    }
+}
+
+/// A stage that has ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// What it found, or why it failed.
+    pub outcome: Result<Outcome, SortError>,
+    /// What it did until then.
+    pub done: Done,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Runs a stage on a thread of its own. `watch` is called now and then, at least every `every`, and may end the stage.
+pub fn run(
+    (places, job): (&Places, &Job),
+    stage: Stage,
+    segment: Segment,
+    every: Duration,
+    mut watch: impl FnMut(Done) -> Option<End>,
+) -> (Ended, Option<End>) {
+    let (progress, start) = (Progress::default(), Instant::now());
+    let (ended, waiting) = channel();
+    let mut early = None;
+    let outcome = std::thread::scope(|scope| {
+        let (task, progress) = (places.task(job, segment, &progress), &progress);
+        let worker = scope.spawn(move || {
+            let outcome = task.run(stage);
+            let _ = ended.send(());
+            outcome
+        });
+        while let Err(RecvTimeoutError::Timeout) = waiting.recv_timeout(every) {
+            if early.is_none() {
+                early = watch(progress.done());
+            }
+            if early.is_some() {
+                progress.stop();
+            }
+        }
+        worker.join().unwrap_or_else(|_| Err(SortError::new("internal error: the thread of a stage panicked")))
+    });
+    (Ended { outcome, done: progress.done(), took: start.elapsed() }, early)
+}
+
+/// The end that a control asks for, if it does.
+pub fn end_of(control: Control) -> Option<End> {
+    match control {
+        Control::Stop(who) => Some(End::Stopped(who)),
+        Control::LeaseLost(why) => Some(End::Lease(why)),
+        Control::StartAt(_) | Control::StdinClosed => None,
+    }
+}

@@ -1,0 +1,245 @@
+//! A stage of a sort in the envelope of a trial: start, intervals, summary.
+//!
+//! A stage that fails keeps the scratch directory, as other segments may still be using it. Whatever runs the stages ends with
+//! `abandon`; if it was killed, the `prepare` of the next job removes what is left.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use loadstone_storage::fs::{Location, Scheme};
+use loadstone_storage::sort::job::Job;
+use loadstone_storage::sort::progress::Done;
+use loadstone_storage::sort::scratch::Owner;
+use loadstone_storage::sort::validate::Verdict;
+
+use super::{Ended, Places, SortError, end_of, run as run_stage};
+use loadstone_measure::clock::unix_ns;
+use loadstone_measure::control::{Control, End, TrialFailure};
+use loadstone_measure::event_printer::{EventPrinter, PROFILE};
+use loadstone_measure::usage;
+use loadstone_wire::error::EngineError;
+use loadstone_wire::event::{self, Event, Sections, SortSummary, Sorted, Validation};
+use loadstone_wire::spec::{SortSpec, TrialSpec};
+
+/// How soon a stop is noticed.
+const EVERY: Duration = Duration::from_millis(50);
+
+/// What the output survives when it gets its name, and why.
+fn guarantee(job: &Job) -> (&'static str, &'static str) {
+    let location = job.output.as_deref().map(Location::parse);
+    if matches!(location, Some(Ok(Location { scheme: Scheme::Hdfs, .. }))) {
+        return ("os", "only the last block of each file is synced before the output gets its name, as in Hadoop");
+    }
+    ("device", "all files and their directory are flushed before the output gets its name")
+}
+
+/// Runs the stage of a spec.
+pub fn run(
+    spec: &TrialSpec,
+    work: &SortSpec,
+    controls: &Receiver<Control>,
+    printer: &mut EventPrinter,
+) -> Result<End, EngineError> {
+    let connecting = Instant::now();
+    // The lab, which starts an engine for each stage.
+    let places = Places::owned(&work.job, Owner::process(std::os::unix::process::parent_id()))?;
+    let (durability, how) = guarantee(&work.job);
+    printer.print(&Event::Ready(event::Ready {
+        events: 2,
+        engine: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        store: "files".to_owned(),
+        durability: durability.to_owned(),
+        how: how.to_owned(),
+        facts: [("stage".to_owned(), work.stage.name().to_owned())].into(),
+        clients: work.job.threads,
+        driver_ns: 0.0,
+        connect_seconds: connecting.elapsed().as_secs_f64(),
+    }));
+    let early = wait_for_start(spec, controls);
+    let mut stage = Watched::new(spec);
+    let (ended, early) = if let Some(end) = early {
+        (None, Some(end))
+    } else {
+        let (ended, early) = run_stage((&places, &work.job), work.stage, spec.segment, EVERY, |done| {
+            stage.look(done, printer);
+            controls.try_iter().find_map(end_of)
+        });
+        (Some(ended), early)
+    };
+    let end = match (&ended, early) {
+        (Some(Ended { outcome: Err(error), .. }), early) if !error.stopped || early.is_none() => {
+            let hint = error.hint.as_ref().map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
+            End::Failed(TrialFailure::Sort(format!("{error}{hint}")))
+        }
+        // A stage that was done when it was asked to end still reports that it was asked.
+        (_, early) => early.unwrap_or(End::Done),
+    };
+    let done = ended.as_ref().map(|ended| ended.done).unwrap_or_default();
+    stage.close(done, printer);
+    if let Some(SortError { message, hint, .. }) = ended.as_ref().and_then(warning) {
+        let hint = hint.clone().unwrap_or_default();
+        printer.print(&Event::Note(event::Note { name: "incomplete".to_owned(), message: message.clone(), hint }));
+    }
+    printer.print(&Event::Summary(Box::new(stage.summary(&end, work, ended.as_ref()))));
+    Ok(end)
+}
+
+fn warning(ended: &Ended) -> Option<&SortError> {
+    ended.outcome.as_ref().ok()?.warning.as_ref()
+}
+
+/// Waits for `start_at`, if the spec wants that, and until then. Returns what ended it before.
+fn wait_for_start(spec: &TrialSpec, controls: &Receiver<Control>) -> Option<End> {
+    if !spec.wait_for_start {
+        return None;
+    }
+    let at = match controls.recv() {
+        Ok(Control::StartAt(at)) => at,
+        Ok(Control::StdinClosed) | Err(_) => return Some(End::Failed(TrialFailure::NoStart)),
+        Ok(other) => return end_of(other),
+    };
+    let now = unix_ns();
+    let Some(ahead) = at.checked_sub(now) else {
+        return Some(End::Failed(TrialFailure::LateStart { late_ns: now - at }));
+    };
+    let start = Instant::now() + Duration::from_nanos(ahead);
+    loop {
+        match controls.recv_timeout(start.saturating_duration_since(Instant::now())) {
+            Ok(control) => {
+                if let Some(end) = end_of(control) {
+                    return Some(end);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => return None,
+            // No sender is left to end it.
+            Err(RecvTimeoutError::Disconnected) => {
+                std::thread::sleep(start.saturating_duration_since(Instant::now()));
+                return None;
+            }
+        }
+    }
+}
+
+/// A stage that is being watched.
+struct Watched {
+    start: Instant,
+    start_unix_ns: u64,
+    interval: Duration,
+    /// The number of the interval that lasts.
+    number: u64,
+    first_cpu_ns: [u64; 2],
+    cpu_ns: [u64; 2],
+    device_bytes: [u64; 2],
+}
+
+impl Watched {
+    fn new(spec: &TrialSpec) -> Self {
+        let cpu_ns = usage::cpu_ns();
+        Self {
+            start: Instant::now(),
+            start_unix_ns: unix_ns(),
+            interval: Duration::from_millis(spec.interval_ms),
+            number: 0,
+            first_cpu_ns: cpu_ns,
+            cpu_ns,
+            device_bytes: usage::device_bytes(),
+        }
+    }
+
+    /// Prints the intervals that are over.
+    fn look(&mut self, done: Done, printer: &mut EventPrinter) {
+        while self.start.elapsed() >= self.interval * (self.number as u32 + 1) {
+            self.print(self.interval, done, printer);
+        }
+    }
+
+    fn print(&mut self, length: Duration, done: Done, printer: &mut EventPrinter) {
+        let cpu = usage::cpu_ns();
+        let start = self.interval * self.number as u32;
+        printer.print(&Event::Interval(event::Interval {
+            k: self.number,
+            start_ns: start.as_nanos() as u64,
+            length_ns: length.as_nanos() as u64,
+            unix_ns: unix_ns(),
+            cpu_ns: minus(cpu, self.cpu_ns),
+            memory_bytes: usage::memory(),
+            sorted: Some(sorted(done)),
+            ..event::Interval::default()
+        }));
+        self.cpu_ns = cpu;
+        self.number += 1;
+    }
+
+    /// Prints the rest.
+    fn close(&mut self, done: Done, printer: &mut EventPrinter) {
+        self.look(done, printer);
+        let rest = self.start.elapsed().saturating_sub(self.interval * self.number as u32);
+        self.print(rest, done, printer);
+    }
+
+    fn summary(&self, end: &End, work: &SortSpec, ended: Option<&Ended>) -> event::Summary {
+        let (name, reason) = end.name_and_reason();
+        let done = ended.map(|ended| ended.done).unwrap_or_default();
+        let took = ended.map(|ended| ended.took).unwrap_or_default();
+        let outcome = ended.and_then(|ended| ended.outcome.as_ref().ok());
+        event::Summary {
+            end: name.to_owned(),
+            reason,
+            profile: PROFILE.to_owned(),
+            start_unix_ns: self.start_unix_ns,
+            borders: event::Borders { interval_ns: self.interval.as_nanos() as u64, ..event::Borders::default() },
+            measured_ns: took.as_nanos() as u64,
+            rows: done.rows,
+            bytes: done.read + done.written,
+            cpu_ns: minus(usage::cpu_ns(), self.first_cpu_ns),
+            memory_bytes_max: usage::memory_max(),
+            device_bytes: minus(usage::device_bytes(), self.device_bytes),
+            clock: event::Clock { source: "kernel".to_owned(), ..event::Clock::default() },
+            sections: Sections {
+                sort: Some(SortSummary {
+                    stage: work.stage.name().to_owned(),
+                    sorted: sorted(done),
+                    seconds: took.as_secs_f64(),
+                    checksum: outcome.and_then(|outcome| outcome.checksum.clone()),
+                    validation: outcome.and_then(|outcome| outcome.verdict.as_ref()).map(validation),
+                }),
+                ..Sections::default()
+            },
+            ..event::Summary::default()
+        }
+    }
+}
+
+fn minus(now: [u64; 2], before: [u64; 2]) -> [u64; 2] {
+    [now[0].saturating_sub(before[0]), now[1].saturating_sub(before[1])]
+}
+
+fn sorted(done: Done) -> Sorted {
+    Sorted { rows: done.rows, bytes_read: done.read, bytes_written: done.written }
+}
+
+fn validation(verdict: &Verdict) -> Validation {
+    Validation {
+        rows: verdict.rows,
+        parts: verdict.parts,
+        duplicates: verdict.duplicates,
+        faults: verdict.faults.count,
+        first_faults: verdict.faults.first.iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_on_hdfs_is_not_called_durable() {
+        for (output, durability) in
+            [("/data/sorted", "device"), ("file:///data/sorted", "device"), ("hdfs://h:1/s", "os")]
+        {
+            let job = Job { output: Some(output.to_owned()), ..Job::default() };
+            assert_eq!(guarantee(&job).0, durability);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The borders of a trial: one value, made before any client starts and never changed.
+
+use loadstone_load::Segment;
+use loadstone_load::pace::{Cursor, Pace};
+
+use loadstone_wire::error::EngineError;
+use loadstone_wire::spec::TrialSpec;
+
+/// An instant that is never reached.
+pub const NEVER: u64 = u64::MAX;
+/// For how long after the end overdue operations are still sent: this share of the window …
+const CUTOFF_SHARE: u64 = 10;
+/// … but no longer than this, ns.
+const CUTOFF_NS_MAX: u64 = 5_000_000_000;
+
+/// When overdue operations are no longer sent, in a window from `first_ns` to `end_ns`.
+fn cutoff_ns_after(first_ns: u64, end_ns: u64) -> u64 {
+    end_ns.saturating_add((end_ns.saturating_sub(first_ns) / CUTOFF_SHARE).min(CUTOFF_NS_MAX))
+}
+
+/// The borders of a trial, in ns on the clients' clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Borders {
+    /// When the load starts.
+    pub start_ns: u64,
+    /// Operations due (closed loop: sent) from here on are counted.
+    pub first_ns: u64,
+    /// Nothing is due (closed loop: sent) at or after this; [`NEVER`] without a limit of time.
+    pub end_ns: u64,
+    /// At a rate: overdue operations are still sent before this; [`NEVER`] without a limit of time.
+    pub cutoff_ns: u64,
+    /// The length of an interval; the k-th begins at `first_ns` + k × this.
+    pub interval_ns: u64,
+    /// At a rate: the index, in the whole trial, of the first operation that is counted.
+    pub first_index: u64,
+    /// All operations of this segment, including those of the warm-up; [`NEVER`] without a limit.
+    pub steps: u64,
+    /// Closed loop with a warm-up: the largest number of counted operations of this segment; [`NEVER`] without a limit.
+    pub counted: u64,
+    /// At a rate with a limit of operations: when the next one would be due without the limit; else 0.
+    pub following_ns: u64,
+    /// The cut-off of a trial that would end when the following operation is due: what is sent at or after it shows that the
+    /// rate was not held. [`NEVER`] without a limit of operations, or without a rate.
+    pub overdue_ns: u64,
+}
+
+impl Borders {
+    /// Borders without limits: everything is counted, from 0 on, in one interval.
+    pub const UNLIMITED: Self = Self {
+        start_ns: 0,
+        first_ns: 0,
+        end_ns: NEVER,
+        cutoff_ns: NEVER,
+        interval_ns: NEVER,
+        first_index: 0,
+        steps: NEVER,
+        counted: NEVER,
+        following_ns: 0,
+        overdue_ns: NEVER,
+    };
+
+    /// The borders of a spec for a trial that starts at 0. `operations` limits the counted operations of its segment.
+    pub fn plan(spec: &TrialSpec, pace: Option<&Pace>, operations: Option<u64>) -> Result<Self, EngineError> {
+        let too_long = || EngineError::usage("the warm-up and the measured time together are too long");
+        let warmup_ns = seconds_ns(spec.warmup_seconds);
+        let end_ns = match spec.until.seconds {
+            None => NEVER,
+            Some(seconds) => warmup_ns.checked_add(seconds_ns(seconds)).ok_or_else(too_long)?,
+        };
+        let cutoff_ns = cutoff_ns_after(warmup_ns, end_ns);
+        let first_index = pace.filter(|_| warmup_ns > 0).map_or(0, |pace| pace.first_due_at(warmup_ns));
+        let limit = operations.unwrap_or(NEVER);
+        let (steps, counted) = match pace {
+            Some(_) => (spec.segment.share(first_index).saturating_add(limit), NEVER),
+            None if warmup_ns > 0 => (NEVER, limit),
+            None => (limit, NEVER),
+        };
+        let interval_ns = spec.interval_ms.checked_mul(1_000_000).ok_or_else(too_long)?;
+        let following_ns = match pace {
+            Some(pace) if steps != NEVER => pace.due_ns(spec.segment.index(steps), &mut Cursor::default()),
+            _ => 0,
+        };
+        let overdue_ns = if following_ns == 0 { NEVER } else { cutoff_ns_after(warmup_ns, following_ns) };
+        Ok(Self {
+            start_ns: 0,
+            first_ns: warmup_ns,
+            end_ns,
+            cutoff_ns,
+            interval_ns,
+            first_index,
+            steps,
+            counted,
+            following_ns,
+            overdue_ns,
+        })
+    }
+
+    /// The same borders for a trial that starts at `start_ns`.
+    #[must_use]
+    pub fn starting_at(self, start_ns: u64) -> Self {
+        let moved = |ns: u64| if ns == NEVER { NEVER } else { ns.saturating_add(start_ns) };
+        Self {
+            start_ns,
+            first_ns: moved(self.first_ns),
+            end_ns: moved(self.end_ns),
+            cutoff_ns: moved(self.cutoff_ns),
+            overdue_ns: moved(self.overdue_ns),
+            following_ns: if self.following_ns == 0 { 0 } else { moved(self.following_ns) },
+            ..self
+        }
+    }
+
+    /// Whether an operation due (closed loop: sent) at `ns` is counted.
+    #[inline]
+    pub fn counts(&self, ns: u64) -> bool {
+        ns >= self.first_ns && ns < self.end_ns
+    }
+
+    /// The number of the interval that contains an instant at or after `first_ns`.
+    #[inline]
+    pub fn interval(&self, ns: u64) -> u64 {
+        ns.saturating_sub(self.first_ns) / self.interval_ns
+    }
+
+    /// When interval `k` ends.
+    pub fn interval_end(&self, k: u64) -> u64 {
+        self.first_ns.saturating_add((k + 1).saturating_mul(self.interval_ns)).min(self.end_ns)
+    }
+
+    /// How many operations of a segment are due in [`from_ns`, `to_ns`), both at or after `first_ns`.
+    pub fn due(&self, pace: &Pace, segment: Segment, from_ns: u64, to_ns: u64) -> u64 {
+        let before = |ns: u64| {
+            let index = pace.first_due_at(ns.saturating_sub(self.start_ns)).max(self.first_index);
+            segment.share(index).min(self.steps)
+        };
+        before(to_ns).saturating_sub(before(from_ns))
+    }
+}
+
+/// The interval of an instant. It divides only when the interval changes.
+#[derive(Debug, Default)]
+pub struct IntervalCursor {
+    from_ns: u64,
+    /// 0: the instant is not counted.
+    length_ns: u64,
+    interval: u64,
+}
+
+impl IntervalCursor {
+    /// Moves to the interval of an instant; `false` if that instant is not counted.
+    #[inline]
+    pub fn seek(&mut self, borders: &Borders, ns: u64) -> bool {
+        self.contains(ns) || self.move_to(borders, ns)
+    }
+
+    /// Whether an instant is in the interval.
+    #[inline]
+    pub fn contains(&self, ns: u64) -> bool {
+        // One comparison for both ends: an instant before the interval wraps around to a very large distance.
+        ns.wrapping_sub(self.from_ns) < self.length_ns
+    }
+
+    /// The interval's number; that of the last counted instant if this one is not.
+    #[inline]
+    pub fn interval(&self) -> u64 {
+        self.interval
+    }
+
+    #[cold]
+    fn move_to(&mut self, borders: &Borders, ns: u64) -> bool {
+        if !borders.counts(ns) {
+            self.length_ns = 0;
+            return false;
+        }
+        self.interval = borders.interval(ns);
+        self.from_ns = borders.first_ns + self.interval * borders.interval_ns;
+        self.length_ns = borders.interval_ns.min(borders.end_ns - self.from_ns);
+        true
+    }
+}
+
+/// Seconds as ns, saturated at the range of the clock.
+pub fn seconds_ns(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BORDERS: Borders = Borders {
+        start_ns: 1_000,
+        first_ns: 1_500,
+        end_ns: 2_500,
+        cutoff_ns: 2_600,
+        interval_ns: 300,
+        ..Borders::UNLIMITED
+    };
+
+    #[test]
+    fn intervals_are_equally_spaced_and_the_last_ends_with_the_window() {
+        assert_eq!([1_500, 1_799, 1_800, 2_499].map(|ns| BORDERS.interval(ns)), [0, 0, 1, 3]);
+        assert_eq!([0, 2, 3].map(|k| BORDERS.interval_end(k)), [1_800, 2_400, 2_500]);
+        assert_eq!([1_499, 1_500, 2_499, 2_500].map(|ns| BORDERS.counts(ns)), [false, true, true, false]);
+    }
+
+    #[test]
+    fn a_cursor_agrees_with_the_borders_in_any_order() {
+        for borders in [BORDERS, Borders { end_ns: NEVER, ..BORDERS }, Borders::UNLIMITED] {
+            let mut cursor = IntervalCursor::default();
+            for ns in
+                (0..4_000).chain((0..4_000).rev()).chain((0..40_000).map(|i| i * 7_919 % 4_001)).chain([NEVER - 1])
+            {
+                let expected = borders.counts(ns).then(|| borders.interval(ns));
+                let found = cursor.seek(&borders, ns).then(|| cursor.interval());
+                assert_eq!((found, cursor.contains(ns)), (expected, expected.is_some()), "{ns} in {borders:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The driver's own cost: the trial's operations on a null store, for a short time before the trial.
+
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use loadstone_load::{Segment, Workload};
+
+use crate::borders::{Borders, NEVER};
+use crate::client::ClientContext;
+use crate::clock::{Clock, Monotonic};
+use crate::crew::Target;
+use crate::failures::Failures;
+use crate::pulse::{Pulse, TICK_NS};
+use crate::recorder::{Recorder, Shape};
+use crate::scheduler::Scheduler;
+use crate::task::{Kind, Task};
+use loadstone_wire::error::EngineError;
+use loadstone_wire::spec::TrialSpec;
+
+/// Operations of a thread per probe: about 50 µs, so that on a busy host most probes are not interrupted.
+const OPERATIONS: u64 = 250;
+/// Bytes of a thread per probe, where operations are large.
+const BYTES: u64 = 4 << 20;
+/// The minimum of this many probes counts: any disturbance makes a probe longer.
+const PROBES: u32 = 200;
+/// No probe starts after this.
+const BUDGET: Duration = Duration::from_millis(100);
+
+/// ns per operation that the timing loop, the work, the recorder with the sinks of the trial and its ledger take in the
+/// closed loop, with this many concurrent threads: what clients share in a trial, these threads share too. Returns the
+/// work as well.
+pub fn driver_ns<W: Workload + Kind>(
+    work: W,
+    target: &dyn Target<W>,
+    spec: &TrialSpec,
+    threads: u64,
+    stripe: u64,
+) -> Result<(W, f64), EngineError> {
+    let mut probe = Probe::new(work, spec, threads, stripe)?;
+    let begin = Instant::now();
+    let mut best = f64::INFINITY;
+    for number in 0..PROBES {
+        if number > 2 && begin.elapsed() > BUDGET {
+            break;
+        }
+        let ns = probe.measure(target);
+        best = best.min(ns as f64 * probe.recorders.len() as f64 / probe.borders.steps as f64);
+    }
+    Ok((probe.task.work, best))
+}
+
+/// Some operations of a trial on a store that does nothing.
+#[derive(Debug)]
+pub struct Probe<W> {
+    pub task: Task<W>,
+    pub borders: Borders,
+    stripe: u64,
+    /// One per thread for all measurements: only the first touches its memory for the first time.
+    pub recorders: Vec<Recorder>,
+}
+
+impl<W: Workload + Kind> Probe<W> {
+    /// A probe with the sinks of a trial and the state that its work prepares.
+    pub fn new(mut work: W, spec: &TrialSpec, threads: u64, stripe: u64) -> Result<Self, EngineError> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let threads = threads.clamp(1, processors);
+        let most = (BYTES / work.operation_bytes().max(1)).clamp(1, OPERATIONS);
+        let operations = work.operations().unwrap_or(u64::MAX).clamp(1, most * threads);
+        let borders = Borders { steps: operations, ..Borders::UNLIMITED };
+        let shape = Shape {
+            steps: Kind::steps(&work).len(),
+            sinks: spec.sinks.clone(),
+            open: false,
+            deadline_ns: NEVER,
+            to_unix_ns: 0,
+        };
+        let recorders = (0..threads).map(|_| Recorder::new(&shape, 1)).collect();
+        work.prepare_probe(spec, operations, threads)?;
+        let task = Task {
+            failures: Failures::new(shape.steps),
+            scheduler: Scheduler::new(Segment::default(), &borders, stripe).in_units(work.unit()),
+            pace: None,
+            to_unix_ns: 0,
+            seed: spec.seed,
+            work,
+        };
+        Ok(Self { task, borders, stripe, recorders })
+    }
+
+    /// Performs the operations once: the time of the slowest thread, ns.
+    pub fn measure(&mut self, target: &dyn Target<W>) -> u64 {
+        let unit = self.task.work.unit();
+        self.task.scheduler = Scheduler::new(Segment::default(), &self.borders, self.stripe).in_units(unit);
+        probe_ns(&self.task, target, &self.borders, &self.recorders)
+    }
+}
+
+fn probe_ns<W: Kind>(task: &Task<W>, target: &dyn Target<W>, borders: &Borders, recorders: &[Recorder]) -> u64 {
+    let pulse = Pulse::new("probe".to_owned(), 0, TICK_NS);
+    let timed = |worker: usize, recorder: &Recorder| {
+        let start = Monotonic.now_ns();
+        let context = ClientContext { recorder, client: 0, worker, pulse: &pulse };
+        target.probe(task, borders, context);
+        Monotonic.now_ns().saturating_sub(start)
+    };
+    let [first, rest @ ..] = recorders else { return 0 };
+    if rest.is_empty() {
+        return timed(0, first);
+    }
+    let start = Barrier::new(recorders.len());
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = rest
+            .iter()
+            .zip(1..)
+            .map(|(recorder, worker)| {
+                let (start, timed) = (&start, &timed);
+                scope.spawn(move || {
+                    start.wait();
+                    timed(worker, recorder)
+                })
+            })
+            .collect();
+        start.wait();
+        let first_ns = timed(0, first);
+        threads.into_iter().filter_map(|thread| thread.join().ok()).fold(first_ns, u64::max)
+    })
+}

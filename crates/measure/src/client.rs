@@ -1,0 +1,225 @@
+//! The only timing loop.
+//!
+//! A client takes the next index, fills its operation, waits until it is due, reads the clock, has its actor perform it, and
+//! counts it. Nothing in it allocates or locks; the store may.
+
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use loadstone_load::Status;
+use loadstone_load::pace::{Cursor, Pace};
+
+use crate::actor::{Actor, Outcome, Stopwatch};
+use crate::borders::Borders;
+use crate::clock::{Clock, ThreadTimer, Timer};
+use crate::lateness::{Lateness, Wait};
+use crate::pulse::Pulse;
+use crate::recorder::{Recorder, Step};
+use crate::scheduler::Taken;
+use crate::sink::Times;
+use crate::task::{Task, Work};
+use loadstone_session::Connection;
+
+/// Where one client records: its worker's recorder, and its number there.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientContext<'a> {
+    pub recorder: &'a Recorder,
+    /// The client's number among those of the recorder.
+    pub client: usize,
+    pub worker: usize,
+    /// Shows when the client's thread was paused: the pulse of its executor, or of the conductor.
+    pub pulse: &'a Pulse,
+}
+
+/// [`Status::is_failure`], kept out of the loop.
+#[cold]
+#[inline(never)]
+fn is_failure(status: Status) -> bool {
+    status.is_failure()
+}
+
+/// Waits for a future: asynchronously, or by blocking the thread.
+macro_rules! wait {
+    (async, $future:expr) => {
+        $future.await
+    };
+    (thread, $future:expr) => {
+        block_on($future)
+    };
+}
+
+/// The loop. A macro, as it is compiled twice: a future keeps its state in memory from one wait to the next, and writes and
+/// reads it for each operation. The version for the closed loop of a thread, whose futures are always ready, saves 65 of 417
+/// instructions, and needs no due times.
+macro_rules! timing_loop {
+    ($wait:tt, $pace:expr, $task:expr, $borders:expr, $timer:expr, $session:expr, $context:expr) => {{
+        let (task, borders, timer) = ($task, $borders, $timer);
+        let pace: Option<&Pace> = $pace;
+        let ClientContext { recorder, client, worker, pulse } = $context;
+        let flight = &recorder.flights[client];
+        let mut actor = W::actor(task, $session, worker);
+        let mut operation = W::Operation::default();
+        let mut watch = Stopwatch::new(timer, recorder);
+        let (mut cursor, mut taken) = (Cursor::default(), Taken::default());
+        let open = pace.is_some();
+        // At a rate, overdue operations are still sent for a while; in a closed loop nothing is overdue.
+        let last_send_ns = if open { borders.cutoff_ns } else { borders.end_ns };
+        let mut free = timer.now_ns();
+        // How much later the client is free than it would be if the generator had never been late.
+        let mut delay = 0;
+        while let Some(index) = task.scheduler.claim(&mut taken) {
+            task.work.fill(index, &mut operation);
+            if let Some(pace) = pace {
+                let due = borders.start_ns.saturating_add(pace.due_ns(index, &mut cursor));
+                if due >= borders.end_ns {
+                    task.scheduler.reach_end();
+                    break;
+                }
+                flight.take(index, due, borders.counts(due));
+                if due > free {
+                    wait!($wait, timer.until(due, || task.scheduler.halted()));
+                    if task.scheduler.halted() {
+                        break;
+                    }
+                }
+                watch.due_ns = due;
+            }
+            let sent = timer.now_ns();
+            if sent >= last_send_ns {
+                task.scheduler.reach_end();
+                break;
+            }
+            watch.sent_ns = sent;
+            watch.ready_ns = free;
+            if !open {
+                watch.due_ns = sent;
+            }
+            let due = watch.due_ns;
+            let counted = watch.due_in.seek(borders, due);
+            if counted && !task.scheduler.count() {
+                break;
+            }
+            flight.send(index, due, counted);
+            watch.counted = counted;
+            if open {
+                let wait = Wait::of(due, free, delay, sent);
+                if counted {
+                    recorder.wait(wait, sent >= borders.overdue_ns);
+                }
+                watch.ready_ns = due.max(free);
+                watch.lateness = Some(Lateness { sent_ns: wait.generator, pulse, held_ns: pulse.held_ns(sent) });
+            }
+            let Outcome { status, done_ns, rows, bytes } = wait!($wait, actor.perform(&operation, &watch));
+            let elsewhere = !watch.due_in.contains(done_ns);
+            if counted {
+                let response_ns = done_ns.saturating_sub(due);
+                recorder.operation(watch.due_in.interval(), status, (rows, bytes), response_ns, elsewhere);
+                flight.end(done_ns);
+            } else {
+                recorder.warmed_up(done_ns.saturating_sub(borders.first_ns));
+                flight.end_of_warm_up();
+            }
+            if elsewhere && borders.counts(done_ns) {
+                recorder.ended_in(borders.interval(done_ns), status);
+            }
+            free = done_ns;
+            if open && let Some(lateness) = &watch.lateness {
+                delay = lateness.at(done_ns);
+            }
+            if status != Status::Ok && is_failure(status) {
+                if counted && actor.unsent() {
+                    recorder.count_unreached();
+                }
+                // At a rate, a pause would delay every later operation.
+                if !open {
+                    wait!($wait, actor.pause());
+                    free = timer.now_ns();
+                    if counted {
+                        recorder.pause(free.saturating_sub(done_ns));
+                    }
+                }
+            }
+            wait!($wait, timer.turn());
+        }
+        let sent = timer.now_ns();
+        let (step, status) = wait!($wait, actor.close());
+        let done = timer.now_ns();
+        recorder.session_closed(done);
+        // Not part of an operation, so it is recorded in the last interval.
+        let interval = borders.interval(sent.min(borders.end_ns - 1));
+        recorder.step(Step { id: step, status, times: Times { due: sent, sent, done }, lateness: None, interval });
+        if !status.is_ok() {
+            task.failures.count_unclosed(status);
+        }
+    }};
+}
+
+/// Drives one client of an executor: loops until there is nothing more to do, then closes its session.
+pub async fn drive<T: Timer, S: Connection, W: Work<S>>(
+    task: &Task<W>,
+    borders: &Borders,
+    timer: &T,
+    session: &mut S,
+    context: ClientContext<'_>,
+) {
+    timing_loop!(async, task.pace.as_ref(), task, borders, timer, session, context);
+}
+
+/// The same for a client on its own thread: its futures are always ready.
+pub fn drive_thread<S: Connection, W: Work<S>>(
+    task: &Task<W>,
+    borders: &Borders,
+    timer: ThreadTimer,
+    session: &mut S,
+    context: ClientContext<'_>,
+) {
+    block_on(drive(task, borders, &timer, session, context));
+}
+
+/// The same in a closed loop, compiled for one type of session.
+#[inline(never)]
+pub fn drive_closed<S: Connection, W: Work<S>>(
+    task: &Task<W>,
+    borders: &Borders,
+    timer: ThreadTimer,
+    session: &mut S,
+    context: ClientContext<'_>,
+) {
+    timing_loop!(thread, None, task, borders, &ClosedTimer(timer), session, context);
+}
+
+/// Runs a future that is expected to be always ready. A store that declares its calls as blocking must not return pending
+/// futures; if it does, they are polled every 50 µs.
+#[expect(clippy::inline_always, reason = "the state of the future would go through memory, in the timing loop")]
+#[inline(always)]
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = std::pin::pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+/// The timer of a closed loop on a thread. A type of its own, so that the actor is compiled for that loop alone: then its code
+/// becomes part of the loop.
+#[derive(Debug)]
+struct ClosedTimer(ThreadTimer);
+
+impl Clock for ClosedTimer {
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        self.0.now_ns()
+    }
+}
+
+impl Timer for ClosedTimer {
+    async fn until(&self, ns: u64, stopped: impl Fn() -> bool) {
+        self.0.until(ns, stopped).await;
+    }
+
+    #[inline]
+    async fn turn(&self) {}
+}

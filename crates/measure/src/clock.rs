@@ -1,0 +1,151 @@
+//! Time: a clock to read and a timer to wait on, behind traits so that tests can simulate both.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::tsc;
+
+/// An operation that waits longer than this before it is sent counts as late, ns.
+pub const LATE_NS: u64 = 1_000_000;
+
+/// Longest uninterrupted sleep, ns, so that a client that waits for a distant due time notices a stop.
+pub const SLICE_NS: u64 = 20_000_000;
+
+/// A clock in ns since an arbitrary origin; never goes back.
+pub trait Clock {
+    /// Now.
+    fn now_ns(&self) -> u64;
+}
+
+/// A clock that can be waited on.
+#[allow(async_fn_in_trait)]
+pub trait Timer: Clock {
+    /// Waits until `ns`, or until `stopped` returns true (called now and then).
+    async fn until(&self, ns: u64, stopped: impl Fn() -> bool);
+
+    /// Yields to the other clients of this thread.
+    async fn turn(&self);
+}
+
+/// The monotonic clock: the kernel's, or after [`calibrate`] the processor's counter on the scale of the kernel's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Monotonic;
+
+/// Switches to the cheaper counter where it can be trusted; takes 20 ms.
+pub fn calibrate() {
+    tsc::calibrate(|| read(libc::CLOCK_MONOTONIC));
+}
+
+/// Compares [`Monotonic`] with the kernel's monotonic clock and makes it follow without a step; `None` where it is the
+/// kernel's clock. Call it from one thread about once a second while anything is timed.
+pub fn compare() -> Option<tsc::Agreement> {
+    tsc::compare(|| read(libc::CLOCK_MONOTONIC))
+}
+
+static REVERSALS: AtomicU64 = AtomicU64::new(0);
+
+/// ns from an earlier reading to a later one. If the clock went back between them the result is 0, and is counted in
+/// [`reversals`]: a false duration of 0 would look like a fast operation.
+///
+/// For readings of one clock only. A due time is computed, and an operation may be ahead of it.
+#[inline]
+pub fn elapsed_ns(earlier: u64, later: u64) -> u64 {
+    later.checked_sub(earlier).unwrap_or_else(reversed)
+}
+
+#[cold]
+fn reversed() -> u64 {
+    REVERSALS.fetch_add(1, Relaxed);
+    0
+}
+
+/// How often [`elapsed_ns`] found in this process that the clock had gone back. A trial with any reversal cannot be trusted.
+pub fn reversals() -> u64 {
+    REVERSALS.load(Relaxed)
+}
+
+fn read(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills the struct; both clocks exist on every Linux.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// ns since the Unix epoch.
+pub fn unix_ns() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
+impl Clock for Monotonic {
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        tsc::now_ns(|| read(libc::CLOCK_MONOTONIC))
+    }
+}
+
+/// The timer of a client on its own thread: it sleeps, or spins.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThreadTimer {
+    /// Spin instead of sleeping (`spin.sleep`): about 50 µs less late.
+    pub spin: bool,
+}
+
+impl ThreadTimer {
+    /// A timer for the calling thread, whose sleeps are no longer rounded up by the kernel's default of 50 µs.
+    pub fn for_this_thread(spin: bool) -> Self {
+        // SAFETY: changes a setting of the calling thread; if the kernel refuses, the default stays.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
+        Self { spin }
+    }
+}
+
+impl Clock for ThreadTimer {
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        Monotonic.now_ns()
+    }
+}
+
+impl Timer for ThreadTimer {
+    async fn until(&self, ns: u64, stopped: impl Fn() -> bool) {
+        loop {
+            let now = self.now_ns();
+            if now >= ns || stopped() {
+                return;
+            }
+            if self.spin {
+                std::hint::spin_loop();
+            } else {
+                std::thread::sleep(Duration::from_nanos((ns - now).min(SLICE_NS)));
+            }
+        }
+    }
+
+    #[inline]
+    async fn turn(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_goes_back_is_counted() {
+        let before = reversals();
+        assert_eq!((elapsed_ns(5, 7), elapsed_ns(5, 5)), (2, 0));
+        assert_eq!(reversals(), before);
+        assert_eq!(elapsed_ns(7, 5), 0);
+        assert_eq!(reversals(), before + 1);
+    }
+
+    #[test]
+    fn the_clock_stays_with_the_kernels_while_they_are_compared() {
+        calibrate();
+        for _ in 0..3 {
+            let agreement = compare();
+            let (before, now, after) = (read(libc::CLOCK_MONOTONIC), Monotonic.now_ns(), read(libc::CLOCK_MONOTONIC));
+            let off = agreement.map_or(0, |found| found.offset_ns_max);
+            assert!((before.saturating_sub(off + 1_000_000)..=after + off + 1_000_000).contains(&now));
+        }
+    }
+}

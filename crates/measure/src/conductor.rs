@@ -1,0 +1,386 @@
+//! The conductor of a trial: starts it, reads the recorders, halts it, and sums up.
+//!
+//! Clients know the borders and keep to them by themselves. The conductor's thread wakes every few milliseconds, reads the
+//! recorders once an interval, and passes the results to an observer (the events of `trial`, or the printer of a front end).
+
+mod collections;
+mod unfinished;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+
+use loadstone_session::ConnectionAttempts;
+use loadstone_session::erased::OpenStore;
+
+use crate::borders::{Borders, NEVER};
+use crate::clock::{self, Clock, Monotonic, unix_ns};
+use crate::control::{Control, End, TrialFailure};
+use crate::observer::{Closed, Interval, Moment, Observer, ThreadUse};
+use crate::pulse::Pulse;
+use crate::recorder::reader::{Additions, Reader, Readings, totals};
+use crate::task::{Kind, Task};
+use crate::usage;
+use crate::window::{Ending, window};
+use crate::worker_threads::WorkerThreads;
+use loadstone_wire::spec::TrialSpec;
+
+/// How long clients may take to finish their last operation after a stop. A store that does not answer must not keep the
+/// results from being printed.
+const GRACE: Duration = Duration::from_secs(5);
+/// The same at the end of a trial with a server, which may be slow: longer than the timeouts of most stores, so that
+/// operations in flight end as `TIMEOUT`, in a histogram, and not as censored.
+const NETWORK_GRACE: Duration = Duration::from_secs(60);
+
+/// How often the clock is compared with the kernel's, ns.
+const COMPARE_NS: u64 = 1_000_000_000;
+
+/// Starts, watches and ends a trial on its own thread; it never blocks a client.
+#[derive(Debug)]
+pub struct Conductor<'a> {
+    spec: &'a TrialSpec,
+    /// Operations of this segment, if their number is a limit.
+    operations: Option<u64>,
+    task: &'a Task<dyn Kind>,
+    workers: WorkerThreads,
+    reader: Reader,
+    /// The driver's own cost, ns per operation.
+    driver_ns: f64,
+    /// When the clock is next compared with the kernel's, ns.
+    compare_at_ns: u64,
+    /// When the next tick of the work is due, ns.
+    tick_at_ns: u64,
+    /// What was read but not yet reported, by interval.
+    pending: BTreeMap<u64, Additions>,
+    /// All latencies that were read.
+    latencies: Readings,
+}
+
+fn subtract(later: [u64; 2], earlier: [u64; 2]) -> [u64; 2] {
+    [later[0].saturating_sub(earlier[0]), later[1].saturating_sub(earlier[1])]
+}
+
+/// The resources used when the window began.
+struct Used {
+    cpu_ns: [u64; 2],
+    device_bytes: [u64; 2],
+    connection_attempts: ConnectionAttempts,
+    /// Of each thread: CPU time, and time paused.
+    threads_ns: Vec<[u64; 2]>,
+    at_ns: u64,
+}
+
+impl<'a> Conductor<'a> {
+    /// A conductor for workers that wait for their release.
+    pub fn new(
+        spec: &'a TrialSpec,
+        operations: Option<u64>,
+        task: &'a Task<dyn Kind>,
+        workers: WorkerThreads,
+        driver_ns: f64,
+    ) -> Self {
+        Self {
+            reader: Reader::new(workers.recorders().to_vec()),
+            spec,
+            operations,
+            task,
+            workers,
+            driver_ns,
+            compare_at_ns: 0,
+            tick_at_ns: 0,
+            pending: BTreeMap::new(),
+            latencies: Readings::new(),
+        }
+    }
+
+    /// Runs the trial. Returns how it ended, and whether every client has ended.
+    pub fn conduct(
+        &mut self,
+        plan: Borders,
+        controls: &Receiver<Control>,
+        observer: &mut dyn Observer,
+        store: &Arc<dyn OpenStore>,
+    ) -> (End, bool) {
+        let pulse = Arc::clone(self.workers.conductor());
+        let beating = pulse.begin();
+        let (borders, mut end) = match self.wait_for_start(controls) {
+            Ok(start_ns) => (plan.starting_at(start_ns), None),
+            Err(early) => {
+                self.task.scheduler.halt();
+                (plan.starting_at(Monotonic.now_ns()), Some(early))
+            }
+        };
+        self.task.work.start(borders.start_ns, unix_ns().wrapping_sub(Monotonic.now_ns()));
+        // Before any client writes: without a warm-up, what clients do before this thread wakes again counts.
+        let device_bytes = usage::device_bytes();
+        self.workers.release(Some(borders));
+        let refused = end.is_some();
+        if end.is_none() {
+            end = self.sleep_until(borders.first_ns, &borders, &pulse, controls, &**store);
+        }
+        let collections = collections::Asked::of(store);
+        let mut used = self.used(&pulse, &**store);
+        if borders.first_ns == borders.start_ns {
+            used.device_bytes = device_bytes;
+        }
+        let start_unix_ns = unix_ns().wrapping_add(borders.first_ns).wrapping_sub(Monotonic.now_ns());
+        observer.started(&self.moment(borders));
+        let mut number = 0;
+        while end.is_none() {
+            let boundary = borders.interval_end(number);
+            let early = self.sleep_until(boundary, &borders, &pulse, controls, &**store);
+            let over = self.all_done() || Monotonic.now_ns() >= borders.end_ns;
+            if early.is_none() && !over {
+                self.read(&borders, false);
+                self.report(&borders, number, boundary, observer);
+                number += 1;
+            }
+            end = early.or_else(|| over.then_some(End::Done));
+        }
+        let at_stop = totals(self.workers.recorders());
+        let stop_ns = if refused { borders.start_ns } else { Monotonic.now_ns() };
+        let threads = self.threads(&pulse, &used);
+        if end != Some(End::Done) {
+            self.task.scheduler.halt();
+        }
+        self.tick();
+        let all_ended = self.drain(&borders, end.as_ref(), &**store);
+        if all_ended {
+            self.task.work.end(self.task.scheduler.claimed(), Monotonic.now_ns());
+        }
+        let now = Monotonic.now_ns();
+        let end = match (self.task.scheduler.failure(), self.workers.panic(), end) {
+            (Some(failure), ..) => End::Failed(failure.clone()),
+            (None, Some(message), _) => End::Failed(TrialFailure::ClientPanicked(message.to_owned())),
+            (None, None, end) => {
+                store.describe_loss().map(|why| End::Failed(TrialFailure::StoreLost(why))).or(end).unwrap_or(End::Done)
+            }
+        };
+        let ending = match &end {
+            End::Done if self.task.scheduler.reached_end() || stop_ns >= borders.end_ns => Ending::Time,
+            End::Done => Ending::Count,
+            _ => Ending::Stopped { at_ns: stop_ns, completed: at_stop.in_window },
+        };
+        let held_ns = self.held_ns(&pulse, &used);
+        let (censored, due) = self.censored(&borders, ending, now, held_ns);
+        let carried = self.carried(&borders, now);
+        let window = window(&borders, ending, &totals(self.workers.recorders()), due);
+        let last_ns = borders.first_ns.saturating_add(window.length_ns);
+        self.read(&borders, true);
+        self.report_rest(&borders, number, last_ns.min(borders.end_ns), observer);
+        let cpu_ns = subtract(usage::cpu_ns(), used.cpu_ns);
+        let device_bytes = subtract(usage::device_bytes(), used.device_bytes);
+        drop(beating);
+        // Only after a complete trial: after a stop, the user is waiting.
+        let settle = (self.spec.settle && all_ended && end == End::Done).then(|| {
+            let settling = Instant::now();
+            // A store that cannot become idle reports an error when it is closed or next opened; the results are valid.
+            let _ = store.settle();
+            settling.elapsed()
+        });
+        observer.end(&Closed {
+            moment: self.moment(borders),
+            end: end.clone(),
+            start_unix_ns,
+            window,
+            due,
+            censored,
+            carried,
+            notes: self.task.work.closing_notes(),
+            sections: self.task.work.sections(start_unix_ns.wrapping_sub(borders.first_ns)),
+            latencies: &self.latencies,
+            cpu_ns,
+            device_bytes,
+            threads,
+            clock: clock::compare(),
+            driver_ns: self.driver_ns,
+            settle,
+            embedded: !store.is_networked(),
+            collections: collections::since(collections, store),
+            connection_attempts: store.connection_attempts().map(|attempts| attempts.since(used.connection_attempts)),
+            open: self.task.pace.is_some(),
+        });
+        (end, all_ended)
+    }
+
+    /// Whether every operation is done. Clients that stopped because nothing more is due in time do not end the trial early.
+    fn all_done(&self) -> bool {
+        self.workers.finished() && !self.task.scheduler.reached_end()
+    }
+
+    fn moment(&self, borders: Borders) -> Moment<'_> {
+        Moment {
+            recorders: self.workers.recorders(),
+            failures: &self.task.failures,
+            borders,
+            totals: totals(self.workers.recorders()),
+            operations: self.operations,
+        }
+    }
+
+    /// When the load must start, on the monotonic clock.
+    fn wait_for_start(&self, controls: &Receiver<Control>) -> Result<u64, End> {
+        let soon = || Monotonic.now_ns() + 1_000_000;
+        if !self.spec.wait_for_start {
+            return Ok(soon());
+        }
+        match controls.recv() {
+            Ok(Control::StartAt(unix)) => {
+                let (now, unix_now) = (Monotonic.now_ns(), unix_ns());
+                let ahead = unix.checked_sub(unix_now);
+                let late = || End::Failed(TrialFailure::LateStart { late_ns: unix_now - unix });
+                ahead.map(|ns| now.saturating_add(ns)).ok_or_else(late)
+            }
+            Ok(Control::Stop(who)) => Err(End::Stopped(who)),
+            Ok(Control::LeaseLost(why)) => Err(End::Lease(why)),
+            Ok(Control::StdinClosed) | Err(_) => Err(End::Failed(TrialFailure::NoStart)),
+        }
+    }
+
+    /// Sleeps until `ns`, a control, the loss of the store, or the end of the last client.
+    fn sleep_until(
+        &mut self,
+        ns: u64,
+        borders: &Borders,
+        pulse: &Pulse,
+        controls: &Receiver<Control>,
+        store: &dyn OpenStore,
+    ) -> Option<End> {
+        loop {
+            let now = Monotonic.now_ns();
+            if now >= ns || self.all_done() {
+                return None;
+            }
+            if let Some(why) = store.describe_loss() {
+                return Some(End::Failed(TrialFailure::StoreLost(why)));
+            }
+            if now >= self.compare_at_ns {
+                self.compare_at_ns = now + COMPARE_NS;
+                let _ = clock::compare();
+            }
+            if now >= self.tick_at_ns {
+                self.tick();
+            }
+            let wait = (ns.min(self.tick_at_ns) - now).min(pulse.tick_ns);
+            // Polls and sleeps instead of waiting: a channel spins and yields before it sleeps, hundreds of times a second.
+            pulse.expect(now + wait);
+            match controls.try_recv() {
+                Ok(Control::Stop(who)) => return Some(End::Stopped(who)),
+                Ok(Control::LeaseLost(why)) => return Some(End::Lease(why)),
+                Ok(Control::StartAt(_) | Control::StdinClosed) => {}
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
+                    std::thread::sleep(Duration::from_nanos(wait));
+                    pulse.tick(borders, now + wait, Monotonic.now_ns());
+                }
+            }
+        }
+    }
+
+    /// Tells the work how many operations have been claimed.
+    fn tick(&mut self) {
+        let claimed = self.task.scheduler.claimed();
+        self.tick_at_ns = self.task.work.tick(claimed, Monotonic.now_ns(), self.workers.conductor().tick_ns);
+    }
+
+    /// Waits for the clients after the end; `false` if one has not ended within the grace period.
+    fn drain(&mut self, borders: &Borders, end: Option<&End>, store: &dyn OpenStore) -> bool {
+        let overdue = match end {
+            Some(End::Done) if borders.cutoff_ns != NEVER => {
+                Duration::from_nanos(borders.cutoff_ns.saturating_sub(Monotonic.now_ns()))
+            }
+            _ => Duration::ZERO,
+        };
+        let grace = match end {
+            Some(End::Done) if store.is_networked() => NETWORK_GRACE,
+            _ => GRACE,
+        };
+        self.workers.join(borders, overdue + grace, || store.describe_loss().is_some())
+    }
+
+    fn read(&mut self, borders: &Borders, last: bool) {
+        let now = borders.interval(Monotonic.now_ns().min(borders.end_ns - 1));
+        let mut new = BTreeMap::new();
+        self.reader.read(now, last, &mut new);
+        for (number, additions) in new {
+            for (key, latencies) in &additions.latencies {
+                let all = self.latencies.entry(*key).or_default();
+                all.iter_mut().zip(latencies).for_each(|(all, new)| all.merge(new));
+            }
+            self.pending.entry(number).or_default().merge(&additions);
+        }
+    }
+
+    /// Reports interval `number`, which ends at `until_ns`, and what was added to earlier ones.
+    fn report(&mut self, borders: &Borders, number: u64, until_ns: u64, observer: &mut dyn Observer) {
+        let later = self.pending.split_off(&(number + 1));
+        let additions = self.pending.remove(&number).unwrap_or_default();
+        let earlier: Vec<(u64, Additions)> =
+            std::mem::replace(&mut self.pending, later).into_iter().filter(|(_, more)| !more.is_empty()).collect();
+        let from_ns = borders.first_ns + number * borders.interval_ns;
+        let pace = self.task.pace.as_ref();
+        let due = pace.map(|pace| borders.due(pace, self.spec.segment, from_ns, until_ns));
+        let interval = Interval {
+            number,
+            start_ns: from_ns - borders.first_ns,
+            length_ns: until_ns.saturating_sub(from_ns),
+            due,
+            additions: &additions,
+            earlier: &earlier,
+        };
+        observer.interval(&self.moment(*borders), &interval);
+    }
+
+    /// Reports the remaining intervals up to `last_ns`, after all clients have ended; `number` is the next.
+    fn report_rest(&mut self, borders: &Borders, mut number: u64, last_ns: u64, observer: &mut dyn Observer) {
+        // A trial that was stopped before its window has no interval.
+        if last_ns <= borders.first_ns {
+            return;
+        }
+        let last = borders.interval(last_ns - 1);
+        // After a stop, operations that were sent before it may end in what would have been later intervals.
+        drop(self.pending.split_off(&(last + 1)));
+        while number < last {
+            self.report(borders, number, borders.interval_end(number), observer);
+            number += 1;
+        }
+        self.report(borders, number, last_ns, observer);
+    }
+
+    fn used(&self, pulse: &Pulse, store: &dyn OpenStore) -> Used {
+        Used {
+            connection_attempts: store.connection_attempts().unwrap_or_default(),
+            cpu_ns: usage::cpu_ns(),
+            device_bytes: usage::device_bytes(),
+            threads_ns: self.pulses(pulse).map(|pulse| [pulse.cpu_ns(), pulse.held_ns(Monotonic.now_ns())]).collect(),
+            at_ns: Monotonic.now_ns(),
+        }
+    }
+
+    /// The pulses of the executors, then the conductor's.
+    fn pulses<'p>(&'p self, conductor: &'p Pulse) -> impl Iterator<Item = &'p Pulse> {
+        self.workers.pulses().iter().map(|pulse| &**pulse).chain([conductor])
+    }
+
+    /// The longest time for which any of the engine's threads could not run, ns: an upper bound.
+    fn held_ns(&self, pulse: &Pulse, before: &Used) -> u64 {
+        let now = Monotonic.now_ns();
+        let threads = self.pulses(pulse).zip(&before.threads_ns);
+        threads.map(|(pulse, earlier)| pulse.held_ns(now).saturating_sub(earlier[1])).max().unwrap_or_default()
+    }
+
+    fn threads(&self, pulse: &Pulse, before: &Used) -> Vec<ThreadUse> {
+        let wall_ns = Monotonic.now_ns().saturating_sub(before.at_ns);
+        self.pulses(pulse)
+            .zip(&before.threads_ns)
+            .map(|(pulse, earlier)| ThreadUse {
+                name: pulse.name.clone(),
+                clients: pulse.clients,
+                cpu_ns: pulse.cpu_ns().saturating_sub(earlier[0]),
+                wall_ns,
+                lag: pulse.reading(),
+                held_ns: pulse.held_ns(Monotonic.now_ns()).saturating_sub(earlier[1]),
+            })
+            .collect()
+    }
+}

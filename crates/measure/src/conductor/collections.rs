@@ -1,0 +1,64 @@
+//! What garbage collectors in this process did during the window, queried on separate threads.
+//!
+//! A JVM that exits (`System.exit` in a binding) blocks every thread that is in Java or returns to it, forever. The
+//! conductor's must not be among them: it prints the results so far.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use loadstone_session::Collections;
+use loadstone_session::erased::OpenStore;
+
+/// How long the answer at the end may take: as long as a full collection may delay the querying thread.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// How often to check meanwhile whether the store is lost.
+const CHECK: Duration = Duration::from_millis(1);
+
+/// An answer that may never come.
+#[derive(Debug)]
+pub struct Asked(Receiver<Vec<Collections>>);
+
+impl Asked {
+    /// Sends the query. `None`: the system cannot start another thread.
+    pub fn of(store: &Arc<dyn OpenStore>) -> Option<Self> {
+        let (answer, answers) = channel();
+        let store = Arc::clone(store);
+        let body = move || {
+            let collections = store.collections();
+            // Before the answer is sent: the trial closes the store when no other reference is left.
+            drop(store);
+            let _ = answer.send(collections);
+        };
+        std::thread::Builder::new().name("collections".to_owned()).spawn(body).ok().map(|_| Self(answers))
+    }
+
+    /// The answer, unless the store is lost before it comes.
+    fn wait(&self, store: &dyn OpenStore) -> Option<Vec<Collections>> {
+        let asked = Instant::now();
+        loop {
+            match self.0.recv_timeout(CHECK) {
+                Ok(collections) => return Some(collections),
+                Err(RecvTimeoutError::Timeout) if store.describe_loss().is_none() && asked.elapsed() < ANSWER_MAX => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// What each collector did since the query `before`; empty if one of the two answers is missing.
+pub fn since(before: Option<Asked>, store: &Arc<dyn OpenStore>) -> Vec<Collections> {
+    let Some(before) = before.and_then(|before| before.wait(&**store)) else { return Vec::new() };
+    let now = Asked::of(store).and_then(|now| now.wait(&**store)).unwrap_or_default();
+    difference(now, &before)
+}
+
+fn difference(mut now: Vec<Collections>, before: &[Collections]) -> Vec<Collections> {
+    for each in &mut now {
+        if let Some(earlier) = before.iter().find(|earlier| earlier.collector == each.collector) {
+            each.count = each.count.saturating_sub(earlier.count);
+            each.time_ms = each.time_ms.saturating_sub(earlier.time_ms);
+        }
+    }
+    now
+}

@@ -1,0 +1,88 @@
+//! Operations that had not ended at a border of the trial: those that are censored, and those of the warm-up.
+
+use loadstone_load::pace::Cursor;
+
+use super::Conductor;
+use crate::borders::{Borders, NEVER};
+use crate::clock::LATE_NS;
+use crate::observer::Censored;
+use crate::recorder::flight::Unfinished;
+use crate::recorder::reader::totals;
+use crate::window::Ending;
+use loadstone_wire::event::Carried;
+
+impl Conductor<'_> {
+    /// The operations that were due and are in no latency histogram, and how many were due in all. `held_ns`: how long the
+    /// engine was paused.
+    pub(super) fn censored(
+        &self,
+        borders: &Borders,
+        ending: Ending,
+        now: u64,
+        held_ns: u64,
+    ) -> (Censored, Option<u64>) {
+        let mut censored = Censored::default();
+        // An operation that had only just become late at an early stop does not count as unsent.
+        let horizon_ns = match ending {
+            Ending::Time => borders.end_ns,
+            Ending::Count => NEVER,
+            Ending::Stopped { at_ns, .. } => at_ns.saturating_sub(LATE_NS),
+        };
+        let mut add = |index: u64, due_ns: u64, sent: bool| {
+            // Answers are awaited until now. Operations not sent by the cut-off, or by a stop, never are.
+            let until_ns = match ending {
+                _ if sent => now,
+                Ending::Stopped { at_ns, .. } => borders.cutoff_ns.min(at_ns),
+                _ => borders.cutoff_ns.min(now),
+            };
+            let bounds = censored.bounds.entry(self.task.work.step_of(index)).or_default();
+            let bound = until_ns.saturating_sub(due_ns);
+            bounds[1].record(bound);
+            bounds[2].record(bound.saturating_sub(held_ns));
+            if sent {
+                censored.unanswered += 1;
+                bounds[0].record(bound);
+            } else {
+                censored.unsent += 1;
+            }
+        };
+        for one in self.workers.recorders().iter().flat_map(|recorder| recorder.unfinished()) {
+            let Unfinished { index, due_ns, sent, counted } = one;
+            if counted && (sent || due_ns < horizon_ns) {
+                add(index, due_ns, sent);
+            }
+        }
+        let Some(pace) = &self.task.pace else { return (censored, None) };
+        let (segment, mut cursor) = (self.spec.segment, Cursor::default());
+        if ending != Ending::Count {
+            let mut step = self.task.scheduler.claimed().max(segment.share(borders.first_index));
+            while step < borders.steps {
+                let index = segment.index(step);
+                let due_ns = borders.start_ns.saturating_add(pace.due_ns(index, &mut cursor));
+                if due_ns >= horizon_ns {
+                    break;
+                }
+                add(index, due_ns, false);
+                step += 1;
+            }
+        }
+        let answered = totals(self.workers.recorders()).operations;
+        let due = match ending {
+            Ending::Time => borders.due(pace, segment, borders.first_ns, borders.end_ns),
+            _ => answered + censored.unanswered + censored.unsent,
+        };
+        (censored, Some(due))
+    }
+
+    /// The operations of the warm-up that lasted into the window; none was awaited beyond `last_ns`.
+    pub(super) fn carried(&self, borders: &Borders, last_ns: u64) -> Carried {
+        let all = totals(self.workers.recorders());
+        let left = self.workers.recorders().iter().flat_map(|recorder| recorder.unfinished());
+        let (sent, unsent): (Vec<_>, Vec<_>) = left.filter(|one| !one.counted).partition(|one| one.sent);
+        let claimed = self.task.scheduler.claimed();
+        let unclaimed = self.spec.segment.share(borders.first_index).saturating_sub(claimed);
+        let (unanswered, unsent) = (sent.len() as u64, unsent.len() as u64 + unclaimed);
+        let still = if unanswered + unsent > 0 { last_ns.saturating_sub(borders.first_ns) } else { 0 };
+        Carried { ended: all.carried, unanswered, unsent, ns_max: all.carried_ns.max(still) }
+    }
+}

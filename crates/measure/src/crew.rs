@@ -1,0 +1,131 @@
+//! The clients of a trial, each bound to its session and its work. The workers that drive them know neither.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use loadstone_session::erased::{Driving, OpenRecordStore, OpenStore, VirtualSession};
+use loadstone_session::{Connection, Options, StoreError};
+
+use crate::alarm::Alarm;
+use crate::borders::Borders;
+use crate::client::{ClientContext, block_on, drive, drive_thread};
+use crate::clock::ThreadTimer;
+use crate::task::{Task, Work};
+
+/// A future of a client.
+pub type Future<'a, T> = Pin<Box<dyn std::future::Future<Output = T> + 'a>>;
+
+/// A client on its own thread. Its calls block.
+pub trait ThreadClient {
+    /// Connects. Called once, before all other methods.
+    fn connect(&mut self) -> Result<(), StoreError>;
+    /// Inspects the store before the trial.
+    fn inspect(&mut self);
+    /// Performs operations until there are no more, then closes the session.
+    fn drive(&mut self, borders: &Borders, timer: ThreadTimer, context: ClientContext<'_>);
+}
+
+/// A client that shares an executor with others: see [`ThreadClient`] for the methods.
+pub trait TaskClient {
+    /// Connects.
+    fn connect(&mut self) -> Future<'_, Result<(), StoreError>>;
+    /// Inspects the store.
+    fn inspect(&mut self) -> Future<'_, ()>;
+    /// Performs operations.
+    fn drive<'a>(&'a mut self, borders: &'a Borders, alarm: &'a Alarm, context: ClientContext<'a>) -> Future<'a, ()>;
+}
+
+type NewClient<C> = Box<dyn Fn() -> Result<Box<C>, StoreError> + Send + Sync>;
+
+/// Makes the clients of a trial, on the threads that will drive them.
+pub enum Crew {
+    /// Each has a thread.
+    Threads(NewClient<dyn ThreadClient>),
+    /// Executors drive many.
+    Tasks(NewClient<dyn TaskClient>),
+}
+
+impl fmt::Debug for Crew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Threads(_) => "Threads",
+            Self::Tasks(_) => "Tasks",
+        })
+    }
+}
+
+/// A type of store, for one workload kind.
+pub trait Target<W>: Sync {
+    /// The threads that its clients need.
+    fn driving(&self) -> Driving;
+
+    /// Performs the operations of a probe in the closed loop, on a store that does nothing.
+    fn probe(&self, task: &Task<W>, borders: &Borders, context: ClientContext<'_>);
+
+    /// Opens the store.
+    fn open(&self, options: &Options) -> Result<Opened<W>, StoreError>;
+}
+
+/// A store that is open, and has no clients yet.
+pub struct Opened<W> {
+    pub store: Arc<dyn OpenStore>,
+    /// Makes its crew; `true`: with a thread for each client.
+    pub crew: NewCrew<W>,
+}
+
+type NewCrew<W> = Box<dyn FnOnce(Arc<Task<W>>, bool) -> Crew>;
+
+impl<W: Work<VirtualSession>> Opened<W> {
+    /// A store of records. `to_thread` makes a client that has a thread.
+    pub fn with_records(
+        store: Arc<dyn OpenRecordStore>,
+        to_thread: impl Fn(Client<VirtualSession, W>) -> Box<dyn ThreadClient> + Send + Sync + 'static,
+    ) -> Self {
+        let open: Arc<dyn OpenStore> = Arc::clone(&store) as _;
+        let crew = move |task, by_thread| {
+            let new = move || Ok(Client { session: store.session()?, task: Arc::clone(&task) });
+            if by_thread {
+                Crew::Threads(Box::new(move || new().map(&to_thread)))
+            } else {
+                Crew::Tasks(Box::new(move || Ok(Box::new(new()?))))
+            }
+        };
+        Self { store: open, crew: Box::new(crew) }
+    }
+}
+
+/// A client's session, and its work.
+#[derive(Debug)]
+pub struct Client<S, W> {
+    pub session: S,
+    pub task: Arc<Task<W>>,
+}
+
+impl<S: Connection, W: Work<S>> ThreadClient for Client<S, W> {
+    fn connect(&mut self) -> Result<(), StoreError> {
+        block_on(self.session.connect())
+    }
+
+    fn inspect(&mut self) {
+        block_on(self.task.work.inspect(&mut self.session));
+    }
+
+    fn drive(&mut self, borders: &Borders, timer: ThreadTimer, context: ClientContext<'_>) {
+        drive_thread(&self.task, borders, timer, &mut self.session, context);
+    }
+}
+
+impl<S: Connection, W: Work<S>> TaskClient for Client<S, W> {
+    fn connect(&mut self) -> Future<'_, Result<(), StoreError>> {
+        Box::pin(self.session.connect())
+    }
+
+    fn inspect(&mut self) -> Future<'_, ()> {
+        Box::pin(self.task.work.inspect(&mut self.session))
+    }
+
+    fn drive<'a>(&'a mut self, borders: &'a Borders, alarm: &'a Alarm, context: ClientContext<'a>) -> Future<'a, ()> {
+        Box::pin(drive(&self.task, borders, alarm, &mut self.session, context))
+    }
+}

@@ -1,0 +1,245 @@
+//! Notes on a trial: what its figures show about the engine itself, the clients and the system.
+
+use loadstone_load::Status;
+
+use crate::observer::Closed;
+use loadstone_wire::event::Note;
+
+// The thresholds of the judge's checks of these names (python/loadstone/judge/settings.py); a test compares them.
+/// `generator-limited`, `client-limited`: share of the operations that may be over 1 ms late.
+const LATE_SHARE: f64 = 0.001;
+/// `generator-limited`: share of the time for which an executor may be busy, or of the processors that the engine may use.
+const CPU_SHARE: f64 = 0.9;
+/// `generator-limited`: share of an embedded operation's time that may be the engine's.
+const DRIVER_SHARE: f64 = 0.1;
+/// `rate-not-held`: share of the operations due that may have no answer in time.
+const CENSORED_SHARE: f64 = 0.001;
+/// `carried-over`: how far operations of the warm-up may last into the window, as a share of it.
+const CARRIED_SHARE: f64 = 0.1;
+/// Pauses of the engine below this share of the window do not explain why a rate was not held.
+const HELD_SHARE: f64 = 0.05;
+
+/// The notes of a trial, without `generator-limited`: with the lab, the judge decides that.
+pub fn notes(closed: &Closed<'_>) -> Vec<Note> {
+    let mut notes = Vec::new();
+    notes.extend(client_limited(closed));
+    notes.extend(rate_not_held(closed));
+    notes.extend(carried(closed));
+    notes.extend(errors(closed));
+    notes.extend(closed.notes.iter().cloned());
+    notes.extend(unanswered(closed));
+    notes.extend(unclosed(closed));
+    notes.extend(clock(closed));
+    if cfg!(debug_assertions) {
+        notes.push(note("debug-build", "this engine is a debug build: its figures are invalid", "run make"));
+    }
+    notes
+}
+
+fn note(name: &str, message: impl Into<String>, hint: &str) -> Note {
+    Note { name: name.to_owned(), message: message.into(), hint: hint.to_owned() }
+}
+
+/// What a front end that runs without the lab prints if the engine was the bottleneck, by the formula of the judge's check
+/// with this name (`python/loadstone/judge/checks/generator_limited.py`).
+pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
+    let totals = closed.moment.totals;
+    if totals.operations == 0 {
+        return Vec::new();
+    }
+    let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let mut notes = Vec::new();
+    let mut add = |message, hint| notes.push(note("generator-limited", message, hint));
+    let late = totals.late_generator as f64 / totals.operations as f64;
+    if late > LATE_SHARE {
+        add(
+            format!("{:.2} % of the operations were sent more than 1 ms late although a client was idle", late * 100.0),
+            "run fewer clients per engine, use more engines, or set spin.sleep=true",
+        );
+    }
+    if closed.embedded {
+        let clients = closed.moment.recorders.iter().map(|recorder| recorder.flights.len() as u64).sum();
+        let each_ns = operation_ns(closed.window.length_ns, clients, processors, totals.operations);
+        let share = closed.driver_ns / each_ns;
+        if !closed.open && share > DRIVER_SHARE {
+            add(
+                format!(
+                    "{:.0} % of an operation's time is the engine's own ({:.0} ns of {each_ns:.0} ns)",
+                    share.min(1.0) * 100.0,
+                    closed.driver_ns
+                ),
+                "compare service times, not throughput, or use larger values",
+            );
+        }
+        return notes;
+    }
+    let executors = closed.threads.iter().filter(|thread| thread.clients > 0);
+    if let Some(busiest) = executors.max_by(|a, b| a.busy().total_cmp(&b.busy())) {
+        if busiest.busy() > CPU_SHARE {
+            add(
+                format!(
+                    "{}, which serves {} clients, was busy for {:.0} % of the time",
+                    busiest.name,
+                    busiest.clients,
+                    busiest.busy() * 100.0
+                ),
+                "use more executors or engines, or a host with more processors",
+            );
+        }
+    } else {
+        let available_ns = (closed.window.length_ns * processors).max(1);
+        let share = closed.cpu_ns.iter().sum::<u64>() as f64 / available_ns as f64;
+        if share > CPU_SHARE {
+            add(
+                format!("the engine used {:.0} % of the processors", share * 100.0),
+                "use more engines, or a host with more processors",
+            );
+        }
+    }
+    notes
+}
+
+/// The time of one client for one operation, ns. If there are more clients than processors, only one per processor is
+/// working: the others wait for a processor, not for the store.
+fn operation_ns(window_ns: u64, clients: u64, processors: u64, operations: u64) -> f64 {
+    (window_ns as f64 * clients.min(processors) as f64 / operations as f64).max(1.0)
+}
+
+fn client_limited(closed: &Closed<'_>) -> Option<Note> {
+    let totals = closed.moment.totals;
+    let late = totals.late_client as f64 / totals.operations.max(1) as f64;
+    (late > LATE_SHARE).then(|| {
+        note(
+            "client-limited",
+            format!("{:.2} % of the operations waited over 1 ms because all clients were busy", late * 100.0),
+            "the response time includes that wait; use more clients to see the store's own limit",
+        )
+    })
+}
+
+fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
+    let due = closed.due.filter(|&due| due > 0)?;
+    // With a limit of operations, each is sent in the end, however late.
+    let late = closed.censored.unanswered + closed.censored.unsent + closed.moment.totals.overdue;
+    let share = late as f64 / due as f64;
+    (share > CENSORED_SHARE).then(|| {
+        note(
+            "rate-not-held",
+            format!(
+                "{late} of {due} operations that were due ({:.2} %) had no answer in time{}",
+                share * 100.0,
+                held(closed)
+            ),
+            "lower the rate, or add clients: the latencies depend on the length of the measurement",
+        )
+    })
+}
+
+/// A clause for when the engine itself was paused: then the system may not be the reason.
+fn held(closed: &Closed<'_>) -> String {
+    let held_ns = closed.threads.iter().map(|thread| thread.held_ns).max().unwrap_or_default();
+    if (held_ns as f64) < HELD_SHARE * closed.window.length_ns as f64 {
+        return String::new();
+    }
+    format!("; the engine itself could not run for up to {:.3} s, which may be the reason", held_ns as f64 / 1e9)
+}
+
+fn carried(closed: &Closed<'_>) -> Option<Note> {
+    let carried = &closed.carried;
+    let all = carried.ended + carried.unanswered + carried.unsent;
+    let window_ns = closed.window.length_ns;
+    (all > 0 && window_ns > 0 && carried.ns_max as f64 > CARRIED_SHARE * window_ns as f64).then(|| {
+        note(
+            "carried-over",
+            format!(
+                "{all} operations of the warm-up had not ended when the window began; the last took {:.3} s of the window's \
+                 {:.3} s",
+                carried.ns_max as f64 / 1e9,
+                window_ns as f64 / 1e9
+            ),
+            "their latencies are not in the report, and others waited for them: use a longer warm-up, or a lower rate",
+        )
+    })
+}
+
+fn errors(closed: &Closed<'_>) -> Option<Note> {
+    let failed = closed.latencies.iter().filter(|((_, status), _)| status.is_failure());
+    let failed: u64 = failed.map(|(_, latencies)| latencies[0].count()).sum();
+    let retried: u64 = closed.moment.totals.retried.iter().sum();
+    if failed + retried == 0 {
+        return None;
+    }
+    let mut messages = closed.moment.failures.messages();
+    let first = messages.find(|(_, status, _)| status.is_failure() && *status != Status::NotYet);
+    let first = first.map(|(_, _, message)| format!(", the first: {message}")).unwrap_or_default();
+    let retried = if retried > 0 { format!(", and {retried} failed attempts were retried") } else { String::new() };
+    let steps = if failed == 1 { "step" } else { "steps" };
+    let message = format!("{failed} {steps} failed{retried}{first}");
+    Some(note("errors", message, "see the counts by operation and status"))
+}
+
+fn unanswered(closed: &Closed<'_>) -> Option<Note> {
+    let left = closed.censored.unanswered + closed.carried.unanswered;
+    (left > 0).then(|| {
+        note(
+            "hung",
+            format!("{left} operations had no answer when the engine stopped waiting"),
+            "check the system: it stopped answering",
+        )
+    })
+}
+
+fn unclosed(closed: &Closed<'_>) -> Option<Note> {
+    let left: u64 = closed.moment.failures.unclosed().map(|(_, clients)| clients).sum();
+    (left > 0).then(|| {
+        note(
+            "unclosed",
+            format!("{left} clients did not close: writes that they buffered may be lost"),
+            "see the message of CLEANUP, and keep the system running until the load has ended",
+        )
+    })
+}
+
+fn clock(closed: &Closed<'_>) -> Option<Note> {
+    closed.clock.filter(|clock| clock.jumps > 0).map(|_| {
+        note(
+            "clock",
+            "the processor's counter and the kernel's clock diverged during the run: its times are wrong",
+            "measure again on a machine that is not suspended or migrated meanwhile",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The judge's thresholds for a check.
+    fn judge_thresholds(check: &str) -> serde_json::Value {
+        let settings = include_str!("../../../python/loadstone/judge/settings.py");
+        let line = settings.lines().find_map(|line| line.trim().strip_prefix(&format!("\"{check}\": ")));
+        serde_json::from_str(line.expect("a line of DEFAULTS").trim_end_matches(',')).expect("names and numbers")
+    }
+
+    #[test]
+    fn thresholds_are_those_of_the_judge() {
+        for (check, name, ours) in [
+            ("generator-limited", "late", LATE_SHARE),
+            ("generator-limited", "cpu", CPU_SHARE),
+            ("generator-limited", "driver", DRIVER_SHARE),
+            ("client-limited", "late", LATE_SHARE),
+            ("rate-not-held", "censored", CENSORED_SHARE),
+            ("carried-over", "share", CARRIED_SHARE),
+        ] {
+            assert_eq!(judge_thresholds(check)[name].as_f64(), Some(ours), "{check}: {name}");
+        }
+    }
+
+    /// The same as the judge's cases of the check (`tests/judge_cases.py`).
+    #[test]
+    fn only_one_client_per_processor_is_working() {
+        let window_ns = 100_000_000_000;
+        assert!((operation_ns(window_ns, 10, 64, 100_000) - 10_000_000.0).abs() < 1e-3);
+        assert!((operation_ns(window_ns, 10, 4, 100_000) - 4_000_000.0).abs() < 1e-3);
+    }
+}

@@ -1,0 +1,155 @@
+//! What an observer is given of a trial, while it runs and at its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loadstone_load::StepId;
+use loadstone_load::meter::Reading;
+use loadstone_session::{Collections, ConnectionAttempts, Guarantee};
+
+use crate::borders::Borders;
+use crate::control::End;
+use crate::failures::Failures;
+use crate::recorder::Recorder;
+use crate::recorder::reader::{Additions, Latencies, Readings, Totals};
+use crate::tsc::Agreement;
+use crate::window::Window;
+use loadstone_wire::event::{Carried, Note, Sections};
+use loadstone_wire::spec::TrialSpec;
+
+/// The state of a trial while it runs and at its end.
+#[derive(Debug)]
+pub struct Moment<'a> {
+    pub recorders: &'a [Arc<Recorder>],
+    /// Messages of failures.
+    pub failures: &'a Failures,
+    /// The borders, on the monotonic clock.
+    pub borders: Borders,
+    pub totals: Totals,
+    /// Operations of the segment, if their number is limited.
+    pub operations: Option<u64>,
+}
+
+/// One interval of the window.
+#[derive(Debug)]
+pub struct Interval<'a> {
+    /// Its number, from 0.
+    pub number: u64,
+    /// Its start, ns after the first counted instant.
+    pub start_ns: u64,
+    /// Its length, ns.
+    pub length_ns: u64,
+    /// Operations due in it, at a rate.
+    pub due: Option<u64>,
+    /// What has been recorded in it so far.
+    pub additions: &'a Additions,
+    /// What was added to earlier intervals, by their numbers.
+    pub earlier: &'a [(u64, Additions)],
+}
+
+/// What is known when the store is open and every session is connected.
+#[derive(Debug)]
+pub struct Opened<'a> {
+    pub spec: &'a TrialSpec,
+    /// What the store guarantees.
+    pub guarantee: &'a Guarantee,
+    pub steps: &'static [&'static str],
+    /// Clients of this segment.
+    pub clients: u64,
+    /// The driver's own cost, ns per operation.
+    pub driver_ns: f64,
+    /// What the user should know before the trial starts.
+    pub notes: &'a [Note],
+    /// How long opening and connecting took.
+    pub connect: Duration,
+}
+
+/// Operations whose end was not seen: only a lower bound of their latency is known.
+#[derive(Clone, Debug, Default)]
+pub struct Censored {
+    /// Sent and not answered.
+    pub unanswered: u64,
+    /// Due and never sent.
+    pub unsent: u64,
+    /// By step: bounds of the service time, of those sent; bounds of the response, of all; the same minus the time for which
+    /// the engine was paused.
+    pub bounds: std::collections::BTreeMap<StepId, Latencies>,
+}
+
+/// What one thread of the engine used, and how late it was.
+#[derive(Clone, Debug)]
+pub struct ThreadUse {
+    pub name: String,
+    /// Clients that it serves.
+    pub clients: u64,
+    /// CPU time within the window, ns.
+    pub cpu_ns: u64,
+    /// The length of that time, ns.
+    pub wall_ns: u64,
+    /// How late its ticks woke, ns.
+    pub lag: Reading,
+    /// An upper bound of the time for which it was ready but could not run, ns.
+    pub held_ns: u64,
+}
+
+impl ThreadUse {
+    /// The share of the time in which it was busy.
+    pub fn busy(&self) -> f64 {
+        (self.cpu_ns as f64 / self.wall_ns.max(1) as f64).min(1.0)
+    }
+}
+
+/// What is known at the end.
+#[derive(Debug)]
+pub struct Closed<'a> {
+    pub moment: Moment<'a>,
+    pub end: End,
+    /// The first counted instant, Unix ns.
+    pub start_unix_ns: u64,
+    /// The numerator and the denominator of throughput.
+    pub window: Window,
+    /// Operations due in the window, at a rate.
+    pub due: Option<u64>,
+    /// Operations whose end was not seen.
+    pub censored: Censored,
+    /// What the workload kind adds to the summary.
+    pub sections: Sections,
+    /// What it adds to the notes.
+    pub notes: Vec<Note>,
+    /// Operations of the warm-up that lasted into the window.
+    pub carried: Carried,
+    /// Latencies of all counted operations, if they are recorded.
+    pub latencies: &'a Readings,
+    /// CPU time while measuring, ns: user, system.
+    pub cpu_ns: [u64; 2],
+    /// Device bytes while measuring: read, written.
+    pub device_bytes: [u64; 2],
+    /// The engine's threads that serve many clients, and the conductor.
+    pub threads: Vec<ThreadUse>,
+    /// How well the clock agreed with the kernel's; `None` where it is the kernel's.
+    pub clock: Option<Agreement>,
+    /// The driver's own cost, ns per operation: with the mean service time, it gives the engine's share of the run.
+    pub driver_ns: f64,
+    /// How long the store took to become idle, if `settle` was set.
+    pub settle: Option<Duration>,
+    /// Whether the store runs in this process.
+    pub embedded: bool,
+    /// What garbage collectors of this process did while measuring.
+    pub collections: Vec<Collections>,
+    /// Attempts to connect while measuring, where the store counts them.
+    pub connection_attempts: Option<ConnectionAttempts>,
+    /// Whether a rate was set.
+    pub open: bool,
+}
+
+/// Observes a trial.
+pub trait Observer {
+    /// The store is open, and every session is connected.
+    fn ready(&mut self, opened: &Opened<'_>);
+    /// The window begins.
+    fn started(&mut self, _moment: &Moment<'_>) {}
+    /// An interval of the window is over; called for the last one when all clients have ended.
+    fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>);
+    /// The end. Called once if `ready` was.
+    fn end(&mut self, closed: &Closed<'_>);
+}

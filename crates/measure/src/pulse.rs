@@ -1,0 +1,152 @@
+//! How well a thread of the engine keeps time: the oversleep of a short tick is the lag of all other work on the thread.
+//!
+//! The idea is jHiccup's (Tene, <https://github.com/giltene/jHiccup>): what delays a task that only sleeps delays everything
+//! else on its thread as much, be it too much work, a busy host or a hypervisor.
+
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+use loadstone_load::meter::{Grid, Reading};
+
+use crate::borders::{Borders, NEVER};
+use crate::clock::LATE_NS;
+use crate::clock::Timer;
+
+/// The length of a tick where lateness decides what a result is worth: at a rate, and on executors, ns.
+pub const TICK_NS: u64 = 1_000_000;
+/// The length of a tick that only has to see pauses of the host, ns. A wake-up takes 11 to 18 µs on our virtual machine, whatever
+/// program sleeps: every millisecond that is more than 1 % of a processor.
+pub const COARSE_TICK_NS: u64 = 4 * TICK_NS;
+
+/// One thread of the engine, as observed from other threads.
+#[derive(Debug)]
+pub struct Pulse {
+    pub name: String,
+    /// Clients that it serves.
+    pub clients: u64,
+    /// The length of its ticks, ns.
+    pub tick_ns: u64,
+    /// How late its ticks woke, ns.
+    pub lag: Grid,
+    /// Its total pauses so far, ns; see [`Self::held_ns`].
+    held: AtomicU64,
+    /// Since when it has been late, ns; [`NEVER`] while it is on time.
+    behind: AtomicU64,
+    /// When the tick that it waits for is due, ns; [`NEVER`] while it waits for none.
+    next: AtomicU64,
+    /// The id of its CPU-time clock; 0 before it began.
+    clock: AtomicI32,
+    /// Its CPU time when it ended, ns; 0 before.
+    ended: AtomicU64,
+}
+
+impl Pulse {
+    /// The pulse of a thread that has not begun.
+    pub fn new(name: String, clients: u64, tick_ns: u64) -> Self {
+        let clock = AtomicI32::new(0);
+        let [held, ended] = [AtomicU64::new(0), AtomicU64::new(0)];
+        let [behind, next] = [AtomicU64::new(NEVER), AtomicU64::new(NEVER)];
+        Self { name, clients, tick_ns, lag: Grid::default(), held, behind, next, clock, ended }
+    }
+
+    /// Starts observing the calling thread; dropping the returned value ends that.
+    pub fn begin(&self) -> Beating<'_> {
+        let mut clock = 0;
+        // SAFETY: the calling thread exists, and the call fills the number.
+        if unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) } == 0 {
+            self.clock.store(clock, Ordering::Release);
+        }
+        Beating(self)
+    }
+
+    /// CPU time of the thread so far, ns.
+    pub fn cpu_ns(&self) -> u64 {
+        match (self.ended.load(Ordering::Acquire), self.clock.load(Ordering::Acquire)) {
+            (0, 0) => 0,
+            // The clock of a thread that has just ended is gone, but its time was stored before.
+            (0, clock) => cpu_ns(clock).unwrap_or_else(|| self.ended.load(Ordering::Acquire)),
+            (ended, _) => ended,
+        }
+    }
+
+    /// Ticks until `over`; records the ticks that overlap the window.
+    pub async fn beat<T: Timer>(&self, borders: &Borders, timer: &T, over: impl Fn() -> bool) {
+        while !over() {
+            let due = timer.now_ns() + self.tick_ns;
+            self.expect(due);
+            timer.until(due, &over).await;
+            self.tick(borders, due, timer.now_ns());
+        }
+    }
+
+    /// Notes that the thread waits for a tick at `due`.
+    pub fn expect(&self, due: u64) {
+        self.next.store(due, Ordering::Relaxed);
+    }
+
+    /// Records a tick that was due at `due` and woke at `woke`.
+    pub fn tick(&self, borders: &Borders, due: u64, woke: u64) {
+        self.next.store(NEVER, Ordering::Relaxed);
+        let lag = woke.saturating_sub(due);
+        let held = self.held.load(Ordering::Relaxed) + self.pause(lag);
+        self.held.store(held, Ordering::Relaxed);
+        let behind = match self.behind.load(Ordering::Relaxed) {
+            _ if lag <= LATE_NS => NEVER,
+            NEVER => due.saturating_sub(self.tick_ns),
+            since => since,
+        };
+        self.behind.store(behind, Ordering::Relaxed);
+        // A tick that a stop woke early does not count.
+        if woke >= due && woke >= borders.first_ns && due < borders.end_ns {
+            self.lag.record(woke - due);
+        }
+    }
+
+    /// How long the thread was paused up to `now`, ns: an upper bound, which includes an overdue tick.
+    #[inline]
+    pub fn held_ns(&self, now: u64) -> u64 {
+        let waiting = now.saturating_sub(self.next.load(Ordering::Relaxed));
+        self.held.load(Ordering::Relaxed) + self.pause(waiting)
+    }
+
+    /// How much earlier than `now` the thread could have seen what it sees now, ns: the time since it was last on time.
+    /// After a pause it counts as late until a tick is on time, as it must first work off what has accumulated.
+    #[inline]
+    pub fn behind_ns(&self, now: u64) -> u64 {
+        let waiting = now.saturating_sub(self.next.load(Ordering::Relaxed));
+        match self.behind.load(Ordering::Relaxed) {
+            NEVER => waiting + if waiting > LATE_NS { self.tick_ns } else { 0 },
+            since => now.saturating_sub(since),
+        }
+    }
+
+    /// The lag so far.
+    pub fn reading(&self) -> Reading {
+        let mut reading = Reading::default();
+        reading.add(&self.lag);
+        reading
+    }
+
+    /// The longest pause that explains a tick that is late by `lag`, ns: it may have begun right after the tick before.
+    /// Less than 1 ms is not a pause but the time of a wake-up.
+    fn pause(&self, lag: u64) -> u64 {
+        if lag > LATE_NS { lag + self.tick_ns } else { 0 }
+    }
+}
+
+/// A thread that is being observed; see [`Pulse::begin`].
+#[derive(Debug)]
+pub struct Beating<'a>(&'a Pulse);
+
+impl Drop for Beating<'_> {
+    fn drop(&mut self) {
+        let cpu = cpu_ns(self.0.clock.load(Ordering::Relaxed)).unwrap_or(0);
+        self.0.ended.store(cpu.max(1), Ordering::Release);
+    }
+}
+
+fn cpu_ns(clock: i32) -> Option<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills the struct, and refuses the clock of a thread that has ended.
+    let read = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    (read == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}

@@ -1,0 +1,463 @@
+//! What one worker records, and how the recorders of all workers are read together.
+//!
+//! Histograms and counts are kept by the interval in which an operation was due (closed loop: sent). A worker writes one
+//! interval at a time into a slot; when it reaches the next interval it leaves the slot to the reader, which adds it up,
+//! clears it and gives it back. So an interval is exact whenever it is read, and neither side waits for the other. An
+//! operation that ends after its slot was left goes to the stragglers, behind a lock that is uncontended for its only writer.
+
+pub mod flight;
+pub mod reader;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
+use std::sync::{Mutex, PoisonError};
+
+use loadstone_load::meter::{Grid, Table};
+use loadstone_load::{Status, StepId};
+
+use crate::clock::{LATE_NS, elapsed_ns};
+use crate::lateness::{Lateness, Wait};
+use crate::sink::{Times, YcsbMeasurements};
+use flight::{Flight, Unfinished};
+use loadstone_wire::sink::Sink;
+use reader::Additions;
+
+/// Slots for intervals: one being written, one being read.
+const SLOTS: usize = 2;
+/// Intervals whose ended operations are counted at the same time.
+const ENDED: usize = 8;
+
+/// Why operations went out late, ns.
+#[derive(Debug, Default)]
+pub struct Waits {
+    /// Wait while all clients were busy.
+    pub client: Grid,
+    /// Wait because the generator was late with this operation or with earlier ones.
+    pub generator: Grid,
+}
+
+/// What a recorder records of its workload.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub steps: usize,
+    /// What is recorded.
+    pub sinks: Vec<Sink>,
+    /// Whether a rate is set.
+    pub open: bool,
+    /// An operation that succeeds more than this after it was due is late, ns.
+    pub deadline_ns: u64,
+    /// Added to an instant, this gives the time since the Unix epoch, ns.
+    pub to_unix_ns: u64,
+}
+
+/// One recording: a step, its outcome and its instants.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    pub id: StepId,
+    pub status: Status,
+    pub times: Times,
+    /// The part of its response that the generator caused; at a rate only.
+    pub lateness: Option<&'a Lateness<'a>>,
+    /// The interval in which its operation was due.
+    pub interval: u64,
+}
+
+/// Operations that were good, late, failed and not yet.
+pub type FourCounts = [u64; 4];
+
+/// The first of them that are successes.
+const SUCCEEDED: usize = 2;
+
+fn sum(counts: FourCounts, more: FourCounts) -> FourCounts {
+    std::array::from_fn(|which| counts[which] + more[which])
+}
+
+/// [`FourCounts`] that one thread writes.
+#[derive(Debug, Default)]
+struct Counts([AtomicU64; 4]);
+
+impl Counts {
+    fn get(&self) -> FourCounts {
+        self.0.each_ref().map(|count| count.load(Ordering::Relaxed))
+    }
+
+    fn set(&self, counts: FourCounts) {
+        self.0.iter().zip(counts).for_each(|(cell, n)| cell.store(n, Ordering::Relaxed));
+    }
+}
+
+const EMPTY: u8 = 0;
+const WRITTEN: u8 = 1;
+const LEFT: u8 = 2;
+
+/// The recordings of one interval, until they are read. Aligned, so that the reader's slot is on cache lines of its own.
+#[repr(align(128))]
+#[derive(Debug)]
+struct Slot {
+    state: AtomicU8,
+    interval: AtomicU64,
+    /// Operations due in the interval that have ended.
+    counts: Counts,
+    /// Those of them that ended in another interval, or after the window: successes, then others.
+    elsewhere: [AtomicU64; 2],
+    /// Those of all intervals that were written before this one.
+    before: Counts,
+    service: Option<Table>,
+    response: Option<Table>,
+    response_lower: Option<Table>,
+}
+
+impl Slot {
+    fn new(shape: &Shape) -> Self {
+        let ns = shape.sinks.contains(&Sink::HdrNs);
+        let table = |wanted: bool| wanted.then(|| Table::new(shape.steps));
+        Self {
+            state: AtomicU8::new(EMPTY),
+            interval: AtomicU64::new(0),
+            counts: Counts::default(),
+            elsewhere: <[AtomicU64; 2]>::default(),
+            before: Counts::default(),
+            service: table(ns),
+            response: table(ns && shape.open),
+            response_lower: table(ns && shape.open),
+        }
+    }
+
+    fn tables(&self) -> [Option<&Table>; 3] {
+        [self.service.as_ref(), self.response.as_ref(), self.response_lower.as_ref()]
+    }
+
+    /// The counts of this slot's interval and of all that were written before.
+    fn all(&self) -> FourCounts {
+        sum(self.before.get(), self.counts.get())
+    }
+
+    fn clear(&self) {
+        for count in self.counts.0.iter().chain(&self.elsewhere) {
+            count.store(0, Ordering::Relaxed);
+        }
+        for (_, _, grid) in self.tables().into_iter().flatten().flat_map(Table::used) {
+            grid.clear();
+        }
+    }
+}
+
+/// The recordings of one worker (a thread or an executor). Only the worker writes; any thread may read.
+#[derive(Debug)]
+pub struct Recorder {
+    slots: [Slot; SLOTS],
+    /// The slot being written.
+    current: AtomicU64,
+    stragglers: Mutex<BTreeMap<u64, Additions>>,
+    /// Operations that ended in an interval and were due in another, or in the warm-up: successes, then others; by the
+    /// interval's number modulo [`ENDED`].
+    ended: [[AtomicU64; 2]; ENDED],
+    /// Operations due in the window that succeeded in another interval than they were due in, or after the window.
+    succeeded_elsewhere: AtomicU64,
+    /// Operations whose slot had been left when they ended.
+    straggled: Counts,
+    /// Waits; at a rate only.
+    pub waits: Option<Waits>,
+    /// What YCSB's formats need to be exact.
+    pub ycsb: Vec<YcsbMeasurements>,
+    /// One for each client.
+    pub flights: Box<[Flight]>,
+    deadline_ns: u64,
+    /// Operations of the warm-up that have ended.
+    warmup: AtomicU64,
+    /// Those of them that ended in the window.
+    carried: AtomicU64,
+    /// How far into the window the last of them ended, ns.
+    carried_ns: AtomicU64,
+    /// Operations that the store batched, to be sent later.
+    batched: AtomicU64,
+    /// Attempts that failed and were retried, by status.
+    retried: [AtomicU64; Status::COUNT],
+    /// Operations that failed unsent, because no server could be reached.
+    unreached: AtomicU64,
+    /// Operations that were sent after the cut-off, where only their number is limited.
+    overdue: AtomicU64,
+    /// Pauses of clients after failures, in a closed loop: how many, and their time in ns.
+    pauses: [AtomicU64; 2],
+    rows: AtomicU64,
+    bytes: AtomicU64,
+    /// When the last session was closed, ns.
+    closed: AtomicU64,
+    late_generator: AtomicU64,
+    late_client: AtomicU64,
+}
+
+#[inline]
+fn add(cell: &AtomicU64, n: u64) {
+    cell.store(cell.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+}
+
+/// Records what exists at a rate only.
+#[inline(never)]
+fn record_response(
+    response: &Table,
+    lower: &Table,
+    (id, status): (StepId, Status),
+    (response_ns, generator_ns): (u64, u64),
+) {
+    response.record(id, status, response_ns);
+    lower.record(id, status, response_ns.saturating_sub(generator_ns));
+}
+
+#[inline]
+fn raise(cell: &AtomicU64, value: u64) {
+    if value > cell.load(Ordering::Relaxed) {
+        cell.store(value, Ordering::Relaxed);
+    }
+}
+
+impl Recorder {
+    /// A recorder for a worker with this many clients.
+    pub fn new(shape: &Shape, clients: usize) -> Self {
+        let zero = AtomicU64::default;
+        let slots: [Slot; SLOTS] = std::array::from_fn(|_| Slot::new(shape));
+        slots[0].state.store(WRITTEN, Ordering::Relaxed);
+        Self {
+            slots,
+            current: zero(),
+            stragglers: Mutex::default(),
+            ended: std::array::from_fn(|_| [zero(), zero()]),
+            succeeded_elsewhere: zero(),
+            straggled: Counts::default(),
+            waits: shape.open.then(Waits::default),
+            ycsb: shape
+                .sinks
+                .iter()
+                .filter_map(|sink| YcsbMeasurements::new(sink, shape.steps, shape.open, shape.to_unix_ns))
+                .collect(),
+            flights: (0..clients).map(|_| Flight::default()).collect(),
+            deadline_ns: shape.deadline_ns,
+            warmup: zero(),
+            carried: zero(),
+            carried_ns: zero(),
+            batched: zero(),
+            retried: std::array::from_fn(|_| zero()),
+            unreached: zero(),
+            overdue: zero(),
+            pauses: [zero(), zero()],
+            rows: zero(),
+            bytes: zero(),
+            closed: zero(),
+            late_generator: zero(),
+            late_client: zero(),
+        }
+    }
+
+    /// The slot of an interval; `None` for a straggler.
+    #[inline]
+    fn slot(&self, interval: u64) -> Option<&Slot> {
+        let current = &self.slots[self.current.load(Ordering::Relaxed) as usize % SLOTS];
+        if current.interval.load(Ordering::Relaxed) == interval { Some(current) } else { self.next_slot(interval) }
+    }
+
+    #[cold]
+    fn next_slot(&self, interval: u64) -> Option<&Slot> {
+        let at = self.current.load(Ordering::Relaxed);
+        let (current, next) = (&self.slots[at as usize % SLOTS], &self.slots[(at + 1) as usize % SLOTS]);
+        let earlier = interval < current.interval.load(Ordering::Relaxed);
+        if earlier || next.state.load(Ordering::Acquire) != EMPTY {
+            return None;
+        }
+        next.interval.store(interval, Ordering::Relaxed);
+        next.before.set(current.all());
+        next.state.store(WRITTEN, Ordering::Release);
+        // First this: once a slot is left the reader may clear it, and must not count operations from it then.
+        self.current.store(at + 1, Ordering::Release);
+        current.state.store(LEFT, Ordering::Release);
+        Some(next)
+    }
+
+    fn straggle(&self, interval: u64, change: impl FnOnce(&mut Additions)) {
+        let mut stragglers = self.stragglers.lock().unwrap_or_else(PoisonError::into_inner);
+        change(stragglers.entry(interval).or_default());
+    }
+
+    /// Records one counted step: an operation, a part of one, or a check.
+    #[expect(clippy::inline_always, reason = "its argument would go through memory, twice")]
+    #[inline(always)]
+    pub fn step(&self, Step { id, status, times, lateness, interval }: Step<'_>) {
+        if !self.ycsb.is_empty() {
+            self.ycsb(id, status, times.due, times.sent, times.done);
+        }
+        self.record(Step { id, status, times, lateness, interval });
+    }
+
+    /// Records a step of several attempts, which began with the first. YCSB's formats count each attempt; the last
+    /// was sent at `retried`.
+    #[cold]
+    pub fn record_retried(&self, step: Step<'_>, retried: u64) {
+        self.ycsb(step.id, step.status, step.times.due, retried, step.times.done);
+        self.record(step);
+    }
+
+    #[expect(clippy::inline_always, reason = "as above")]
+    #[inline(always)]
+    fn record(&self, Step { id, status, times, lateness, interval }: Step<'_>) {
+        let service = elapsed_ns(times.sent, times.done);
+        let response = || {
+            let generator_ns = lateness.map_or(0, |lateness| lateness.at(times.done));
+            (times.done.saturating_sub(times.due), generator_ns)
+        };
+        let Some(slot) = self.slot(interval) else {
+            return self.straggling_step(interval, (id, status), service, response());
+        };
+        if let Some(table) = &slot.service {
+            table.record(id, status, service);
+        }
+        if let (Some(table), Some(lower)) = (&slot.response, &slot.response_lower) {
+            record_response(table, lower, (id, status), response());
+        }
+    }
+
+    #[cold]
+    fn straggling_step(&self, interval: u64, (id, status): (StepId, Status), service: u64, response: (u64, u64)) {
+        if self.slots[0].service.is_some() {
+            let open = self.slots[0].response.is_some().then_some(response);
+            self.straggle(interval, |more| more.record(id, status, service, open));
+        }
+    }
+
+    // The instants as they are: a struct would go through memory.
+    #[inline(never)]
+    fn ycsb(&self, id: StepId, status: Status, due: u64, sent: u64, done: u64) {
+        for measurements in &self.ycsb {
+            measurements.record(id, status, Times { due, sent, done });
+        }
+    }
+
+    /// Records an attempt that is retried: in YCSB's formats, which count attempts.
+    #[cold]
+    pub fn attempt(&self, id: StepId, status: Status, times: Times) {
+        add(&self.retried[status as usize], 1);
+        self.ycsb(id, status, times.due, times.sent, times.done);
+    }
+
+    /// Counts an operation of the warm-up, which ended `late_ns` after the window began (0: before it).
+    #[inline]
+    pub fn warmed_up(&self, late_ns: u64) {
+        add(&self.warmup, 1);
+        if late_ns > 0 {
+            add(&self.carried, 1);
+            raise(&self.carried_ns, late_ns);
+        }
+    }
+
+    /// Counts an operation that ended in an interval of the window in which it was not due. This includes operations sent in
+    /// the warm-up, just as operations that end after the window are left out.
+    #[inline(never)]
+    pub fn ended_in(&self, interval: u64, status: Status) {
+        add(&self.ended[interval as usize % ENDED][usize::from(!status.is_ok())], 1);
+    }
+
+    /// Counts a whole operation that was due in an interval, once, after its steps: how it ended, its records read or written
+    /// and their bytes, how long after its due time it ended, and whether that was elsewhere than in the interval.
+    #[expect(clippy::inline_always, reason = "as above")]
+    #[inline(always)]
+    pub fn operation(
+        &self,
+        interval: u64,
+        status: Status,
+        (rows, bytes): (u64, u64),
+        response_ns: u64,
+        elsewhere: bool,
+    ) {
+        let late = usize::from(response_ns > self.deadline_ns);
+        let which = if status == Status::Ok { late } else { self.otherwise(status, late) };
+        if which < SUCCEEDED {
+            add(&self.rows, rows);
+            add(&self.bytes, bytes);
+        }
+        match self.slot(interval) {
+            Some(slot) => {
+                if elsewhere {
+                    self.ended_elsewhere(slot, which);
+                }
+                add(&slot.counts.0[which], 1);
+            }
+            None => self.straggling_operation(interval, which, elsewhere),
+        }
+    }
+
+    /// The position in the counts of an operation whose status is not just a success.
+    #[inline(never)]
+    fn otherwise(&self, status: Status, late: usize) -> usize {
+        match status {
+            Status::Ok => late,
+            Status::BatchedOk => {
+                add(&self.batched, 1);
+                late
+            }
+            Status::NotYet => 3,
+            _ => 2,
+        }
+    }
+
+    #[inline(never)]
+    fn ended_elsewhere(&self, slot: &Slot, which: usize) {
+        add(&slot.elsewhere[usize::from(which >= SUCCEEDED)], 1);
+        add(&self.succeeded_elsewhere, u64::from(which < SUCCEEDED));
+        // A reader that sees the operation's count also sees these, if it loads them after the count.
+        fence(Ordering::Release);
+    }
+
+    #[cold]
+    fn straggling_operation(&self, interval: u64, which: usize, elsewhere: bool) {
+        add(&self.succeeded_elsewhere, u64::from(elsewhere && which < SUCCEEDED));
+        // As in `ended_elsewhere`.
+        fence(Ordering::Release);
+        add(&self.straggled.0[which], 1);
+        self.straggle(interval, |more| {
+            more.counts[which] += 1;
+            more.ended += u64::from(!elsewhere);
+            more.completed += u64::from(!elsewhere && which < SUCCEEDED);
+        });
+    }
+
+    /// The counted operations that have ended. Only for the thread that reads the slots, or once nothing is written any more.
+    fn counts(&self) -> FourCounts {
+        let current = &self.slots[self.current.load(Ordering::Acquire) as usize % SLOTS];
+        sum(current.all(), self.straggled.get())
+    }
+
+    /// Counts an operation that failed unsent.
+    #[cold]
+    pub fn count_unreached(&self) {
+        add(&self.unreached, 1);
+    }
+
+    /// Records a pause of a client after a failure.
+    #[cold]
+    pub fn pause(&self, ns: u64) {
+        if ns > 0 {
+            add(&self.pauses[0], 1);
+            add(&self.pauses[1], ns);
+        }
+    }
+
+    /// Records the wait before a counted operation was sent, and whether that was after the cut-off.
+    #[inline]
+    pub fn wait(&self, wait: Wait, overdue: bool) {
+        if let Some(waits) = &self.waits {
+            waits.client.record(wait.client);
+            waits.generator.record(wait.generator);
+        }
+        add(&self.late_client, u64::from(wait.client > LATE_NS));
+        add(&self.late_generator, u64::from(wait.is_late(LATE_NS)));
+        add(&self.overdue, u64::from(overdue));
+    }
+
+    /// Notes that a session was closed.
+    pub fn session_closed(&self, ns: u64) {
+        raise(&self.closed, ns);
+    }
+
+    /// Operations that its clients have claimed and not finished.
+    pub fn unfinished(&self) -> impl Iterator<Item = Unfinished> {
+        self.flights.iter().filter_map(Flight::unfinished)
+    }
+}

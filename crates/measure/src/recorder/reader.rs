@@ -1,0 +1,364 @@
+//! Reads the recorders of all client threads together.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Arc, PoisonError};
+
+use loadstone_load::meter::{Reading, Table};
+use loadstone_load::{Status, StepId};
+
+use super::flight::Flight;
+use super::{EMPTY, ENDED, FourCounts, LEFT, Recorder, SLOTS, Slot};
+
+/// With more recorders than this, the histograms of slots that are still being written are not read: each would need a copy,
+/// and their latencies are reported with the next interval anyway.
+const COPIED_MAX: usize = 256;
+
+/// Totals over all recorders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Operations of the warm-up.
+    pub warmup: u64,
+    /// Those of them that ended in the window.
+    pub carried: u64,
+    /// How far into the window the last of them ended, ns.
+    pub carried_ns: u64,
+    /// Counted operations that have ended.
+    pub operations: u64,
+    /// Those of them that succeeded.
+    pub succeeded: u64,
+    /// Operations that succeeded within the window, whenever they were due.
+    pub in_window: u64,
+    /// Operations that a store batched.
+    pub batched: u64,
+    /// Reads of records whose insert or delete was in progress: neither success nor failure.
+    pub not_yet: u64,
+    /// Attempts that failed and were retried, by status.
+    pub retried: [u64; Status::COUNT],
+    /// Operations that failed unsent, because no server could be reached.
+    pub unreached: u64,
+    /// Operations sent after the cut-off, where only their number is limited.
+    pub overdue: u64,
+    /// Pauses of clients after failures: how many, and their time in ns.
+    pub pauses: [u64; 2],
+    /// Records read and written by operations that succeeded.
+    pub rows: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Counted operations sent and not yet done.
+    pub in_flight: u64,
+    /// When the last counted operation ended, ns.
+    pub last_done_ns: u64,
+    /// When the last session was closed, ns.
+    pub closed_ns: u64,
+    /// Counted operations sent over 1 ms late although a client was idle.
+    pub late_generator: u64,
+    /// Counted operations over 1 ms late because all clients were busy.
+    pub late_client: u64,
+}
+
+impl Totals {
+    /// Counted operations that failed.
+    pub fn failed(&self) -> u64 {
+        self.operations.saturating_sub(self.succeeded + self.not_yet)
+    }
+}
+
+/// The totals over recorders.
+pub fn totals(recorders: &[Arc<Recorder>]) -> Totals {
+    let mut all = Totals::default();
+    for recorder in recorders {
+        let get = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
+        all.warmup += get(&recorder.warmup);
+        all.carried += get(&recorder.carried);
+        all.carried_ns = all.carried_ns.max(get(&recorder.carried_ns));
+        let counts = recorder.counts();
+        fence(Ordering::Acquire);
+        all.operations += counts.iter().sum::<u64>();
+        all.succeeded += counts[0] + counts[1];
+        all.not_yet += counts[3];
+        all.in_window += (counts[0] + counts[1]).saturating_sub(get(&recorder.succeeded_elsewhere));
+        all.in_window += recorder.ended.iter().map(|ended| get(&ended[0])).sum::<u64>();
+        all.batched += get(&recorder.batched);
+        all.retried.iter_mut().zip(&recorder.retried).for_each(|(all, cell)| *all += get(cell));
+        all.unreached += get(&recorder.unreached);
+        all.overdue += get(&recorder.overdue);
+        all.pauses.iter_mut().zip(&recorder.pauses).for_each(|(all, cell)| *all += get(cell));
+        all.rows += get(&recorder.rows);
+        all.bytes += get(&recorder.bytes);
+        all.in_flight += recorder.unfinished().filter(|one| one.sent && one.counted).count() as u64;
+        all.last_done_ns = recorder.flights.iter().map(Flight::last_done_ns).fold(all.last_done_ns, u64::max);
+        all.closed_ns = all.closed_ns.max(get(&recorder.closed));
+        all.late_generator += get(&recorder.late_generator);
+        all.late_client += get(&recorder.late_client);
+    }
+    all
+}
+
+pub use loadstone_wire::event::{Latencies, Readings};
+
+/// What was recorded in an interval since the last reading.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Additions {
+    /// Operations due in it: good, late, failed, not yet.
+    pub counts: FourCounts,
+    /// Operations that ended in it, whenever due.
+    pub ended: u64,
+    /// Those of them that succeeded.
+    pub completed: u64,
+    /// Latencies of operations due in it.
+    pub latencies: Readings,
+}
+
+impl Additions {
+    pub(super) fn record(&mut self, id: StepId, status: Status, service: u64, open: Option<(u64, u64)>) {
+        let latencies = self.latencies.entry((id, status)).or_default();
+        latencies[0].record(service);
+        if let Some((response, generator_ns)) = open {
+            latencies[1].record(response);
+            latencies[2].record(response.saturating_sub(generator_ns));
+        }
+    }
+
+    /// Adds those of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
+            *mine += theirs;
+        }
+        self.ended += other.ended;
+        self.completed += other.completed;
+        for (key, theirs) in &other.latencies {
+            let mine = self.latencies.entry(*key).or_default();
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.merge(theirs));
+        }
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.counts == [0; 4] && self.ended == 0 && self.latencies.is_empty()
+    }
+}
+
+/// What a slot held when it was read while still being written.
+#[derive(Debug, Default)]
+struct Copied {
+    counts: FourCounts,
+    /// Successes and others that ended in the slot's interval.
+    here: [u64; 2],
+    /// Empty with more than [`COPIED_MAX`] recorders.
+    latencies: Readings,
+}
+
+/// Reads the recorders of a trial, interval by interval.
+#[derive(Debug)]
+pub struct Reader {
+    recorders: Vec<Arc<Recorder>>,
+    /// By recorder and slot.
+    copied: Vec<[Copied; SLOTS]>,
+    ended: Vec<[[u64; 2]; ENDED]>,
+}
+
+impl Reader {
+    /// The only reader of these recorders.
+    pub fn new(recorders: Vec<Arc<Recorder>>) -> Self {
+        let each = recorders.len();
+        Self {
+            copied: std::iter::repeat_with(Default::default).take(each).collect(),
+            ended: vec![[[0; 2]; ENDED]; each],
+            recorders,
+        }
+    }
+
+    /// Adds to `all`, by interval, what was recorded since the last reading. `now` is the current interval; `last` means that
+    /// no recorder is being written any more.
+    pub fn read(&mut self, now: u64, last: bool, all: &mut BTreeMap<u64, Additions>) {
+        let copies = last || self.recorders.len() <= COPIED_MAX;
+        for ((recorder, copied), ended) in self.recorders.iter().zip(&mut self.copied).zip(&mut self.ended) {
+            for (slot, copied) in recorder.slots.iter().zip(copied) {
+                let state = slot.state.load(Ordering::Acquire);
+                if state != EMPTY {
+                    let interval = slot.interval.load(Ordering::Relaxed);
+                    read_slot(slot, copied, state == LEFT || copies, all.entry(interval).or_default());
+                }
+                if state == LEFT {
+                    *copied = Copied::default();
+                    slot.clear();
+                    slot.state.store(EMPTY, Ordering::Release);
+                }
+            }
+            for (at, seen) in ended.iter_mut().enumerate() {
+                let read = |which: usize| recorder.ended[at][which].load(Ordering::Relaxed);
+                let new = [read(0) - seen[0], read(1) - seen[1]];
+                if new != [0; 2] {
+                    // The latest interval up to now that shares this counter.
+                    let back = (now + ENDED as u64 - at as u64) % ENDED as u64;
+                    let to = all.entry(now.saturating_sub(back)).or_default();
+                    to.ended += new[0] + new[1];
+                    to.completed += new[0];
+                    *seen = [seen[0] + new[0], seen[1] + new[1]];
+                }
+            }
+            let stragglers = std::mem::take(&mut *recorder.stragglers.lock().unwrap_or_else(PoisonError::into_inner));
+            for (interval, more) in stragglers {
+                all.entry(interval).or_default().merge(&more);
+            }
+        }
+    }
+}
+
+/// Adds what was recorded in a slot since `copied`; the latencies only if asked for.
+fn read_slot(slot: &Slot, copied: &mut Copied, latencies: bool, to: &mut Additions) {
+    let counts = slot.counts.get();
+    fence(Ordering::Acquire);
+    let elsewhere = slot.elsewhere.each_ref().map(|count| count.load(Ordering::Relaxed));
+    for (to, (now, old)) in to.counts.iter_mut().zip(counts.iter().zip(copied.counts)) {
+        *to += now - old;
+    }
+    copied.counts = counts;
+    // Too low by an operation of which only the second count was read; the next reading has the first one.
+    let [succeeded, others] = [counts[0] + counts[1], counts[2] + counts[3]];
+    let here = [succeeded.saturating_sub(elsewhere[0]), others.saturating_sub(elsewhere[1])];
+    let new: [u64; 2] = std::array::from_fn(|which| here[which].saturating_sub(copied.here[which]));
+    to.ended += new[0] + new[1];
+    to.completed += new[0];
+    copied.here = [copied.here[0] + new[0], copied.here[1] + new[1]];
+    if !latencies {
+        return;
+    }
+    let mut all = Readings::new();
+    for (which, table) in slot.tables().into_iter().enumerate() {
+        for (id, status, grid) in table.into_iter().flat_map(Table::used) {
+            let mut reading = Reading::default();
+            reading.add(grid);
+            if reading.count() > 0 {
+                all.entry((id, status)).or_default()[which] = reading;
+            }
+        }
+    }
+    for (key, now) in &all {
+        let to = to.latencies.entry(*key).or_default();
+        for (which, (to, now)) in to.iter_mut().zip(now).enumerate() {
+            match copied.latencies.get(key) {
+                Some(old) => to.merge(&now.since(&old[which])),
+                None => to.merge(now),
+            }
+        }
+    }
+    copied.latencies = all;
+}
+
+#[cfg(test)]
+mod tests {
+    use loadstone_load::Kind;
+
+    use super::*;
+    use crate::recorder::{Shape, Step};
+    use crate::sink::Times;
+    use loadstone_wire::sink::Sink;
+
+    const SHAPE: Shape = Shape { steps: Kind::COUNT, sinks: Vec::new(), open: true, deadline_ns: 500, to_unix_ns: 0 };
+
+    /// Records an operation; `ended_in`: the interval in which it ended, if that is another.
+    fn record(recorder: &Recorder, interval: u64, status: Status, ns: u64, ended_in: Option<u64>) {
+        let times = Times { due: 0, sent: 0, done: ns };
+        recorder.step(Step { id: Kind::Read.step(), status, times, lateness: None, interval });
+        recorder.operation(interval, status, (1, 1), ns, ended_in.is_some());
+        if let Some(other) = ended_in {
+            recorder.ended_in(other, status);
+        }
+    }
+
+    /// With a writer that never waits and a reader of varying speed, every interval has exactly what was due in it.
+    #[test]
+    fn intervals_are_exact_whenever_they_are_read() {
+        const EACH: u64 = 500;
+        const INTERVALS: u64 = 2_000;
+        let shape = Shape { sinks: vec![Sink::HdrNs], ..SHAPE };
+        let recorder = Arc::new(Recorder::new(&shape, 1));
+        let mut reader = Reader::new(vec![Arc::clone(&recorder)]);
+        let (mut all, now) = (BTreeMap::new(), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for i in 0..EACH * INTERVALS {
+                    now.store(i / EACH, Ordering::Release);
+                    // Some operations end in a later interval than they were due in.
+                    let late = i % 7 == 0 && i > 3 * EACH;
+                    let due_in = i / EACH - if late { 1 + i % 3 } else { 0 };
+                    record(&recorder, due_in, Status::Ok, i % 1_000, late.then_some(i / EACH));
+                }
+            });
+            let (mut rounds, mut succeeded) = (0u32, 0);
+            while !writer.is_finished() {
+                reader.read(now.load(Ordering::Acquire), false, &mut all);
+                let before = std::mem::replace(&mut succeeded, totals(&[Arc::clone(&recorder)]).succeeded);
+                assert!(succeeded >= before, "{succeeded} after {before}");
+                rounds += 1;
+                std::thread::sleep(std::time::Duration::from_micros(u64::from(rounds % 5) * 100));
+            }
+        });
+        reader.read(INTERVALS - 1, true, &mut all);
+        let mut expected = BTreeMap::<u64, (u64, u64)>::new();
+        for i in 0..EACH * INTERVALS {
+            let late = i % 7 == 0 && i > 3 * EACH;
+            let counts = expected.entry(i / EACH - if late { 1 + i % 3 } else { 0 }).or_default();
+            if i % 1_000 > SHAPE.deadline_ns { counts.1 += 1 } else { counts.0 += 1 }
+        }
+        let found: BTreeMap<u64, (u64, u64)> =
+            all.iter().map(|(&k, more)| (k, (more.counts[0], more.counts[1]))).collect();
+        assert_eq!(found, expected);
+        for (interval, more) in &all {
+            let [service, response, lower] = &more.latencies[&(Kind::Read.step(), Status::Ok)];
+            let counts = [service.count(), response.count(), lower.count()];
+            assert_eq!(counts, [more.counts[0] + more.counts[1]; 3], "interval {interval}");
+        }
+        let ended = all.values().fold([0, 0], |sum, more| [sum[0] + more.ended, sum[1] + more.completed]);
+        assert_eq!(ended, [EACH * INTERVALS; 2]);
+        let totals = totals(&[recorder]);
+        assert_eq!((totals.succeeded, totals.in_window), (EACH * INTERVALS, EACH * INTERVALS));
+    }
+
+    /// Operations are counted where they were due and where they ended, also after their slot was left.
+    #[test]
+    fn operations_are_counted_in_the_interval_in_which_they_ended() {
+        let recorder = Recorder::new(&SHAPE, 1);
+        record(&recorder, 0, Status::Ok, 1, None);
+        record(&recorder, 0, Status::Ok, 1, Some(1));
+        record(&recorder, 1, Status::Timeout, 1, None);
+        // Stragglers: the slot of interval 0 was left.
+        record(&recorder, 0, Status::Ok, 1, None);
+        record(&recorder, 0, Status::Timeout, 1, None);
+        record(&recorder, 0, Status::Ok, 501, Some(1));
+        // One of the warm-up, and one that ended after the window.
+        recorder.warmed_up(1);
+        recorder.ended_in(1, Status::Ok);
+        recorder.operation(1, Status::Ok, (1, 1), 1, true);
+        let recorders = [Arc::new(recorder)];
+        let mut all = BTreeMap::new();
+        Reader::new(recorders.to_vec()).read(1, true, &mut all);
+        assert_eq!((all[&0].counts, all[&0].ended, all[&0].completed), ([3, 1, 1, 0], 3, 2));
+        assert_eq!((all[&1].counts, all[&1].ended, all[&1].completed), ([1, 0, 1, 0], 4, 3));
+        let totals = totals(&recorders);
+        assert_eq!((totals.operations, totals.succeeded, totals.in_window), (7, 5, 5));
+    }
+
+    #[test]
+    fn each_status_is_counted_in_its_category() {
+        let recorder = Recorder::new(&SHAPE, 1);
+        for (status, ns) in [
+            (Status::Ok, 500),
+            (Status::Ok, 501),
+            (Status::BatchedOk, 1),
+            (Status::Timeout, 1),
+            (Status::NotFound, 1),
+            (Status::NotYet, 1),
+        ] {
+            record(&recorder, 0, status, ns, None);
+        }
+        let mut all = BTreeMap::new();
+        let recorders = [Arc::new(recorder)];
+        Reader::new(recorders.to_vec()).read(0, true, &mut all);
+        assert_eq!((all[&0].counts, all[&0].ended, all[&0].completed), ([2, 1, 2, 1], 6, 3));
+        let totals = totals(&recorders);
+        assert_eq!((totals.succeeded, totals.failed(), totals.not_yet, totals.batched), (3, 2, 1, 1));
+    }
+}

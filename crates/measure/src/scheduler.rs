@@ -1,0 +1,223 @@
+//! Which operation is next, if any: what the clients of a segment share while they run.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use loadstone_load::Segment;
+
+use crate::borders::{Borders, NEVER};
+use crate::control::TrialFailure;
+
+/// On separate cache lines: every client of every thread may write it once per operation.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+struct Alone<T>(T);
+
+/// Hands out the operations of a segment.
+#[derive(Debug)]
+pub struct Scheduler {
+    segment: Segment,
+    /// How many operations a client claims at once.
+    stripe: u64,
+    /// How many operations belong together: one client of one segment performs them.
+    unit: u64,
+    /// The distance from the index of one claimed operation to that of the next.
+    pitch: u64,
+    /// Operations of this segment; [`NEVER`] without a limit.
+    steps: u64,
+    /// Counted operations, where that is the limit.
+    counted_max: u64,
+    next: Alone<AtomicU64>,
+    counted: Alone<AtomicU64>,
+    /// No further operation is sent.
+    halted: AtomicBool,
+    /// A client found nothing more due in time: time, and not the number of operations, is the limit.
+    reached_end: AtomicBool,
+    /// The failure for which a client halted it.
+    failure: OnceLock<TrialFailure>,
+}
+
+/// The operations that a client has claimed and not yet begun.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// The index of the next one.
+    index: u64,
+    /// How many are left.
+    left: u64,
+}
+
+impl Scheduler {
+    /// A scheduler for the operations within `borders`. Clients claim `stripe` of them at once: 1, unless their order does
+    /// not matter.
+    pub fn new(segment: Segment, borders: &Borders, stripe: u64) -> Self {
+        Self {
+            segment,
+            stripe: stripe.max(1),
+            unit: 1,
+            pitch: segment.n,
+            steps: borders.steps,
+            counted_max: borders.counted,
+            next: Alone::default(),
+            counted: Alone::default(),
+            halted: AtomicBool::new(false),
+            reached_end: AtomicBool::new(false),
+            failure: OnceLock::new(),
+        }
+    }
+
+    /// The same where every `unit` operations belong together: one client of one segment performs all of them.
+    #[must_use]
+    pub fn in_units(self, unit: u64) -> Self {
+        if unit > 1 { Self { stripe: unit, unit, pitch: 1, ..self } } else { self }
+    }
+
+    /// The index of the next operation; `None` at the end.
+    #[inline]
+    pub fn claim(&self, taken: &mut Taken) -> Option<u64> {
+        if self.halted() {
+            return None;
+        }
+        if taken.left == 0 {
+            self.take(taken)?;
+        }
+        taken.left -= 1;
+        let index = taken.index;
+        // After the last of those claimed, the index is not used.
+        taken.index = index.wrapping_add(self.pitch);
+        Some(index)
+    }
+
+    /// Claims the next operations; `None` at the end.
+    #[inline]
+    fn take(&self, taken: &mut Taken) -> Option<()> {
+        // Clients that find the end leave the counter where it is.
+        if self.next.0.load(Ordering::Relaxed) >= self.steps {
+            return None;
+        }
+        let first = self.next.0.fetch_add(self.stripe, Ordering::Relaxed);
+        taken.left = self.stripe.min(self.steps.saturating_sub(first));
+        // A client claims whole units.
+        taken.index = self.segment.index(first / self.unit) * self.unit;
+        (taken.left > 0).then_some(())
+    }
+
+    /// Whether one more operation may be counted. Called for every such operation, just before it is sent.
+    #[inline]
+    pub fn count(&self) -> bool {
+        self.counted_max == NEVER || self.counted.0.fetch_add(1, Ordering::Relaxed) < self.counted_max
+    }
+
+    /// How many operations have been claimed.
+    pub fn claimed(&self) -> u64 {
+        self.next.0.load(Ordering::Relaxed).min(self.steps)
+    }
+
+    /// Whether the operation at `index` may have begun. The progress of other segments is not known; they are assumed to be
+    /// at most twice as far as this one.
+    pub fn may_have_begun(&self, index: u64) -> bool {
+        let segments = if self.segment.owns(index) { 1 } else { 2 };
+        index < self.segment.index(self.claimed()).saturating_mul(segments)
+    }
+
+    /// Which share of the trial this is.
+    pub fn segment(&self) -> Segment {
+        self.segment
+    }
+
+    /// Notes that a client found nothing more to send before the end.
+    pub fn reach_end(&self) {
+        self.reached_end.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a client found that.
+    pub fn reached_end(&self) -> bool {
+        self.reached_end.load(Ordering::Relaxed)
+    }
+
+    /// Stops sending: no further operation is claimed.
+    pub fn halt(&self) {
+        self.halted.store(true, Ordering::Release);
+    }
+
+    /// Halts because of a failure, which ends the trial. The first failure is kept.
+    pub fn halt_because(&self, failure: impl FnOnce() -> TrialFailure) {
+        self.failure.get_or_init(failure);
+        self.halt();
+    }
+
+    /// Whether it was halted.
+    #[inline]
+    pub fn halted(&self) -> bool {
+        self.halted.load(Ordering::Acquire)
+    }
+
+    /// The failure for which a client halted it, if any.
+    pub fn failure(&self) -> Option<&TrialFailure> {
+        self.failure.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn borders(steps: u64, counted: u64) -> Borders {
+        Borders { steps, counted, ..Borders::UNLIMITED }
+    }
+
+    #[test]
+    fn every_operation_is_claimed_once_for_any_stripe() {
+        for stripe in [1, 4, 64] {
+            let scheduler = Scheduler::new(Segment { k: 1, n: 2 }, &borders(101, NEVER), stripe);
+            let mut clients = [Taken::default(), Taken::default(), Taken::default()];
+            let mut claimed = Vec::new();
+            while let Some(index) = clients.iter_mut().find_map(|taken| scheduler.claim(taken)) {
+                claimed.push(index);
+                clients.rotate_left(1);
+            }
+            claimed.sort_unstable();
+            assert_eq!(claimed, (0..101).map(|step| step * 2 + 1).collect::<Vec<_>>());
+            assert_eq!(scheduler.claimed(), 101);
+        }
+    }
+
+    #[test]
+    fn the_operations_of_a_unit_go_to_one_client_of_one_segment() {
+        let mut all = Vec::new();
+        for k in 0..2 {
+            let scheduler = Scheduler::new(Segment { k, n: 2 }, &borders([12, 8][k as usize], NEVER), 1).in_units(4);
+            let mut clients = [Taken::default(), Taken::default()];
+            let mut claims = [Vec::new(), Vec::new()];
+            for turn in 0.. {
+                match scheduler.claim(&mut clients[turn % 2]) {
+                    Some(index) => claims[turn % 2].push(index),
+                    None if claims.iter().map(Vec::len).sum::<usize>() as u64 >= scheduler.steps => break,
+                    None => {}
+                }
+            }
+            for each in &claims {
+                assert!(each.chunks(4).all(|file| file.windows(2).all(|two| two[1] == two[0] + 1) && file[0] % 4 == 0));
+            }
+            all.extend(claims.into_iter().flatten());
+        }
+        all.sort_unstable();
+        assert_eq!(all, (0..20).collect::<Vec<_>>(), "five files, of which the first segment has three");
+    }
+
+    #[test]
+    fn no_more_operations_are_counted_than_the_limit() {
+        let scheduler = Scheduler::new(Segment::default(), &borders(NEVER, 2), 1);
+        assert_eq!([(); 4].map(|()| scheduler.count()), [true, true, false, false]);
+    }
+
+    #[test]
+    fn a_claimed_operation_may_have_begun_and_another_segment_may_be_twice_as_far() {
+        let scheduler = Scheduler::new(Segment { k: 1, n: 2 }, &borders(NEVER, NEVER), 1);
+        let mut taken = Taken::default();
+        assert_eq!([(); 3].map(|()| scheduler.claim(&mut taken)), [Some(1), Some(3), Some(5)]);
+        assert_eq!([5, 7].map(|index| scheduler.may_have_begun(index)), [true, false]);
+        assert_eq!([12, 14].map(|index| scheduler.may_have_begun(index)), [true, false]);
+        scheduler.halt();
+        assert_eq!(scheduler.claim(&mut taken), None);
+    }
+}

@@ -1,0 +1,185 @@
+//! What is recorded in addition to our own histograms, so that YCSB's formats are exact.
+//!
+//! YCSB counts whole microseconds. Re-bucketing our nanoseconds would change its minima, maxima and means, so the front end
+//! asks for a separate sink, which gets every latency as YCSB does: truncated to µs.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use loadstone_load::meter::{Grid, Table};
+use loadstone_load::{Kind, Status, StepId};
+use loadstone_wire::sink::Sink;
+
+/// The instants of a step, ns. In the closed loop `due` is `sent`.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// When it should have been sent.
+    pub due: u64,
+    /// When it was sent.
+    pub sent: u64,
+    /// When the answer arrived.
+    pub done: u64,
+}
+
+/// A worker's recording for one of YCSB's sinks: by service time (its *op* interval) and, at a rate, by response time
+/// (its *intended* interval).
+#[derive(Debug)]
+pub struct YcsbMeasurements {
+    /// done − sent.
+    pub op: YcsbTable,
+    /// done − due; at a rate only.
+    pub intended: Option<YcsbTable>,
+    to_unix_ns: u64,
+}
+
+/// The recordings of a sink by step and status.
+#[derive(Debug)]
+pub enum YcsbTable {
+    /// See [`Sink::YcsbHdrUs`].
+    Hdr(Table),
+    /// See [`Sink::YcsbHistogram`].
+    Histogram(usize, Table<Buckets>),
+    /// See [`Sink::YcsbSeries`].
+    Series(u64, Table<Series>),
+    /// See [`Sink::YcsbRaw`].
+    Raw(Table<Raw>),
+}
+
+impl YcsbMeasurements {
+    /// Measurements for one of YCSB's sinks; `None` for ours.
+    pub fn new(sink: &Sink, steps: usize, open: bool, to_unix_ns: u64) -> Option<Self> {
+        let op = YcsbTable::new(sink, steps)?;
+        let intended = if open { YcsbTable::new(sink, steps) } else { None };
+        Some(Self { op, intended, to_unix_ns })
+    }
+
+    /// Records a step.
+    #[inline]
+    pub fn record(&self, step: StepId, status: Status, times: Times) {
+        // YCSB counts a read-modify-write as done whatever the status of its halves, which are reported separately.
+        let status = if step == Kind::ReadModifyWrite.step() { Status::Ok } else { status };
+        let unix_ms = || (times.done.wrapping_add(self.to_unix_ns)) / 1_000_000;
+        self.op.record(step, status, times.done.saturating_sub(times.sent) / 1_000, unix_ms);
+        if let Some(intended) = &self.intended {
+            intended.record(step, status, times.done.saturating_sub(times.due) / 1_000, unix_ms);
+        }
+    }
+}
+
+impl YcsbTable {
+    fn new(sink: &Sink, steps: usize) -> Option<Self> {
+        Some(match sink {
+            Sink::HdrNs => return None,
+            Sink::YcsbHdrUs => Self::Hdr(Table::new(steps)),
+            Sink::YcsbHistogram { buckets } => Self::Histogram(*buckets, Table::new(steps)),
+            Sink::YcsbSeries { granularity_ms } => Self::Series(*granularity_ms, Table::new(steps)),
+            Sink::YcsbRaw => Self::Raw(Table::new(steps)),
+        })
+    }
+
+    #[inline]
+    fn record(&self, step: StepId, status: Status, us: u64, unix_ms: impl Fn() -> u64) {
+        match self {
+            Self::Hdr(table) => table.cell(step, status, Grid::default).record(us),
+            Self::Histogram(buckets, table) => table.cell(step, status, || Buckets::new(*buckets)).record(us),
+            Self::Series(granularity, table) => {
+                table.cell(step, status, Series::default).record(us, unix_ms() / (*granularity).max(1));
+            }
+            Self::Raw(table) => table.cell(step, status, Raw::default).record(us, unix_ms()),
+        }
+    }
+}
+
+/// Sums that only one thread writes.
+#[derive(Debug)]
+pub struct Moments {
+    count: AtomicU64,
+    sum: AtomicU64,
+    min: AtomicU64,
+    max: AtomicU64,
+}
+
+impl Default for Moments {
+    fn default() -> Self {
+        Self { count: 0.into(), sum: 0.into(), min: u64::MAX.into(), max: 0.into() }
+    }
+}
+
+impl Moments {
+    fn record(&self, us: u64) {
+        let get = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
+        self.count.store(get(&self.count) + 1, Ordering::Relaxed);
+        self.sum.store(get(&self.sum) + us, Ordering::Relaxed);
+        self.min.store(get(&self.min).min(us), Ordering::Relaxed);
+        self.max.store(get(&self.max).max(us), Ordering::Relaxed);
+    }
+
+    /// Count, sum, minimum and maximum, µs.
+    pub fn get(&self) -> (u64, u64, u64, u64) {
+        let get = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
+        (get(&self.count), get(&self.sum), get(&self.min), get(&self.max))
+    }
+}
+
+/// Buckets of 1 ms with exact sums.
+#[derive(Debug)]
+pub struct Buckets {
+    /// One per ms; the last one is the overflow.
+    pub counts: Vec<AtomicU64>,
+    /// Exact count, sum, minimum and maximum.
+    pub moments: Moments,
+    /// Sum of squares, µs².
+    pub squares: AtomicU64,
+}
+
+impl Buckets {
+    fn new(buckets: usize) -> Self {
+        let mut counts = Vec::new();
+        counts.resize_with(buckets + 1, AtomicU64::default);
+        Self { counts, moments: Moments::default(), squares: AtomicU64::default() }
+    }
+
+    fn record(&self, us: u64) {
+        let at = ((us / 1_000) as usize).min(self.counts.len() - 1);
+        self.counts[at].store(self.counts[at].load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.moments.record(us);
+        let squares = self.squares.load(Ordering::Relaxed).wrapping_add(us.wrapping_mul(us));
+        self.squares.store(squares, Ordering::Relaxed);
+    }
+}
+
+/// Sums by unit of time. The lock is the cost of this format; only its one writer and, at the very end, the report take it.
+#[derive(Debug, Default)]
+pub struct Series {
+    /// Unit (of the wall clock), count, sum in µs; in order of first use.
+    pub units: Mutex<Vec<(u64, u64, u64)>>,
+    /// Exact count, sum, minimum and maximum.
+    pub moments: Moments,
+}
+
+impl Series {
+    fn record(&self, us: u64, unit: u64) {
+        self.moments.record(us);
+        let mut units = self.units.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match units.last_mut() {
+            Some(last) if last.0 == unit => (last.1, last.2) = (last.1 + 1, last.2 + us),
+            _ => units.push((unit, 1, us)),
+        }
+    }
+}
+
+/// Every operation: Unix ms of its end, latency in µs. It has a lock like [`Series`], and its memory grows with the run.
+#[derive(Debug, Default)]
+pub struct Raw {
+    /// In the order in which this worker's operations ended.
+    pub points: Mutex<Vec<(u64, u64)>>,
+    /// Exact count, sum, minimum and maximum.
+    pub moments: Moments,
+}
+
+impl Raw {
+    fn record(&self, us: u64, unix_ms: u64) {
+        self.moments.record(us);
+        self.points.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((unix_ms, us));
+    }
+}

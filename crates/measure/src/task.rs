@@ -1,0 +1,90 @@
+//! What the clients of a trial share: the state common to all workload kinds, and the work.
+
+use std::fmt;
+
+use loadstone_load::pace::Pace;
+use loadstone_load::{StepId, Workload};
+use loadstone_session::Connection;
+
+use crate::actor::Actor;
+use crate::failures::Failures;
+use crate::scheduler::Scheduler;
+use loadstone_wire::error::EngineError;
+use loadstone_wire::event::{Note, Sections};
+use loadstone_wire::spec::TrialSpec;
+
+/// What all clients of a trial share.
+#[derive(Debug)]
+pub struct Task<W: ?Sized> {
+    /// Which operation is next.
+    pub scheduler: Scheduler,
+    /// When operations are due; `None`: closed loop.
+    pub pace: Option<Pace>,
+    /// Messages of failures.
+    pub failures: Failures,
+    /// Added to a time on the clients' clock, this gives ns since the Unix epoch.
+    pub to_unix_ns: u64,
+    pub seed: u64,
+    /// What the operations are, with the state that they share.
+    pub work: W,
+}
+
+/// A workload kind, as the conductor of a trial knows it.
+pub trait Kind: fmt::Debug + Send + Sync + 'static {
+    /// The names of its steps.
+    fn steps(&self) -> &'static [&'static str];
+
+    /// The step under which an operation is recorded as a whole.
+    fn step_of(&self, index: u64) -> StepId;
+
+    /// Prepares for a probe of the driver's cost: a few operations in the closed loop, by this many threads.
+    fn prepare_probe(&mut self, _spec: &TrialSpec, _operations: u64, _threads: u64) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    /// Prepares for the trial, after the probe.
+    fn prepare_trial(&mut self, _spec: &TrialSpec, _workers: u64) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    /// What the user should know before the trial starts.
+    fn notes(&self) -> Vec<Note> {
+        Vec::new()
+    }
+
+    /// The trial starts at an instant of the clients' clock; `to_unix_ns` added to it gives ns since the Unix epoch.
+    fn start(&self, _start_ns: u64, _to_unix_ns: u64) {}
+
+    /// Called by the conductor, which wakes each `awake_ns` at most, with the operations claimed so far. Returns when it is to
+    /// be called again.
+    fn tick(&self, _claimed: u64, _now_ns: u64, _awake_ns: u64) -> u64 {
+        u64::MAX
+    }
+
+    /// All clients have ended.
+    fn end(&self, _claimed: u64, _now_ns: u64) {}
+
+    /// What its figures show about the system or the clients.
+    fn closing_notes(&self) -> Vec<Note> {
+        Vec::new()
+    }
+
+    /// Its sections of the summary.
+    fn sections(&self, to_unix_ns: u64) -> Sections;
+}
+
+/// Work that can be done in sessions of type `S`.
+#[allow(async_fn_in_trait)]
+pub trait Work<S: Connection>: Workload + Kind + Sized {
+    /// What performs its operations.
+    type Actor<'a>: Actor<Operation = Self::Operation>
+    where
+        Self: 'a,
+        S: 'a;
+
+    /// An actor for one client of this worker.
+    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a>;
+
+    /// Inspects the store before the trial starts: called for one client of the first segment.
+    async fn inspect(&self, _session: &mut S) {}
+}

@@ -1,0 +1,120 @@
+//! One trial: opens the store, connects every session, runs the conductor, closes the store.
+
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+
+use loadstone_load::Workload;
+use loadstone_load::pace::Pace;
+use loadstone_session::Options;
+
+use crate::borders::{Borders, NEVER, seconds_ns};
+use crate::clock::{Clock, Monotonic, unix_ns};
+use crate::conductor::Conductor;
+use crate::control::{Control, End};
+use crate::crew::{Opened, Target};
+use crate::failures::Failures;
+use crate::observer::{self, Observer};
+use crate::recorder::Shape;
+use crate::scheduler::Scheduler;
+use crate::task::{Kind, Task};
+use crate::worker_threads::{Job, WorkerThreads, threads};
+use loadstone_wire::error::EngineError;
+use loadstone_wire::spec::TrialSpec;
+
+/// How many operations a client claims at once where their order does not matter. With more, one client would still have a
+/// batch to do when the others are done.
+const STRIPE_MAX: u64 = 32;
+/// With fewer operations per client than this, they are claimed one by one.
+const STRIPED_MIN: u64 = 10_000;
+
+/// Runs a trial of this work on a target.
+pub fn run<W: Workload + Kind>(
+    spec: &TrialSpec,
+    mut work: W,
+    target: &dyn Target<W>,
+    controls: &Receiver<Control>,
+    observer: &mut dyn Observer,
+) -> Result<End, EngineError> {
+    crate::clock::calibrate();
+    let connecting = Instant::now();
+    let pace = Pace::new(&spec.pace, spec.seed).map_err(EngineError::usage)?;
+    let clients = spec.segment.share(spec.clients);
+    let driving = target.driving();
+    let (by_thread, workers) = threads(&driving, clients, spec.executors);
+    let operations = [spec.until.operations, work.operations()].into_iter().flatten().min();
+    let unit = work.unit();
+    let operations = operations.map(|n| spec.segment.share(n.div_ceil(unit)) * unit);
+    // A ledger's times are those of claims: an operation that was claimed with others could be sent much later.
+    let stripe = if by_thread && pace.is_none() && spec.ledger.is_none() && work.any_order() {
+        stripe(operations, clients)
+    } else {
+        1
+    };
+    let driver_ns;
+    (work, driver_ns) = crate::calibrate::driver_ns(work, target, spec, workers, stripe)?;
+    let Opened { store, crew } = target.open(&Options {
+        properties: spec.store.properties.clone(),
+        durability: spec.store.durability.into(),
+        table: spec.work.table().to_owned(),
+        create: spec.creates(),
+        clients: clients as usize,
+    })?;
+    let guarantee = store.guarantee();
+    let borders = Borders::plan(spec, pace.as_ref(), operations)?;
+    let steps = Kind::steps(&work);
+    let shape = Shape {
+        steps: steps.len(),
+        sinks: spec.sinks.clone(),
+        open: pace.is_some(),
+        deadline_ns: spec.deadline_ms.map_or(NEVER, |ms| seconds_ns(ms / 1e3)),
+        to_unix_ns: unix_ns().wrapping_sub(Monotonic.now_ns()),
+    };
+    work.prepare_trial(spec, workers)?;
+    let task = Arc::new(Task {
+        failures: Failures::new(shape.steps),
+        scheduler: Scheduler::new(spec.segment, &borders, stripe).in_units(unit),
+        pace,
+        to_unix_ns: shape.to_unix_ns,
+        seed: spec.seed,
+        work,
+    });
+    let job = Job {
+        crew: Arc::new(crew(Arc::clone(&task), by_thread)),
+        task: Arc::clone(&task) as _,
+        shape,
+        spec: Arc::new(spec.clone()),
+        stack_bytes: driving.stack_bytes,
+        workers,
+        connections: store.connections(clients),
+    };
+    let workers = WorkerThreads::start(&job, clients)?;
+    drop(job);
+    observer.ready(&observer::Opened {
+        spec,
+        guarantee: &guarantee,
+        steps,
+        clients,
+        driver_ns,
+        notes: &task.work.notes(),
+        connect: connecting.elapsed(),
+    });
+    let mut conductor = Conductor::new(spec, operations, &*task, workers, driver_ns);
+    let (end, all_ended) = conductor.conduct(borders, controls, observer, &store);
+    if all_ended {
+        let closed = store.close();
+        // The failure that stopped the trial is reported, not that of closing the store afterwards.
+        if !matches!(end, End::Failed(_)) {
+            closed?;
+        }
+        return Ok(end);
+    }
+    // A client is still in a call of the store: closing it now could crash, so the process ends without closing it.
+    std::mem::forget(store);
+    Ok(end)
+}
+
+/// How many operations a client claims at once.
+fn stripe(operations: Option<u64>, clients: u64) -> u64 {
+    if operations.is_some_and(|n| n / clients.max(1) < STRIPED_MIN) { 1 } else { STRIPE_MAX }
+}

@@ -1,0 +1,103 @@
+//! The window of a trial: the numerator and the denominator of its throughput.
+
+use crate::borders::{Borders, NEVER};
+use crate::recorder::reader::Totals;
+
+/// How the load of a trial ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It reached the end of its time.
+    Time,
+    /// All its operations were done.
+    Count,
+    /// It was stopped at `at_ns`, when `completed` operations had succeeded.
+    Stopped {
+        at_ns: u64,
+        /// Operations that had succeeded by then.
+        completed: u64,
+    },
+}
+
+/// The numerator and the denominator of throughput.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// From the first counted instant to the end of the window, ns.
+    pub length_ns: u64,
+    /// Operations that succeeded within it.
+    pub completed: u64,
+}
+
+/// The window of a trial, given its totals after all its clients have ended.
+///
+/// A limit of time is the window, whenever the last answer came; operations that succeeded within it count, whenever they were
+/// sent. At a rate no more count than were `due` in it and did not fail: a backlog of the warm-up that is worked off in the
+/// window is not its throughput. At a rate with a number of operations, the window lasts until the next one would be due.
+/// Where a store holds writes back (`BATCHED_OK`), its final flush belongs to the window, as those writes are counted.
+pub fn window(borders: &Borders, ending: Ending, drained: &Totals, due: Option<u64>) -> Window {
+    let held_back = drained.batched > 0;
+    let counted_ns = if borders.following_ns == NEVER { 0 } else { borders.following_ns }.max(drained.last_done_ns);
+    let (end_ns, completed) = match ending {
+        Ending::Time if !held_back => (borders.end_ns, drained.in_window),
+        Ending::Time => (borders.end_ns.max(drained.closed_ns), drained.succeeded),
+        Ending::Count if !held_back => (counted_ns, drained.succeeded),
+        Ending::Count => (counted_ns.max(drained.closed_ns), drained.succeeded),
+        Ending::Stopped { at_ns, completed } if !held_back => (at_ns, completed),
+        Ending::Stopped { at_ns, .. } => (at_ns.max(drained.closed_ns), drained.succeeded),
+    };
+    let completed = due.map_or(completed, |due| completed.min(due.saturating_sub(drained.failed() + drained.not_yet)));
+    Window { length_ns: end_ns.saturating_sub(borders.first_ns), completed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BORDERS: Borders = Borders {
+        start_ns: 1_000,
+        first_ns: 1_500,
+        end_ns: 2_500,
+        cutoff_ns: 2_600,
+        interval_ns: 300,
+        ..Borders::UNLIMITED
+    };
+
+    #[test]
+    fn a_late_answer_moves_neither_the_end_of_the_window_nor_its_throughput() {
+        let drained = Totals { succeeded: 1_462, in_window: 1_452, last_done_ns: 3_300, ..Totals::default() };
+        assert_eq!(window(&BORDERS, Ending::Time, &drained, None), Window { length_ns: 1_000, completed: 1_452 });
+    }
+
+    #[test]
+    fn a_final_flush_belongs_to_the_window() {
+        let held = Totals { succeeded: 90, in_window: 80, batched: 90, closed_ns: 4_500, ..Totals::default() };
+        assert_eq!(window(&BORDERS, Ending::Time, &held, None), Window { length_ns: 3_000, completed: 90 });
+        let early = Totals { closed_ns: 2_000, ..held };
+        assert_eq!(window(&BORDERS, Ending::Time, &early, None).length_ns, 1_000, "no shorter than the set time");
+    }
+
+    #[test]
+    fn a_number_of_operations_ends_with_the_last_answer_and_a_stop_with_the_stop() {
+        let drained = Totals { succeeded: 9, in_window: 9, last_done_ns: 2_100, ..Totals::default() };
+        assert_eq!(window(&BORDERS, Ending::Count, &drained, None), Window { length_ns: 600, completed: 9 });
+        let stopped = Ending::Stopped { at_ns: 1_900, completed: 4 };
+        assert_eq!(window(&BORDERS, stopped, &drained, None), Window { length_ns: 400, completed: 4 });
+    }
+
+    #[test]
+    fn a_backlog_of_the_warm_up_does_not_count_in_the_window() {
+        let drained = Totals { operations: 1_000, succeeded: 990, in_window: 3_949, ..Totals::default() };
+        assert_eq!(window(&BORDERS, Ending::Time, &drained, Some(1_000)).completed, 990, "ten of those due failed");
+        // As many are carried over from the warm-up as are left at the end.
+        let even = Totals { in_window: 800, ..drained };
+        assert_eq!(window(&BORDERS, Ending::Time, &even, Some(1_000)).completed, 800);
+    }
+
+    #[test]
+    fn operations_at_a_rate_last_until_the_next_would_be_due() {
+        let borders = Borders { following_ns: 2_500, ..BORDERS };
+        let drained = Totals { operations: 10, succeeded: 10, last_done_ns: 2_410, ..Totals::default() };
+        assert_eq!(window(&borders, Ending::Count, &drained, Some(10)), Window { length_ns: 1_000, completed: 10 });
+        let late = Totals { last_done_ns: 2_700, ..drained };
+        assert_eq!(window(&borders, Ending::Count, &late, Some(10)).length_ns, 1_200);
+    }
+}

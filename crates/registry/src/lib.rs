@@ -1,0 +1,104 @@
+//! From a store's name to its type, and from a spec to its workload kind.
+
+use std::sync::mpsc::Receiver;
+
+use loadstone_storage::store::{FileStore, HdfsStore};
+use loadstone_stores::cassandra::Cassandra;
+use loadstone_stores::fjall::Fjall;
+use loadstone_stores::hbase::HBase;
+use loadstone_stores::hse::Hse;
+use loadstone_stores::jvm::Jvm;
+use loadstone_stores::lmdb::Lmdb;
+use loadstone_stores::null::Null;
+use loadstone_stores::postgres::{PostgreNoSql, Postgres};
+use loadstone_stores::redb::Redb;
+use loadstone_stores::redis::Redis;
+use loadstone_stores::rocksdb::RocksDb;
+use loadstone_stores::{About, Store};
+
+use loadstone_kinds::files::{FileWork, HdfsFiles, LocalFiles};
+use loadstone_kinds::records::target::RecordTarget;
+use loadstone_kinds::records::{Records, RecordsOf};
+use loadstone_kinds::series::{SeriesTarget, SeriesWork};
+use loadstone_measure::control::{Control, End};
+use loadstone_measure::crew::Target;
+use loadstone_measure::observer::Observer;
+use loadstone_measure::trial;
+use loadstone_wire::error::EngineError;
+use loadstone_wire::spec::{TrialSpec, WorkSpec};
+
+/// The stores of records. Add a new store here.
+pub static STORES: &[RecordTarget] = &[
+    RecordTarget::new_embedded::<RocksDb>(),
+    RecordTarget::new_embedded::<Lmdb>(),
+    RecordTarget::new_embedded::<Fjall>(),
+    RecordTarget::new_embedded::<Redb>(),
+    RecordTarget::new_embedded::<Hse>(),
+    RecordTarget::new_remote::<HBase>(),
+    RecordTarget::new_remote::<Jvm>(),
+    RecordTarget::new_remote::<Redis>(),
+    RecordTarget::new_remote::<Postgres>(),
+    RecordTarget::new_remote::<PostgreNoSql>(),
+    RecordTarget::new_remote::<Cassandra>(),
+    RecordTarget::new_embedded::<Null>(),
+];
+
+/// The stores of files.
+pub const FILE_STORES: &[About] = &[FileStore::ABOUT, HdfsStore::ABOUT];
+
+/// The descriptions of the stores of records.
+fn abouts() -> impl Iterator<Item = &'static About> + Clone {
+    STORES.iter().map(|target| &target.store.about)
+}
+
+/// The description of the store with this name.
+pub fn about(name: &str) -> Option<&'static About> {
+    abouts().chain(FILE_STORES).find(|about| about.name == name)
+}
+
+/// The store of records with this name.
+pub fn find_store(name: &str) -> Result<&'static RecordTarget, EngineError> {
+    STORES.iter().find(|target| target.store.about.name == name).ok_or_else(|| unknown(name))
+}
+
+/// Runs a trial to its end.
+pub fn run(spec: &TrialSpec, controls: &Receiver<Control>, observer: &mut dyn Observer) -> Result<End, EngineError> {
+    let (name, phase, seed) = (&spec.store.name, spec.phase, spec.seed);
+    match &spec.work {
+        WorkSpec::Records(records) => {
+            let work = Records::new(RecordsOf::new(records, phase, seed, spec.run)?);
+            trial::run(spec, work, find_store(name)?, controls, observer)
+        }
+        WorkSpec::TimeSeries(series) => {
+            let work = SeriesWork::new(series, phase, seed)?;
+            trial::run(spec, work, &SeriesTarget(&find_store(name)?.store), controls, observer)
+        }
+        WorkSpec::Files(files) => {
+            let work = FileWork::new(files, seed)?;
+            let target: &dyn Target<FileWork> = match name.as_str() {
+                "file" => &LocalFiles,
+                "hdfs" => &HdfsFiles,
+                other => {
+                    return Err(EngineError::usage(format!("the store \"{other}\" does not hold files"))
+                        .hint("the stores of files are file and hdfs"));
+                }
+            };
+            trial::run(spec, work, target, controls, observer)
+        }
+        // `trial` has a separate driver for sorts.
+        WorkSpec::Sort(_) => {
+            Err(EngineError::usage("a sort has no operations").hint("use loadstone-engine trial to run a stage of it"))
+        }
+    }
+}
+
+/// The error for an unknown store.
+pub fn unknown(name: &str) -> EngineError {
+    let names = abouts().map(|about| about.name);
+    let error = EngineError::usage(format!("there is no store \"{name}\""));
+    let all = names.clone().collect::<Vec<_>>().join(", ");
+    match loadstone_wire::suggest::did_you_mean(name, names) {
+        Some(near) => error.hint(format!("did you mean {near}? The stores are {all}")),
+        None => error.hint(format!("the stores are {all}")),
+    }
+}

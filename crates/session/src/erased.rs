@@ -1,0 +1,436 @@
+//! Stores and sessions behind virtual calls. Code that uses them is compiled once for all stores.
+//!
+//! A virtual call costs about 2 ns, and the future that it returns is moved into a buffer of its session, which is used again:
+//! nothing is allocated. Calls of networked stores take thousands of times as long. The closed loop of an embedded store is
+//! compiled for its own type of session, see [`VirtualSession::downcast`].
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::any::Any;
+use std::fmt;
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use loadstone_load::{Row, Status, Wanted};
+
+use crate::about::About;
+use crate::error::StoreError;
+use crate::guarantee::Guarantee;
+use crate::options::Options;
+use crate::session::{
+    Collections, Connection, ConnectionAttempts, Drive, ReadLevel, RecordStore, Rows, Session, Store,
+};
+
+/// The facts about a type of store that need no open store.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreType {
+    /// Its name, its properties, what kind of system it is.
+    pub about: About,
+    /// What drives its sessions.
+    pub driving: Driving,
+    /// See [`Store::read_levels`].
+    pub read_levels: fn() -> &'static [ReadLevel],
+    open: fn(&Options) -> Result<Arc<dyn OpenRecordStore>, StoreError>,
+}
+
+impl StoreType {
+    /// The description of a type.
+    pub const fn describe<S: RecordStore>() -> Self {
+        Self {
+            about: S::ABOUT,
+            driving: Driving::for_store::<S>(),
+            read_levels: S::read_levels,
+            open: |options| Ok(Arc::new(S::open(options)?)),
+        }
+    }
+
+    /// Opens a store of this type.
+    pub fn open(&self, options: &Options) -> Result<Arc<dyn OpenRecordStore>, StoreError> {
+        (self.open)(options)
+    }
+}
+
+/// The threads that a store's clients need.
+#[derive(Clone, Copy, Debug)]
+pub struct Driving {
+    /// What drives its sessions.
+    pub drive: Drive,
+    /// Stack of each thread, bytes.
+    pub stack_bytes: usize,
+    /// The number of clients that share an executor before there is a second.
+    pub clients_per_executor: u64,
+}
+
+impl Driving {
+    /// The threads for a type of store.
+    pub const fn for_store<S: Store>() -> Self {
+        Self { drive: S::DRIVE, stack_bytes: S::STACK_BYTES, clients_per_executor: S::CLIENTS_PER_EXECUTOR }
+    }
+}
+
+/// An open store, whatever its sessions are: see [`Store`] for the methods.
+pub trait OpenStore: fmt::Debug + Send + Sync {
+    /// What it guarantees.
+    fn guarantee(&self) -> Guarantee;
+    /// Waits until it is idle.
+    fn settle(&self) -> Result<(), StoreError>;
+    /// Closes it, unless there is another reference to it.
+    fn close(self: Arc<Self>) -> Result<(), StoreError>;
+    /// Whether operations cross a network.
+    fn is_networked(&self) -> bool;
+    /// Connections that this many clients open.
+    fn connections(&self, clients: u64) -> u64;
+    /// What garbage collectors within this process have done since it began.
+    fn collections(&self) -> Vec<Collections>;
+    /// Attempts to connect so far, where the store counts them.
+    fn connection_attempts(&self) -> Option<ConnectionAttempts>;
+    /// Why it can no longer be used, if it cannot.
+    fn describe_loss(&self) -> Option<String>;
+}
+
+impl<S: Store> OpenStore for S {
+    fn guarantee(&self) -> Guarantee {
+        Store::guarantee(self)
+    }
+
+    fn settle(&self) -> Result<(), StoreError> {
+        Store::settle(self)
+    }
+
+    fn close(self: Arc<Self>) -> Result<(), StoreError> {
+        Arc::try_unwrap(self).map_or(Ok(()), Store::close)
+    }
+
+    fn is_networked(&self) -> bool {
+        Store::networked(self)
+    }
+
+    fn connections(&self, clients: u64) -> u64 {
+        Store::connections(self, clients)
+    }
+
+    fn collections(&self) -> Vec<Collections> {
+        Store::collections(self)
+    }
+
+    fn connection_attempts(&self) -> Option<ConnectionAttempts> {
+        Store::connection_attempts(self)
+    }
+
+    fn describe_loss(&self) -> Option<String> {
+        Store::lost(self)
+    }
+}
+
+/// An open store of records.
+pub trait OpenRecordStore: OpenStore {
+    /// A session, made on the thread that will use it.
+    fn session(&self) -> Result<VirtualSession, StoreError>;
+}
+
+impl<S: RecordStore> OpenRecordStore for S {
+    fn session(&self) -> Result<VirtualSession, StoreError> {
+        Ok(VirtualSession { session: Box::new(Store::session(self)?), slot: Slot::default() })
+    }
+}
+
+/// A session on records of any store.
+pub struct VirtualSession {
+    session: Box<dyn AnySession>,
+    slot: Slot,
+}
+
+impl VirtualSession {
+    /// A session of a known type.
+    pub fn new<S: Session + 'static>(session: S) -> Self {
+        Self { session: Box::new(session), slot: Slot::default() }
+    }
+
+    /// The session itself, if it is of this type.
+    pub fn downcast<S: Session + 'static>(&mut self) -> Option<&mut S> {
+        self.session.any().downcast_mut()
+    }
+}
+
+impl fmt::Debug for VirtualSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VirtualSession").finish_non_exhaustive()
+    }
+}
+
+/// [`Session`] with futures in a slot.
+trait AnySession {
+    fn any(&mut self) -> &mut dyn Any;
+    fn connect<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, Result<(), StoreError>>;
+    fn pause<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, ()>;
+    fn unsent(&self) -> bool;
+    fn last_error(&mut self) -> Option<String>;
+    fn cleanup<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, Status>;
+    fn read<'a>(
+        &'a mut self,
+        slot: &'a mut Slot,
+        key: &'a [u8],
+        fields: Wanted<'a>,
+        row: &'a mut Row,
+    ) -> InPlace<'a, Status>;
+    fn scan<'a>(
+        &'a mut self,
+        slot: &'a mut Slot,
+        from: (&'a [u8], usize),
+        fields: Wanted<'a>,
+        rows: &'a mut Rows,
+    ) -> InPlace<'a, Status>;
+    fn insert<'a>(&'a mut self, slot: &'a mut Slot, key: &'a [u8], row: &'a Row) -> InPlace<'a, Status>;
+    fn update<'a>(&'a mut self, slot: &'a mut Slot, key: &'a [u8], row: &'a Row) -> InPlace<'a, Status>;
+    fn delete<'a>(&'a mut self, slot: &'a mut Slot, key: &'a [u8]) -> InPlace<'a, Status>;
+    fn is_refusal(&self, status: Status) -> bool;
+}
+
+impl<S: Session + 'static> AnySession for S {
+    fn any(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn connect<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, Result<(), StoreError>> {
+        slot.put(Connection::connect(self))
+    }
+
+    fn pause<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, ()> {
+        slot.put(Connection::pause(self))
+    }
+
+    fn unsent(&self) -> bool {
+        Connection::unsent(self)
+    }
+
+    fn last_error(&mut self) -> Option<String> {
+        Connection::last_error(self)
+    }
+
+    fn cleanup<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, Status> {
+        slot.put(Connection::cleanup(self))
+    }
+
+    fn read<'a>(
+        &'a mut self,
+        slot: &'a mut Slot,
+        key: &'a [u8],
+        fields: Wanted<'a>,
+        row: &'a mut Row,
+    ) -> InPlace<'a, Status> {
+        slot.put(Session::read(self, key, fields, row))
+    }
+
+    fn scan<'a>(
+        &'a mut self,
+        slot: &'a mut Slot,
+        (key, count): (&'a [u8], usize),
+        fields: Wanted<'a>,
+        rows: &'a mut Rows,
+    ) -> InPlace<'a, Status> {
+        slot.put(Session::scan(self, key, count, fields, rows))
+    }
+
+    fn insert<'a>(&'a mut self, slot: &'a mut Slot, key: &'a [u8], row: &'a Row) -> InPlace<'a, Status> {
+        slot.put(Session::insert(self, key, row))
+    }
+
+    fn update<'a>(&'a mut self, slot: &'a mut Slot, key: &'a [u8], row: &'a Row) -> InPlace<'a, Status> {
+        slot.put(Session::update(self, key, row))
+    }
+
+    fn delete<'a>(&'a mut self, slot: &'a mut Slot, key: &'a [u8]) -> InPlace<'a, Status> {
+        slot.put(Session::delete(self, key))
+    }
+
+    fn is_refusal(&self, status: Status) -> bool {
+        Session::refused(self, status)
+    }
+}
+
+impl Connection for VirtualSession {
+    fn connect(&mut self) -> impl Future<Output = Result<(), StoreError>> {
+        self.session.connect(&mut self.slot)
+    }
+
+    fn pause(&mut self) -> impl Future<Output = ()> {
+        self.session.pause(&mut self.slot)
+    }
+
+    fn unsent(&self) -> bool {
+        self.session.unsent()
+    }
+
+    fn last_error(&mut self) -> Option<String> {
+        self.session.last_error()
+    }
+
+    fn cleanup(&mut self) -> impl Future<Output = Status> {
+        self.session.cleanup(&mut self.slot)
+    }
+}
+
+impl Session for VirtualSession {
+    async fn read(&mut self, key: &[u8], fields: Wanted<'_>, row: &mut Row) -> Status {
+        self.session.read(&mut self.slot, key, fields, row).await
+    }
+
+    async fn scan(&mut self, key: &[u8], count: usize, fields: Wanted<'_>, rows: &mut Rows) -> Status {
+        self.session.scan(&mut self.slot, (key, count), fields, rows).await
+    }
+
+    async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
+        self.session.insert(&mut self.slot, key, row).await
+    }
+
+    async fn update(&mut self, key: &[u8], row: &Row) -> Status {
+        self.session.update(&mut self.slot, key, row).await
+    }
+
+    async fn delete(&mut self, key: &[u8]) -> Status {
+        self.session.delete(&mut self.slot, key).await
+    }
+
+    fn refused(&self, status: Status) -> bool {
+        self.session.is_refusal(status)
+    }
+}
+
+/// Memory for one future at a time, reused for the next.
+#[derive(Debug, Default)]
+struct Slot {
+    memory: Option<(NonNull<u8>, Layout)>,
+    /// Whether a future is in it. It stays set if a future is leaked: its memory must never be used again.
+    occupied: bool,
+}
+
+impl Slot {
+    /// Moves a future into the slot. The memory grows to the largest.
+    fn put<'a, F: Future + 'a>(&'a mut self, future: F) -> InPlace<'a, F::Output> {
+        let place = self.reserve(Layout::new::<F>()).cast::<F>();
+        // SAFETY: the memory has room for `F`, is aligned for it, and holds no other future.
+        unsafe { place.write(future) };
+        self.occupied = true;
+        InPlace { future: place, occupied: &mut self.occupied }
+    }
+
+    fn reserve(&mut self, layout: Layout) -> NonNull<u8> {
+        match self.memory {
+            Some((place, room)) if !self.occupied && room.size() >= layout.size() && room.align() >= layout.align() => {
+                place
+            }
+            _ => self.grow(layout),
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, layout: Layout) -> NonNull<u8> {
+        self.free();
+        // A future without state has size 0, which cannot be allocated.
+        let layout = layout.align_to(16).map_or(layout, |layout| layout.pad_to_align());
+        let layout = if layout.size() == 0 { Layout::new::<u128>() } else { layout };
+        // SAFETY: the size is not 0.
+        let place = NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+        self.memory = Some((place, layout));
+        self.occupied = false;
+        place
+    }
+
+    fn free(&mut self) {
+        if let Some((place, layout)) = self.memory.take()
+            && !self.occupied
+        {
+            // SAFETY: allocated with this layout, and no future is in it.
+            unsafe { dealloc(place.as_ptr(), layout) };
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.free();
+    }
+}
+
+/// A future in a slot; it is pinned there.
+struct InPlace<'a, T> {
+    future: NonNull<dyn Future<Output = T> + 'a>,
+    occupied: &'a mut bool,
+}
+
+impl<T> Future for InPlace<'_, T> {
+    type Output = T;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        // SAFETY: the future lies in the slot, which is borrowed until `self` is dropped, and never moves.
+        unsafe { Pin::new_unchecked(self.future.as_mut()) }.poll(context)
+    }
+}
+
+impl<T> Drop for InPlace<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: `put` wrote it, and nothing uses it afterwards.
+        unsafe { self.future.drop_in_place() };
+        *self.occupied = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+    use std::task::Waker;
+
+    use super::*;
+
+    fn poll<T>(future: InPlace<'_, T>) -> Poll<T> {
+        std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    /// A future of this many bytes that is never ready.
+    fn pending<const BYTES: usize>(guard: Rc<()>) -> impl Future<Output = usize> {
+        let bytes = [1u8; BYTES];
+        async move {
+            std::future::pending::<()>().await;
+            bytes.len() + Rc::strong_count(&guard)
+        }
+    }
+
+    #[test]
+    fn slot_is_reused_and_drops_futures() {
+        let (mut slot, guard) = (Slot::default(), Rc::new(()));
+        assert!(poll(slot.put(pending::<100>(Rc::clone(&guard)))).is_pending());
+        let first = slot.memory.unwrap().0;
+        assert_eq!(Rc::strong_count(&guard), 1, "dropped with its wait");
+        assert_eq!(poll(slot.put(async { 7 })), Poll::Ready(7));
+        assert_eq!(slot.memory.unwrap().0, first);
+        assert!(poll(slot.put(pending::<5_000>(Rc::clone(&guard)))).is_pending());
+        assert!(slot.memory.unwrap().1.size() >= 5_000);
+        assert_eq!(poll(slot.put(std::future::ready(()))), Poll::Ready(()));
+    }
+
+    #[test]
+    fn leaked_future_keeps_its_memory() {
+        let (mut slot, guard) = (Slot::default(), Rc::new(()));
+        std::mem::forget(slot.put(pending::<100>(Rc::clone(&guard))));
+        let first = slot.memory.unwrap().0;
+        assert_eq!(poll(slot.put(async { 1 })), Poll::Ready(1));
+        assert_ne!(slot.memory.unwrap().0, first);
+        assert_eq!(Rc::strong_count(&guard), 2);
+    }
+
+    #[test]
+    fn overaligned_future_is_aligned() {
+        #[repr(align(256))]
+        struct Aligned(u8);
+        let mut slot = Slot::default();
+        let aligned = Aligned(3);
+        let future = async move {
+            std::future::ready(()).await;
+            (&raw const aligned).addr() % 256 + usize::from(aligned.0)
+        };
+        assert_eq!(poll(slot.put(future)), Poll::Ready(3));
+    }
+}

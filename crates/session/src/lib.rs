@@ -1,0 +1,15 @@
+//! The traits of a store (`Store`, `Connection`, `Session`), and the types of their arguments.
+
+pub mod about;
+pub mod erased;
+pub mod error;
+pub mod guarantee;
+pub mod null;
+pub mod options;
+pub mod session;
+
+pub use about::{About, Property, Role};
+pub use error::{Failure, StoreError};
+pub use guarantee::Guarantee;
+pub use options::{Durability, Options};
+pub use session::{Collections, Connection, ConnectionAttempts, Drive, ReadLevel, RecordStore, Rows, Session, Store};

@@ -1,0 +1,153 @@
+//! The front ends `teragen`, `terasort` and `teravalidate`: drop-in for Hadoop's examples of these names, without Hadoop.
+
+#![allow(missing_docs, reason = "fields whose names say everything")]
+
+mod args;
+mod report;
+
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use args::Args;
+pub use args::Command;
+use loadstone_load::Segment;
+use loadstone_storage::sort::job::Stage;
+use loadstone_storage::sort::progress::Progress;
+use loadstone_storage::sort::validate::Verdict;
+use report::{Report, Terminal};
+
+use loadstone_kinds::sort::{self, Places};
+use loadstone_measure::control::{Control, End};
+use loadstone_wire::error::EngineError;
+use loadstone_wire::output::{err, out};
+use loadstone_wire::spec::VERSION;
+
+/// How often progress is shown.
+const EVERY: Duration = Duration::from_millis(200);
+
+/// Runs a front end. Returns the exit code.
+pub fn main(command: Command, words: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
+    if words.is_empty() || words.iter().any(|word| matches!(word.as_str(), "--help" | "-help" | "-h")) {
+        out(&command.usage());
+        return Ok(if words.is_empty() { 2 } else { 0 });
+    }
+    let args = Args::parse(command, words)?;
+    for warning in &args.warnings {
+        err(&format!("warning: {warning}\n"));
+    }
+    let places = Places::of(&args.job)?;
+    let stages = stages(&args, &places)?;
+    if args.print_spec {
+        for stage in stages {
+            out(&format!("{}\n", spec(stage, &args)));
+        }
+        return Ok(0);
+    }
+    let mut report = Report::new(&args);
+    let ended = run(&args, &places, &stages, controls, &mut report);
+    // What failed leaves nothing behind. If this fails too, the next job with the same output tries again.
+    if !matches!(ended, Ok(None)) && report.prepared() {
+        let _ = sort::run((&places, &args.job), Stage::Abandon, Segment::default(), EVERY, |_| None);
+    }
+    if let Some(end) = ended? {
+        err(&format!("{} was interrupted; its files were removed\n", command.name()));
+        return Ok(end.code());
+    }
+    out(&report.text());
+    report.verdict().map_or(Ok(0), judged)
+}
+
+/// The stages of a command.
+fn stages(args: &Args, places: &Places) -> Result<Vec<Stage>, EngineError> {
+    Ok(match args.command {
+        Command::Gen => vec![Stage::Prepare, Stage::Generate, Stage::Commit],
+        Command::Sort => {
+            let progress = Progress::default();
+            if places.task(&args.job, Segment::default(), &progress).fits()? {
+                vec![Stage::Prepare, Stage::Sample, Stage::SortInMemory, Stage::Commit]
+            } else {
+                vec![Stage::Prepare, Stage::Sample, Stage::Sort, Stage::Merge, Stage::Commit]
+            }
+        }
+        Command::Validate if args.job.output.is_none() => vec![Stage::Validate],
+        Command::Validate => vec![Stage::Prepare, Stage::Validate, Stage::Commit],
+    })
+}
+
+/// The TrialSpec of a stage, for one segment.
+fn spec(stage: Stage, args: &Args) -> serde_json::Value {
+    serde_json::json!({
+        "spec": VERSION,
+        "store": {"name": "file"},
+        "phase": "run",
+        "work": {"type": "sort", "stage": stage, "job": args.job},
+        "clients": 1,
+        "pace": {"mode": "closed"},
+        "until": {},
+        "segment": {"k": 0, "n": 1},
+        "seed": 0,
+        "sinks": [],
+        "interval_ms": 1_000,
+    })
+}
+
+/// Runs the stages one after the other. Returns why they were ended from outside, if they were.
+fn run(
+    args: &Args,
+    places: &Places,
+    stages: &[Stage],
+    controls: &Receiver<Control>,
+    report: &mut Report,
+) -> Result<Option<End>, EngineError> {
+    let mut disk = None;
+    for &stage in stages {
+        // The scratch directory is there from the first stage on, and is gone with the last.
+        if args.disk && stage == Stage::Commit {
+            report.disk(Places::disk(&args.job, "disk-after")?);
+        }
+        // Of input that cannot be listed, the stage itself reports the error.
+        let total = || places.task(&args.job, Segment::default(), &Progress::default()).bytes_of(stage).ok();
+        let mut terminal = Terminal::new(stage, total, disk);
+        let (ended, early) = sort::run((places, &args.job), stage, Segment::default(), EVERY, |done| {
+            terminal.show(done);
+            controls.try_iter().find_map(sort::end_of)
+        });
+        terminal.clear();
+        report.add(stage, &ended);
+        // Once the last stage is done, there is nothing left to interrupt.
+        if let Some(end) = early
+            && (ended.outcome.is_err() || stages.last() != Some(&stage))
+        {
+            return Ok(Some(end));
+        }
+        let outcome = ended.outcome.map_err(|error| {
+            let stage_name = stage.name();
+            let message = format!("{} failed in the stage \"{stage_name}\": {}", args.command.name(), error.message);
+            // A command that was refused did nothing, in no stage.
+            if error.usage { EngineError::from(error) } else { EngineError { message, ..error.into() } }
+        })?;
+        if let Some(warning) = outcome.warning {
+            err(&format!("warning: {warning}\nhint: {}\n", warning.hint.as_deref().unwrap_or_default()));
+        }
+        if args.disk && stage == Stage::Prepare {
+            let speed = Places::disk(&args.job, "disk-before")?;
+            report.disk(speed);
+            disk = Some(speed);
+        }
+    }
+    Ok(None)
+}
+
+/// The exit code of a validation.
+fn judged(verdict: &Verdict) -> Result<u8, EngineError> {
+    let faults = &verdict.faults;
+    let Some(first) = faults.first.first() else { return Ok(0) };
+    for fault in &faults.first {
+        err(&format!("{fault}\n"));
+    }
+    Err(EngineError::failed(format!(
+        "{} of {} rows are wrong, the first in {} at offset {}",
+        faults.count, verdict.rows, first.file, first.offset
+    ))
+    .hint("sort again; if single rows differ from TeraGen's, check memory, disks and network"))
+}

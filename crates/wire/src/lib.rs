@@ -1,0 +1,11 @@
+//! What engine and lab exchange, and what all command lines print.
+
+pub mod error;
+pub mod event;
+pub mod files;
+pub mod merge;
+pub mod merger;
+pub mod output;
+pub mod sink;
+pub mod spec;
+pub mod suggest;

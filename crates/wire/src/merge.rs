@@ -1,0 +1,51 @@
+//! How the parts of events of several segments are added up. Each type has its rule next to it.
+
+/// A part of an event that can be added to the same part of another segment's event.
+pub trait Merge {
+    /// Adds the part of another segment.
+    fn merge(&mut self, other: Self);
+}
+
+impl Merge for u64 {
+    fn merge(&mut self, other: Self) {
+        *self = self.saturating_add(other);
+    }
+}
+
+impl<T: Merge, const N: usize> Merge for [T; N] {
+    fn merge(&mut self, other: Self) {
+        self.iter_mut().zip(other).for_each(|(own, other)| own.merge(other));
+    }
+}
+
+/// The parts that are known.
+impl<T: Merge> Merge for Option<T> {
+    fn merge(&mut self, other: Self) {
+        match (self.as_mut(), other) {
+            (Some(own), Some(other)) => own.merge(other),
+            (None, other) => *self = other,
+            (Some(_), None) => {}
+        }
+    }
+}
+
+/// The sum of two counts, if both are known.
+pub fn add_known(first: Option<u64>, second: Option<u64>) -> Option<u64> {
+    Some(first?.saturating_add(second?))
+}
+
+/// The smaller of two values, or the known value.
+pub fn min_known<T: PartialOrd>(first: Option<T>, second: Option<T>) -> Option<T> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(if second < first { second } else { first }),
+        (first, second) => first.or(second),
+    }
+}
+
+/// The larger of two values, or the known value.
+pub fn max_known<T: PartialOrd>(first: Option<T>, second: Option<T>) -> Option<T> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(if second > first { second } else { first }),
+        (first, second) => first.or(second),
+    }
+}

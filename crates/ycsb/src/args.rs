@@ -1,0 +1,176 @@
+//! YCSB's command line: `{load|run|shell} STORE [options]`, as accepted by `bin/ycsb` and `site.ycsb.Client`.
+
+use loadstone_wire::error::EngineError;
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Insert the records.
+    Load,
+    /// Run the workload.
+    Run,
+    /// Type operations interactively.
+    Shell,
+}
+
+/// A command line, parsed but not yet interpreted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Args {
+    /// What to do.
+    pub command: Command,
+    /// The store, by our name or YCSB's.
+    pub store: String,
+    /// `-P` files, in order; later ones win.
+    pub files: Vec<String>,
+    /// Properties set by `-p` and by the options that are short for one, in order; later ones win, all win over files.
+    pub properties: Vec<(String, String)>,
+    /// `-cp`: the class path for stores in a JVM.
+    pub class_path: Option<String>,
+    /// `-jvm-args`.
+    pub jvm_options: Option<String>,
+    /// `--print-spec`: print the TrialSpec and do nothing.
+    pub print_spec: bool,
+    /// `-strict`: an unknown property is an error.
+    pub strict: bool,
+}
+
+/// The usage, for `--help` and after bad usage.
+pub const USAGE: &str = "\
+usage: loadstone ycsb {load|run|shell} STORE [options]
+
+  -P FILE           properties from a file; a later file wins
+  -p NAME=VALUE     one property; wins over every file
+  -threads N        clients (threadcount)
+  -target N         operations per second over all clients (target)
+  -s                print the status every status.interval seconds
+  -l LABEL          put LABEL before each status line
+  -db CLASS         a binding by its class (for stores in a JVM)
+  -cp PATH          class path (for stores in a JVM)
+  -jvm-args ARGS    arguments of that JVM
+  -strict           refuse unknown properties
+  --print-spec      print what would be run, as JSON, and stop
+  --search LOAD     find how many clients, or which rate, the store holds (clients or rate; needs the lab:
+                    `loadstone ycsb run STORE --search clients --help` shows its options)
+";
+
+impl Args {
+    /// Parses the arguments after `ycsb`.
+    pub fn parse(args: &[String]) -> Result<Self, EngineError> {
+        let usage = |message: String| EngineError::usage(message).hint("see loadstone ycsb --help for the options");
+        let mut arguments = args.iter();
+        let command = match arguments.next().map(String::as_str) {
+            Some("load") => Command::Load,
+            Some("run") => Command::Run,
+            Some("shell") => Command::Shell,
+            Some(other) => return Err(usage(format!("ycsb takes load, run or shell, got \"{other}\""))),
+            None => return Err(usage("ycsb takes load, run or shell".to_owned())),
+        };
+        let mut parsed = Self {
+            command,
+            store: String::new(),
+            files: Vec::new(),
+            properties: Vec::new(),
+            class_path: None,
+            jvm_options: None,
+            print_spec: false,
+            strict: false,
+        };
+        while let Some(arg) = arguments.next() {
+            let mut value = || arguments.next().cloned().ok_or_else(|| usage(format!("{arg} needs a value")));
+            let mut set = |name: &str, value: String| parsed.properties.push((name.to_owned(), value));
+            match arg.as_str() {
+                "-P" => parsed.files.push(value()?),
+                "-p" => {
+                    let pair = value()?;
+                    let Some((name, value)) = pair.split_once('=').filter(|(name, _)| !name.trim().is_empty()) else {
+                        return Err(usage(format!("-p needs NAME=VALUE, got \"{pair}\"")));
+                    };
+                    set(name, value.to_owned());
+                }
+                "-threads" => set("threadcount", value()?),
+                "-target" => set("target", value()?),
+                "-s" => set("status", "true".to_owned()),
+                "-l" => set("label", value()?),
+                "-db" => set("db", value()?),
+                // bin/ycsb appends its own, so the user's has no effect.
+                "-load" | "-t" => {}
+                "-cp" => parsed.class_path = Some(value()?),
+                "-jvm-args" => parsed.jvm_options = Some(value()?),
+                "-strict" | "--strict" => parsed.strict = true,
+                "-print-spec" | "--print-spec" => parsed.print_spec = true,
+                "--threads" | "--target" => {
+                    return Err(usage(format!("unknown option {arg}"))
+                        .hint(format!("YCSB's options have one dash: {}", &arg[1..])));
+                }
+                option if option.starts_with('-') => return Err(usage(format!("unknown option {option}"))),
+                store if parsed.store.is_empty() => store.clone_into(&mut parsed.store),
+                stray => return Err(usage(format!("unexpected argument \"{stray}\""))),
+            }
+        }
+        if parsed.store.is_empty() {
+            let verb = args[0].as_str();
+            return Err(usage(format!("ycsb {verb} needs a store"))
+                .hint(format!("loadstone ycsb {verb} rocksdb -p rocksdb.dir=DIRECTORY -P workloads/workloada")));
+        }
+        Ok(parsed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Args, EngineError> {
+        Args::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    /// The command lines of the reports that started this project, except for the store's name.
+    #[test]
+    fn the_reports_command_lines_parse() {
+        let lines = [
+            "load rocksdb -P workloads/workloada -p table=usertable -p columnfamily=cf -p recordcount=1000000 \
+             -p threadcount=4 -cp /etc/hbase/conf -s",
+            "load rocksdb -P workloads/workloada  -p threads=10 -p table=usertable -p columnfamily=family \
+             -p recordcount=10000 -s",
+            "run rocksdb -P workloads/workloada -threads 10 -p operationcount=1000000 -p table=usertable \
+             -p columnfamily=family -p measurementtype=timeseries -p timeseries.granularity=2000 -s",
+            "run rocksdb -P workloads/workload_writeonly -threads 10 -p operationcount=100000 -p recordcount=10000 \
+             -p table=usertable -p columnfamily=family -p measurementtype=raw \
+             -p measurement.raw.output_file=./pointdata/run_output -p timeseries.granularity=2000 -s",
+            "load hse -threads 96 -P workloads/workloada -p recordcount=200000 -p hse.mpool_name=ycsbData \
+             -p hse.config_path=/opt/hse/config/native_ycsb_abcdf_load.yml",
+        ];
+        for line in lines {
+            parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+        let args = parse(lines[0]).unwrap();
+        assert_eq!((args.command, args.store.as_str()), (Command::Load, "rocksdb"));
+        assert_eq!(args.class_path.as_deref(), Some("/etc/hbase/conf"));
+        assert!(args.properties.contains(&("threadcount".to_owned(), "4".to_owned())));
+        assert!(args.properties.contains(&("status".to_owned(), "true".to_owned())));
+    }
+
+    #[test]
+    fn options_may_precede_the_store_and_values_may_contain_equals_signs() {
+        let args = parse("run -p a=b=c -threads 3 lmdb -load").unwrap();
+        assert_eq!(args.store, "lmdb");
+        assert_eq!(args.properties[0], ("a".to_owned(), "b=c".to_owned()));
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        for (line, wanted) in [
+            ("", "load, run or shell"),
+            ("lod rocksdb", "\"lod\""),
+            ("load", "needs a store"),
+            ("load rocksdb -P", "-P needs a value"),
+            ("load rocksdb -p recordcount", "NAME=VALUE"),
+            ("run rocksdb --threads 4", "unknown option --threads"),
+            ("run rocksdb lmdb", "unexpected argument \"lmdb\""),
+        ] {
+            let error = parse(line).unwrap_err();
+            assert!(error.message.contains(wanted) && error.exit == 2, "{line}: {error}");
+            assert!(error.hint.is_some());
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The store for each of YCSB's binding names, and the class of those that run in the JVM store.
+
+use loadstone_wire::error::EngineError;
+
+/// Our store for a name.
+pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
+    if let Some(about) = loadstone_registry::about(name) {
+        return Ok(about.name);
+    }
+    match name {
+        // YCSB's stores that do nothing.
+        "basic" | "basicts" => Ok("null"),
+        // Other JDBC databases are refused by their URL.
+        "jdbc" => Ok("postgres"),
+        // YCSB still accepts `cassandra2-cql`, its old name for Cassandra 2.
+        "cassandra-cql" | "cassandra2-cql" | "scylla" => Ok("cassandra"),
+        "hbase098" | "hbase10" | "hbase12" | "hbase14" | "hbase2" | "hbase20" => Ok("hbase"),
+        other if class_of(other).is_some() => Ok("jvm"),
+        other => Err(loadstone_registry::unknown(other)),
+    }
+}
+
+/// The class of a binding of YCSB 0.17.0 for which there is no store, or which can be used besides the store.
+pub fn class_of(name: &str) -> Option<String> {
+    let class = match name {
+        "accumulo" | "accumulo1.6" | "accumulo1.7" | "accumulo1.8" => "db.accumulo.AccumuloClient",
+        "aerospike" => "db.AerospikeClient",
+        "arangodb" | "arangodb3" => "db.arangodb.ArangoDBClient",
+        "asynchbase" => "db.AsyncHBaseClient",
+        "azurecosmos" => "db.AzureCosmosClient",
+        "azuretablestorage" => "db.azuretablestorage.AzureClient",
+        "cassandra-cql" | "cassandra2-cql" => "db.CassandraCQLClient",
+        "cloudspanner" => "db.cloudspanner.CloudSpannerClient",
+        "couchbase" => "db.CouchbaseClient",
+        "couchbase2" => "db.couchbase2.Couchbase2Client",
+        "crail" => "db.crail.CrailClient",
+        "dynamodb" => "db.DynamoDBClient",
+        "elasticsearch" => "db.ElasticsearchClient",
+        "elasticsearch5" => "db.elasticsearch5.ElasticsearchClient",
+        "elasticsearch5-rest" => "db.elasticsearch5.ElasticsearchRestClient",
+        "foundationdb" => "db.foundationdb.FoundationDBClient",
+        "geode" => "db.GeodeClient",
+        "googlebigtable" => "db.GoogleBigtableClient",
+        "googledatastore" => "db.GoogleDatastoreClient",
+        "griddb" => "db.griddb.GridDBClient",
+        "hypertable" => "db.HypertableClient",
+        "ignite" => "db.ignite.IgniteClient",
+        "ignite-sql" => "db.ignite.IgniteSqlClient",
+        "infinispan" => "db.InfinispanClient",
+        "infinispan-cs" => "db.InfinispanRemoteClient",
+        "kudu" => "db.KuduYCSBClient",
+        "maprdb" => "db.mapr.MapRDBClient",
+        "maprjsondb" => "db.mapr.MapRJSONDBClient",
+        "memcached" => "db.MemcachedClient",
+        "mongodb" => "db.MongoDbClient",
+        "mongodb-async" => "db.AsyncMongoDbClient",
+        "nosqldb" => "db.NoSqlDbClient",
+        "orientdb" => "db.OrientDBClient",
+        "rados" => "db.RadosClient",
+        "rest" => "webservice.rest.RestClient",
+        "riak" => "db.riak.RiakKVClient",
+        "s3" => "db.S3Client",
+        "solr" => "db.solr.SolrClient",
+        "solr6" => "db.solr6.SolrClient",
+        "tablestore" => "db.tablestore.TableStoreClient",
+        "tarantool" => "db.TarantoolClient",
+        "voltdb" => "db.voltdb.VoltClient4",
+        _ => return None,
+    };
+    Some(format!("site.ycsb.{class}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binding_without_a_store_runs_in_the_jvm() {
+        for name in ["mongodb", "s3", "accumulo1.8"] {
+            assert_eq!(resolve(name).unwrap(), "jvm");
+        }
+        assert_eq!(resolve("cassandra-cql").unwrap(), "cassandra", "although it has a class too");
+        assert!(resolve("mongdb").is_err());
+    }
+}

@@ -1,0 +1,122 @@
+//! How a run is reported: the properties that change only what is printed.
+
+use super::properties::Properties;
+use loadstone_wire::error::EngineError;
+use loadstone_wire::sink::Sink;
+
+/// `measurement.interval`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interval {
+    /// From the send.
+    Op,
+    /// From the due time.
+    Intended,
+    Both,
+}
+
+/// `exporter`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exporter {
+    /// `[READ], Operations, 1`.
+    Text,
+    /// Objects one after another, as YCSB writes them: not a valid JSON document.
+    Json,
+    /// An array of the same objects.
+    JsonArray,
+}
+
+/// How a run is reported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reporting {
+    /// `measurementtype`, as sinks: one, or two for a combined type.
+    pub sinks: Vec<Sink>,
+    /// `measurement.interval`.
+    pub interval: Interval,
+    /// `hdrhistogram.percentiles`.
+    pub percentiles: Vec<f64>,
+    /// `measurement.histogram.verbose`.
+    pub verbose: bool,
+    /// `reportlatencyforeacherror`.
+    pub each_error: bool,
+    /// `latencytrackederrors`.
+    pub tracked: Vec<String>,
+    pub exporter: Exporter,
+    /// `exportfile`; stdout if none.
+    pub export_file: Option<String>,
+    /// `measurement.raw.output_file`; stdout if none.
+    pub raw_file: Option<String>,
+    /// `measurement.raw.no_summary`.
+    pub raw_no_summary: bool,
+    /// `hdrhistogram.fileoutput` with `hdrhistogram.output.path`: the prefix of the files.
+    pub hdr_files: Option<String>,
+    /// `status` and `status.interval`: seconds between status lines.
+    pub status_seconds: Option<u64>,
+    pub label: String,
+}
+
+/// Interprets the properties of reporting; also returns the sinks that it needs.
+pub fn reporting(properties: &Properties, warnings: &mut Vec<String>) -> Result<(Vec<Sink>, Reporting), EngineError> {
+    let buckets = properties.whole("histogram.buckets")?.unwrap_or(1_000) as usize;
+    let granularity_ms = properties.whole("timeseries.granularity")?.unwrap_or(1_000).max(1);
+    let kind = properties.text("measurementtype", "hdrhistogram");
+    let sinks = match kind.as_str() {
+        "hdrhistogram" => vec![Sink::YcsbHdrUs],
+        "histogram" => vec![Sink::YcsbHistogram { buckets }],
+        "hdrhistogram+histogram" => vec![Sink::YcsbHdrUs, Sink::YcsbHistogram { buckets }],
+        "hdrhistogram+raw" => vec![Sink::YcsbHdrUs, Sink::YcsbRaw],
+        "timeseries" => vec![Sink::YcsbSeries { granularity_ms }],
+        "raw" => vec![Sink::YcsbRaw],
+        other => {
+            let wanted = "hdrhistogram, histogram, hdrhistogram+histogram, hdrhistogram+raw, timeseries or raw";
+            return Err(properties.bad("measurementtype", wanted, other));
+        }
+    };
+    let interval = match properties.text("measurement.interval", "op").as_str() {
+        "op" => Interval::Op,
+        "intended" => Interval::Intended,
+        "both" => Interval::Both,
+        other => return Err(properties.bad("measurement.interval", "op, intended or both", other)),
+    };
+    let percentiles = properties.text("hdrhistogram.percentiles", "50,95,99");
+    let parsed: Option<Vec<f64>> = percentiles
+        .split(',')
+        .map(|text| text.trim().parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p)))
+        .collect();
+    let percentiles = parsed.unwrap_or_else(|| {
+        warnings.push(format!("hdrhistogram.percentiles must be percentiles, got \"{percentiles}\"; using 50,95,99"));
+        vec![50.0, 95.0, 99.0]
+    });
+    let exporter = properties.text("exporter", "text");
+    let exporter = match exporter.rsplit('.').next().unwrap_or_default() {
+        "text" | "TextMeasurementsExporter" => Exporter::Text,
+        "json" | "JSONMeasurementsExporter" => Exporter::Json,
+        "jsonarray" | "JSONArrayMeasurementsExporter" => Exporter::JsonArray,
+        _ => {
+            warnings.push(format!("there is no exporter {exporter}; using the text exporter"));
+            Exporter::Text
+        }
+    };
+    let interval_seconds = properties.whole("status.interval")?.unwrap_or(10).max(1);
+    let hdr_files = properties.boolean("hdrhistogram.fileoutput", false);
+    let reporting = Reporting {
+        sinks: sinks.clone(),
+        interval,
+        percentiles,
+        verbose: properties.boolean("measurement.histogram.verbose", false),
+        each_error: properties.boolean("reportlatencyforeacherror", false),
+        tracked: properties
+            .text("latencytrackederrors", "")
+            .split(',')
+            .map(|name| name.trim().to_owned())
+            .filter(|name| !name.is_empty())
+            .collect(),
+        exporter,
+        export_file: properties.trimmed("exportfile").map(str::to_owned),
+        raw_file: properties.trimmed("measurement.raw.output_file").map(str::to_owned),
+        raw_no_summary: properties.boolean("measurement.raw.no_summary", false),
+        hdr_files: hdr_files.then(|| properties.text("hdrhistogram.output.path", "")),
+        status_seconds: properties.boolean("status", false).then_some(interval_seconds),
+        label: properties.get("label").unwrap_or_default().to_owned(),
+    };
+    Ok((sinks, reporting))
+}

@@ -1,0 +1,111 @@
+//! Where the report goes: stdout or files, each complete or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::config::Reporting;
+use loadstone_wire::error::EngineError;
+use loadstone_wire::output::out;
+
+/// The files of a run's output, checked to be writable before the run.
+#[derive(Debug)]
+pub struct Export {
+    report: Option<PathBuf>,
+    raw: Option<PathBuf>,
+}
+
+impl Export {
+    /// Checks that the files can be written.
+    pub fn prepare(reporting: &Reporting) -> Result<Self, EngineError> {
+        let report = reporting.export_file.as_ref().map(|path| follow_links(Path::new(path)));
+        let raw = reporting.raw_file.as_ref().map(PathBuf::from);
+        for (path, property) in [(&report, "exportfile"), (&raw, "measurement.raw.output_file")] {
+            if let Some(path) = path {
+                probe(path, property)?;
+            }
+        }
+        if let Some(prefix) = &reporting.hdr_files {
+            probe(Path::new(&format!("{prefix}READ.hdr")), "hdrhistogram.output.path")?;
+        }
+        Ok(Self { report, raw })
+    }
+
+    /// Writes the report: to stdout, or atomically to the file.
+    pub fn report(&self, text: &str) -> Result<(), EngineError> {
+        let Some(path) = &self.report else {
+            out(text);
+            return Ok(());
+        };
+        let written = if is_special(path) {
+            // A pipe or device has no old contents to keep, and must not be replaced by a file.
+            OpenOptions::new().write(true).open(path).and_then(|mut place| place.write_all(text.as_bytes()))
+        } else {
+            let partial = partial_of(path);
+            File::create(&partial)
+                .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+                .and_then(|()| fs::rename(&partial, path))
+                .inspect_err(|_| {
+                    let _ = fs::remove_file(&partial);
+                })
+        };
+        written.map_err(|error| {
+            // The run is done: its results must not be lost with the file.
+            out(text);
+            EngineError::failed(format!("cannot write {}: {error} (exportfile)", path.display()))
+                .hint("use the report on stdout, where it was printed instead")
+        })
+    }
+
+    /// Appends raw operations: to the file, or to stdout.
+    pub fn raw(&self, text: &str) -> Result<(), EngineError> {
+        let Some(path) = &self.raw else {
+            out(text);
+            return Ok(());
+        };
+        let appended =
+            OpenOptions::new().create(true).append(true).open(path).and_then(|mut f| f.write_all(text.as_bytes()));
+        appended.map_err(|error| {
+            EngineError::failed(format!("cannot write {}: {error} (measurement.raw.output_file)", path.display()))
+                .hint("use the printed summary: the single operations are lost")
+        })
+    }
+}
+
+fn partial_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".partial");
+    PathBuf::from(name)
+}
+
+/// Follows links, including one to a file that does not exist yet: a rename would replace the link itself.
+fn follow_links(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    // As many links as the kernel follows.
+    for _ in 0..40 {
+        let Ok(target) = fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    path
+}
+
+/// Whether the path exists and is neither a file nor a directory.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|status| !status.is_file() && !status.is_dir())
+}
+
+/// Checks that a file can be created there, and leaves nothing behind.
+fn probe(path: &Path, property: &str) -> Result<(), EngineError> {
+    if path.is_dir() {
+        return Err(EngineError::usage(format!("{} is a directory ({property})", path.display())).hint("name a file"));
+    }
+    if is_special(path) {
+        return Ok(());
+    }
+    let partial = partial_of(path);
+    let made = File::create(&partial).and_then(|_| fs::remove_file(&partial));
+    made.map_err(|error| {
+        EngineError::usage(format!("cannot write {}: {error} ({property})", path.display()))
+            .hint("name a file in an existing directory that you may write")
+    })
+}

@@ -1,0 +1,52 @@
+//! Special treatment of stores in a JVM: they accept YCSB's `-db`, `-cp` and `-jvm-args`.
+
+use std::collections::BTreeMap;
+
+use super::args::{Args, Command};
+use super::bindings;
+use loadstone_wire::spec::DurabilitySpec;
+
+/// Whether a store runs in a JVM.
+pub fn is_hosted(store: &str) -> bool {
+    matches!(store, "hbase" | "jvm")
+}
+
+/// Adds what the command line sets besides properties.
+pub fn add(all: &mut BTreeMap<String, String>, args: &Args, store: &str) {
+    let mut default = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            all.entry(name.to_owned()).or_insert(value);
+        }
+    };
+    default("jvm.classpath", args.class_path.clone());
+    default("jvm.args", args.jvm_options.clone());
+    if store == "jvm" {
+        // As YCSB's own client sets it, for bindings that read it.
+        default("dotransactions", Some((args.command != Command::Load).to_string()));
+        // bin/ycsb puts the class of the name before the user's -db, so that the user's wins.
+        let class = all.get("db").cloned().or_else(|| bindings::class_of(&args.store));
+        if let Some(class) = class {
+            all.entry("jvm.class".to_owned()).or_insert(class);
+        }
+    }
+}
+
+/// Whether a store gets a property although the front end interprets it: a binding gets all of them.
+pub fn takes(name: &str, store: &str) -> bool {
+    match store {
+        "jvm" => true,
+        "hbase" => name == "durability",
+        _ => false,
+    }
+}
+
+/// Our level for one of HBase's durability levels.
+pub fn durability(text: &str, store: &str) -> Option<DurabilitySpec> {
+    match text {
+        _ if store != "hbase" => None,
+        "SKIP_WAL" | "ASYNC_WAL" => Some(DurabilitySpec::None),
+        "SYNC_WAL" | "USE_DEFAULT" => Some(DurabilitySpec::Os),
+        "FSYNC_WAL" => Some(DurabilitySpec::Device),
+        _ => None,
+    }
+}

@@ -1,0 +1,164 @@
+//! Every property that the YCSB front end knows, with its default and meaning: the source of suggestions, of warnings
+//! and of docs/reference/ycsb-properties.md.
+
+/// A property.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    pub name: &'static str,
+    /// Its default, as text.
+    pub default: &'static str,
+    pub meaning: &'static str,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// Where a property comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// YCSB 0.17.0, same meaning.
+    Ycsb,
+    /// YCSB 0.17.0; accepted, and without effect here for the reason in its meaning.
+    YcsbIdle,
+    /// Added by Loadstone.
+    Extension,
+}
+
+const fn ycsb(name: &'static str, default: &'static str, meaning: &'static str) -> Known {
+    Known { name, default, meaning, source: Source::Ycsb }
+}
+const fn idle(name: &'static str, default: &'static str, meaning: &'static str) -> Known {
+    Known { name, default, meaning, source: Source::YcsbIdle }
+}
+const fn ours(name: &'static str, default: &'static str, meaning: &'static str) -> Known {
+    Known { name, default, meaning, source: Source::Extension }
+}
+
+/// The properties of the client and of the workloads.
+#[rustfmt::skip]
+pub const KNOWN: &[Known] = &[
+    // Client
+    ycsb("workload", "site.ycsb.workloads.CoreWorkload", "class of the workload: CoreWorkload, ConstantOccupancyWorkload or TimeSeriesWorkload"),
+    ycsb("db", "", "class of the binding (-db), for the store jvm"),
+    ycsb("recordcount", "0", "records in the table: what a load writes and a run chooses from"),
+    ycsb("operationcount", "0", "operations of a run, over all clients; 0: no limit"),
+    ycsb("insertcount", "recordcount - insertstart", "records that this load writes, and the width of the range that a run chooses from"),
+    ycsb("insertstart", "0", "first record number"),
+    ycsb("threadcount", "1", "clients"),
+    ycsb("target", "0", "operations per second over all clients; 0: closed loop"),
+    ycsb("maxexecutiontime", "0", "measured seconds; 0: no limit"),
+    idle("dotransactions", "true", "the word load or run on the command line decides"),
+    ycsb("status", "false", "print the status while running (-s)"),
+    ycsb("status.interval", "10", "seconds between status lines"),
+    ycsb("label", "", "text before each status line (-l)"),
+    ycsb("exporter", "text", "TextMeasurementsExporter, JSONMeasurementsExporter or JSONArrayMeasurementsExporter, or text, json, jsonarray"),
+    ycsb("exportfile", "stdout", "file of the report"),
+    ycsb("measurementtype", "hdrhistogram", "hdrhistogram, histogram, timeseries, raw, hdrhistogram+histogram or hdrhistogram+raw"),
+    ycsb("measurement.interval", "op", "op: from the send; intended: from the due time; both"),
+    idle("measurement.trackjvm", "false", "garbage collectors of a JVM store are always reported"),
+    ycsb("measurement.histogram.verbose", "false", "print every bucket"),
+    ycsb("hdrhistogram.percentiles", "50,95,99", "percentiles of the report (YCSB: 95,99)"),
+    ycsb("hdrhistogram.fileoutput", "false", "write PREFIX + METRIC.hdr"),
+    ycsb("hdrhistogram.output.path", "", "that prefix; a directory needs a trailing slash"),
+    ycsb("histogram.buckets", "1000", "buckets of 1 ms"),
+    ycsb("timeseries.granularity", "1000", "length of a unit, ms"),
+    ycsb("measurement.raw.output_file", "stdout", "file of the raw operations; appended to"),
+    ycsb("measurement.raw.no_summary", "false", "print no summary of raw operations"),
+    ycsb("reportlatencyforeacherror", "false", "a metric per status instead of one X-FAILED"),
+    ycsb("latencytrackederrors", "", "statuses with a separate metric"),
+    ycsb("spin.sleep", "false", "spin instead of sleeping while waiting for a due time"),
+    idle("debug", "false", "has no effect here"),
+    idle("test", "false", "has no effect here"),
+    // CoreWorkload
+    ycsb("table", "usertable", "the table"),
+    ycsb("fieldcount", "10", "fields of a record"),
+    ycsb("fieldnameprefix", "field", "prefix of the field names, followed by a number"),
+    ycsb("fieldlength", "100", "bytes of a field; the upper end of uniform and zipfian"),
+    ycsb("minfieldlength", "1", "lower end of uniform and zipfian, bytes"),
+    ycsb("fieldlengthdistribution", "constant", "constant, uniform, zipfian or histogram"),
+    ycsb("fieldlengthhistogram", "hist.txt", "file of that histogram"),
+    ycsb("readallfields", "true", "read all fields, or one"),
+    ycsb("writeallfields", "false", "update all fields, or one"),
+    ycsb("dataintegrity", "false", "values are derived from key and field; reads are checked"),
+    ycsb("readproportion", "0.95", "share of reads"),
+    ycsb("updateproportion", "0.05", "share of updates"),
+    ycsb("insertproportion", "0", "share of inserts"),
+    ycsb("scanproportion", "0", "share of scans"),
+    ycsb("readmodifywriteproportion", "0", "share of read-modify-writes"),
+    ycsb("requestdistribution", "uniform", "uniform, zipfian, latest, hotspot, sequential, exponential; or truezipfian"),
+    ycsb("zeropadding", "1", "minimum digits of a key's number"),
+    ycsb("insertorder", "hashed", "hashed; anything else: ordered"),
+    ycsb("minscanlength", "1", "shortest scan, records"),
+    ycsb("maxscanlength", "1000", "longest scan, records"),
+    ycsb("scanlengthdistribution", "uniform", "uniform or zipfian"),
+    ycsb("hotspotdatafraction", "0.2", "share of the records that are hot"),
+    ycsb("hotspotopnfraction", "0.8", "share of the operations on hot records"),
+    ycsb("exponential.percentile", "95", "percentage of the operations …"),
+    ycsb("exponential.frac", "0.8571428571", "… that go to this share of the records"),
+    ycsb("core_workload_insertion_retry_limit", "0", "retries of a failed insert"),
+    ycsb("core_workload_insertion_retry_interval", "3", "mean seconds before each retry"),
+    ycsb("core_workload_insertion_keep_going_on_error", "false", "a load goes on after an insert whose last attempt failed"),
+    // ConstantOccupancyWorkload
+    ycsb("disksize", "100000000", "bytes of storage (ConstantOccupancyWorkload)"),
+    ycsb("storageages", "10", "how often it is overwritten (ConstantOccupancyWorkload)"),
+    ycsb("occupancy", "0.9", "share of it in use (ConstantOccupancyWorkload)"),
+    // TimeSeriesWorkload
+    ycsb("timestampunits", "SECONDS", "unit of timestamps (TimeSeriesWorkload, as all down to downsamplinginterval)"),
+    ycsb("timestampinterval", "60", "units between two time steps"),
+    ycsb("timestampkey", "YCSBTS", "field of the timestamp"),
+    ycsb("valuekey", "YCSBV", "field of the value"),
+    ycsb("tagcount", "4", "tags of a series"),
+    ycsb("tagcardinality", "1, 2, 4, 8", "values of each tag"),
+    ycsb("tagkeylength", "8", "letters of a tag's name"),
+    ycsb("tagvaluelength", "8", "letters of a tag's value"),
+    ycsb("tagpairdelimiter", "=", "between name and value in queries"),
+    ycsb("deletedelimiter", ":", "between the two timestamps of a delete"),
+    ycsb("randomwritetimestamporder", "false", "write time steps in random order"),
+    ycsb("randomtimeseriesorder", "true", "walk the series in random order"),
+    ycsb("valuetype", "floats", "floats, integers or mixed"),
+    ycsb("sparsity", "0.0", "share of the points that are left out"),
+    ycsb("delayedseries", "0.10", "share of the series that are late"),
+    ycsb("delayedintervals", "5", "their largest delay, time steps"),
+    ycsb("querytimespan", "0", "length of a query, units"),
+    ycsb("queryrandomtimespan", "false", "draw the length at random"),
+    ycsb("querytimespandelimiter", ",", "between the two timestamps of a query"),
+    ycsb("groupbyfunction", "", "function of a group-by query"),
+    ycsb("groupbykey", "YCSBGB", "its clause"),
+    ycsb("groupbykeys", "", "tags to group by"),
+    ycsb("downsamplingfunction", "", "function of a downsampled query"),
+    ycsb("downsamplingkey", "YCSBDS", "its clause"),
+    ycsb("downsamplinginterval", "0", "its interval, units"),
+    // Extensions
+    ours("deleteproportion", "0", "share of deletes; they remove the oldest records"),
+    ours("seed", "drawn", "seed of everything random"),
+    ours("warmuptime", "0", "seconds before measuring"),
+    ours("arrival", "uniform", "spacing of due times: uniform or poisson"),
+    ours("rate.ramp", "", "FROM:TO:SECONDS: a rate that changes linearly, then stays at TO"),
+    ours("rate.steps", "", "RATE:SECONDS,RATE:SECONDS: rates in steps; the last rate stays"),
+    ours("segment", "0/1", "k/n: run the k-th of n shares"),
+    ours("durability", "os", "what writes survive: none, os (the end of the process) or device (the end of the machine)"),
+    ours("zipfian.theta", "0.99", "exponent of truezipfian"),
+    ours("insertlag", "2 x threadcount", "how far requests stay behind the newest insert, inserts"),
+    ours(
+        "executors",
+        "min(processors, clients / 32)",
+        "executors, for stores that are not driven by a thread per client",
+    ),
+    ours("versions", "false", "values begin with the write that made them, and reads are checked; load and run need the same seed"),
+    ours("ledger", "", "file in which a run records its writes, so that lost ones can be found; implies versions"),
+    ours("runnumber", "drawn", "number of a run with versions, in every value: equal for all segments, another for each run"),
+    ours("settle", "false", "wait until the store is idle before ending"),
+    ours("failures.tolerated", "0", "share of failed operations up to which the exit code is 0"),
+];
+
+/// Whether the YCSB front end or this store knows a property.
+pub fn knows(name: &str, store: &str) -> bool {
+    KNOWN.iter().any(|known| known.name == name)
+        || loadstone_registry::about(store).is_some_and(|about| about.knows(name))
+}
+
+/// All names that are known with this store.
+pub fn names(store: &str) -> impl Iterator<Item = &'static str> {
+    let properties = loadstone_registry::about(store).map_or(&[][..], |about| about.properties);
+    let names = properties.iter().map(|property| property.name).filter(|name| !name.ends_with('*'));
+    KNOWN.iter().map(|known| known.name).chain(names)
+}

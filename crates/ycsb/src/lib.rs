@@ -1,0 +1,68 @@
+//! The YCSB front end: `ycsb {load|run|shell} STORE …`, a drop-in replacement for `bin/ycsb`.
+
+#![allow(missing_docs, reason = "fields whose names say everything")]
+
+mod args;
+mod bindings;
+mod config;
+mod core_workload;
+mod export;
+#[cfg(test)]
+mod format_tests;
+mod hdr_file;
+mod hosted;
+pub mod known;
+mod measure;
+mod number;
+mod printer;
+mod properties;
+mod rate;
+mod report;
+mod shell;
+mod status;
+mod time_series;
+mod translate;
+
+use std::sync::mpsc::Receiver;
+
+use args::{Args, Command, USAGE};
+use export::Export;
+use printer::Printer;
+use properties::Properties;
+
+use loadstone_measure::control::Control;
+use loadstone_wire::error::{EngineError, shorten};
+use loadstone_wire::output::{err, out};
+
+/// Runs the front end. Returns the exit code.
+pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
+    if arguments.iter().any(|arg| matches!(arg.as_str(), "--help" | "-help" | "-h")) || arguments.is_empty() {
+        out(USAGE);
+        return Ok(if arguments.is_empty() { 2 } else { 0 });
+    }
+    let args = Args::parse(arguments)?;
+    let mut properties = Properties::gather(&args)?;
+    if args.command == Command::Shell {
+        // The shell does not use the counts.
+        properties.default_to("recordcount", "1");
+        properties.default_to("operationcount", "1");
+    }
+    let translated = translate::translate(&args, &properties)?;
+    for warning in &translated.warnings {
+        err(&format!("warning: {}\n", shorten(warning)));
+    }
+    if args.print_spec {
+        let spec = serde_json::to_string(&translated.spec)
+            .map_err(|error| EngineError::failed(format!("cannot print the spec: {error}")))?;
+        out(&format!("{spec}\n"));
+        return Ok(0);
+    }
+    if args.command == Command::Shell {
+        return shell::main(&translated.spec);
+    }
+    // Checks that the report's file is writable before hours of load.
+    let export = Export::prepare(&translated.reporting)?;
+    let mut printer = Printer::new(&translated, arguments, export);
+    let end = loadstone_registry::run(&translated.spec, controls, &mut printer)?;
+    printer.exit_code(&end)
+}

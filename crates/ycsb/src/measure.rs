@@ -1,0 +1,315 @@
+//! From the recorders to YCSB's metrics: their names, order and figures.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use loadstone_load::java::concurrent_hash_map_order;
+use loadstone_load::meter::{Reading, Table};
+use loadstone_load::{Kind, Status};
+
+use super::config::{Interval, Reporting};
+use loadstone_measure::observer::Censored;
+use loadstone_measure::recorder::Recorder;
+use loadstone_measure::sink::YcsbTable;
+use loadstone_wire::sink::Sink;
+
+/// One of YCSB's measurements, added up over all workers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Measure {
+    /// `hdrhistogram`, µs.
+    Hdr(Reading),
+    /// `histogram`.
+    Histogram(Buckets),
+    /// `timeseries`.
+    Series(Series),
+    /// `raw`.
+    Raw(Raw),
+}
+
+/// Exact sums, µs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moments {
+    /// Number of values.
+    pub count: u64,
+    /// Their sum.
+    pub sum: u64,
+    /// Their minimum; `i64::MAX` without values, as YCSB prints it.
+    pub min: u64,
+    /// Their maximum.
+    pub max: u64,
+}
+
+impl Default for Moments {
+    fn default() -> Self {
+        Self { count: 0, sum: 0, min: i64::MAX as u64, max: 0 }
+    }
+}
+
+impl Moments {
+    fn add(&mut self, (count, sum, min, max): (u64, u64, u64, u64)) {
+        if count > 0 {
+            *self =
+                Self { count: self.count + count, sum: self.sum + sum, min: self.min.min(min), max: self.max.max(max) };
+        }
+    }
+
+    /// The mean; NaN without values.
+    pub fn mean(&self) -> f64 {
+        self.sum as f64 / self.count as f64
+    }
+}
+
+/// 1-ms buckets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Buckets {
+    /// One per ms; the last one is the overflow.
+    pub counts: Vec<u64>,
+    /// Exact sums.
+    pub moments: Moments,
+    /// Sum of squares, µs².
+    pub squares: u64,
+}
+
+/// Means over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// By unit of the wall clock: count and sum.
+    pub units: BTreeMap<u64, (u64, u64)>,
+    /// Exact sums.
+    pub moments: Moments,
+}
+
+/// Every operation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Raw {
+    /// Unix ms of the end and latency in µs, by time.
+    pub points: Vec<(u64, u64)>,
+    /// Exact sums.
+    pub moments: Moments,
+}
+
+impl Measure {
+    /// The number of operations.
+    pub fn count(&self) -> u64 {
+        match self {
+            Self::Hdr(reading) => reading.count(),
+            Self::Histogram(Buckets { moments, .. }) | Self::Series(Series { moments, .. }) => moments.count,
+            Self::Raw(raw) => raw.moments.count,
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        match (self, other) {
+            (Self::Hdr(mine), Self::Hdr(theirs)) => mine.merge(&theirs),
+            (Self::Histogram(mine), Self::Histogram(theirs)) => {
+                if mine.counts.len() < theirs.counts.len() {
+                    mine.counts.resize(theirs.counts.len(), 0);
+                }
+                mine.counts.iter_mut().zip(&theirs.counts).for_each(|(a, b)| *a += b);
+                mine.squares += theirs.squares;
+                add_moments(&mut mine.moments, theirs.moments);
+            }
+            (Self::Series(mine), Self::Series(theirs)) => {
+                for (unit, (count, sum)) in theirs.units {
+                    let total = mine.units.entry(unit).or_default();
+                    *total = (total.0 + count, total.1 + sum);
+                }
+                add_moments(&mut mine.moments, theirs.moments);
+            }
+            (Self::Raw(mine), Self::Raw(theirs)) => {
+                mine.points.extend(theirs.points);
+                mine.points.sort_by_key(|&(ms, _)| ms);
+                add_moments(&mut mine.moments, theirs.moments);
+            }
+            // All recorders have the same sinks.
+            _ => {}
+        }
+    }
+}
+
+fn add_moments(mine: &mut Moments, theirs: Moments) {
+    mine.add((theirs.count, theirs.sum, theirs.min, theirs.max));
+}
+
+/// A metric of the report: READ, UPDATE-FAILED, Intended-READ …
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    /// Its name, without the `Hdr`, `Bucket` or `Raw` of combined types.
+    pub name: String,
+    /// One measure, or two for a combined type.
+    pub measures: Vec<Measure>,
+    /// How often each status was returned, in YCSB's order.
+    pub returns: Vec<(Status, u64)>,
+    /// How many of its values are lower bounds: the end of the operation was not seen.
+    pub censored: u64,
+}
+
+/// The order of the statuses in YCSB's `ConcurrentHashMap`; those that YCSB does not know come last.
+const STATUS_ORDER: [Status; Status::COUNT] = [
+    Status::Timeout,
+    Status::Ok,
+    Status::NotImplemented,
+    Status::BadRequest,
+    Status::Forbidden,
+    Status::UnexpectedState,
+    Status::ServiceUnavailable,
+    Status::BatchedOk,
+    Status::NotFound,
+    Status::Error,
+    Status::NotYet,
+    Status::NoSpace,
+];
+
+/// The metrics that the recorders hold now, in YCSB's order.
+pub fn metrics(recorders: &[Arc<Recorder>], reporting: &Reporting) -> Vec<Metric> {
+    let (op, intended) = match reporting.interval {
+        Interval::Op => (true, false),
+        Interval::Intended => (false, true),
+        Interval::Both => (true, true),
+    };
+    let mut all = Vec::new();
+    if op {
+        all.extend(series(recorders, reporting, "", false));
+    }
+    if intended {
+        // Without a rate, the intended start of an operation is its start.
+        all.extend(series(recorders, reporting, if op { "Intended-" } else { "" }, true));
+    }
+    all
+}
+
+/// Adds the operations whose end was not seen to the intended latencies, at their lower bounds. YCSB leaves them out.
+pub fn add_censored(metrics: &mut [Metric], censored: &Censored, reporting: &Reporting) {
+    let prefix = match reporting.interval {
+        Interval::Op => return,
+        Interval::Intended => "",
+        Interval::Both => "Intended-",
+    };
+    for (step, [_, bounds, _]) in &censored.bounds {
+        let name = format!("{prefix}{}", Kind::ALL[usize::from(step.0)].name());
+        for metric in metrics.iter_mut().filter(|metric| metric.name == name) {
+            metric.censored += bounds.count();
+            for measure in &mut metric.measures {
+                if let Measure::Hdr(reading) = measure {
+                    bounds.used().for_each(|(least_ns, _, n)| reading.record_n(least_ns / 1_000, n));
+                }
+            }
+        }
+    }
+}
+
+fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, intended: bool) -> Vec<Metric> {
+    // By plain name: a measure per sink. YCSB keys its maps by the plain name; the prefix is only displayed.
+    let mut found: BTreeMap<String, Vec<Option<Measure>>> = BTreeMap::new();
+    let mut returns: BTreeMap<Kind, BTreeMap<Status, u64>> = BTreeMap::new();
+    let sinks = recorders.first().map_or(0, |recorder| recorder.ycsb.len());
+    for recorder in recorders {
+        for (sink, ycsb) in recorder.ycsb.iter().enumerate() {
+            let table = if intended { ycsb.intended.as_ref().unwrap_or(&ycsb.op) } else { &ycsb.op };
+            for (kind, status, measure) in cells(table) {
+                if sink == 0 && !matches!(kind, Kind::Cleanup | Kind::ReadModifyWrite) {
+                    *returns.entry(kind).or_default().entry(status).or_default() += measure.count();
+                }
+                let slots = found.entry(metric_name(kind, status, reporting)).or_insert_with(|| vec![None; sinks]);
+                match &mut slots[sink] {
+                    Some(sum) => sum.merge(measure),
+                    slot => *slot = Some(measure),
+                }
+            }
+        }
+    }
+    // If every operation of a kind failed, YCSB still lists the kind, with zero operations.
+    for kind in returns.keys() {
+        found.entry(kind.name().to_owned()).or_insert_with(|| reporting.sinks.iter().map(|s| Some(empty(s))).collect());
+    }
+    // Names in the same bin of Java's map are in the order of their first use: plain ones, failures, then CLEANUP.
+    let plain = |name: &String| Kind::ALL.iter().position(|kind| kind.name() == name);
+    let mut names: Vec<String> = found.keys().cloned().collect();
+    names.sort_by_key(|name| match plain(name) {
+        Some(at) if Kind::ALL[at] == Kind::Cleanup => (2, 0),
+        Some(at) => (0, at),
+        None => (1, 0),
+    });
+    concurrent_hash_map_order(&names)
+        .into_iter()
+        .map(|i| {
+            let name = &names[i];
+            let counts = plain(name).and_then(|at| returns.get(&Kind::ALL[at]));
+            // With both series, the statuses are in the plain one.
+            let counts = counts.filter(|_| prefix.is_empty());
+            Metric {
+                // A worker that was read while it wrote to its two sinks may have written only one of them.
+                measures: (found.remove(name).unwrap_or_default().into_iter().zip(&reporting.sinks))
+                    .map(|(measure, sink)| measure.unwrap_or_else(|| empty(sink)))
+                    .collect(),
+                returns: STATUS_ORDER.iter().filter_map(|s| Some((*s, *counts?.get(s)?))).collect(),
+                censored: 0,
+                name: format!("{prefix}{name}"),
+            }
+        })
+        .collect()
+}
+
+fn metric_name(kind: Kind, status: Status, reporting: &Reporting) -> String {
+    // YCSB's checks are one series, whatever their result; its returns show that.
+    if status.is_ok() || kind == Kind::Verify {
+        return kind.name().to_owned();
+    }
+    let tracked = reporting.each_error || reporting.tracked.iter().any(|name| name == status.name());
+    if tracked || status == Status::NotYet {
+        format!("{}-{}", kind.name(), status.name())
+    } else {
+        format!("{}-FAILED", kind.name())
+    }
+}
+
+fn empty(sink: &Sink) -> Measure {
+    match sink {
+        Sink::HdrNs | Sink::YcsbHdrUs => Measure::Hdr(Reading::default()),
+        Sink::YcsbHistogram { buckets } => {
+            Measure::Histogram(Buckets { counts: vec![0; buckets + 1], ..Buckets::default() })
+        }
+        Sink::YcsbSeries { .. } => Measure::Series(Series::default()),
+        Sink::YcsbRaw => Measure::Raw(Raw::default()),
+    }
+}
+
+fn cells(table: &YcsbTable) -> Vec<(Kind, Status, Measure)> {
+    fn each<T>(table: &Table<T>, read: impl Fn(&T) -> Measure) -> Vec<(Kind, Status, Measure)> {
+        let each = table.used().map(|(step, status, cell)| (Kind::ALL[usize::from(step.0)], status, read(cell)));
+        each.collect()
+    }
+    let moments = |cell: &loadstone_measure::sink::Moments| {
+        let mut all = Moments::default();
+        all.add(cell.get());
+        all
+    };
+    match table {
+        YcsbTable::Hdr(table) => each(table, |grid| {
+            let mut reading = Reading::default();
+            reading.add(grid);
+            Measure::Hdr(reading)
+        }),
+        YcsbTable::Histogram(_, table) => each(table, |cell| {
+            Measure::Histogram(Buckets {
+                counts: cell.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect(),
+                moments: moments(&cell.moments),
+                squares: cell.squares.load(Ordering::Relaxed),
+            })
+        }),
+        YcsbTable::Series(_, table) => each(table, |cell| {
+            let mut units: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+            for &(unit, count, sum) in &*cell.units.lock().unwrap_or_else(PoisonError::into_inner) {
+                let total = units.entry(unit).or_default();
+                *total = (total.0 + count, total.1 + sum);
+            }
+            Measure::Series(Series { units, moments: moments(&cell.moments) })
+        }),
+        YcsbTable::Raw(table) => each(table, |cell| {
+            let points = cell.points.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            Measure::Raw(Raw { points, moments: moments(&cell.moments) })
+        }),
+    }
+}

@@ -1,0 +1,253 @@
+//! Prints a run as YCSB does: banner, status lines, report; and what YCSB does not report, on stderr.
+
+use std::fmt::Write as _;
+
+use loadstone_load::{Kind, Status};
+
+use super::config::Reporting;
+use super::export::Export;
+use super::hdr_file;
+use super::measure::{Metric, add_censored, metrics};
+use super::report::{self, Overall};
+use super::status::{Progress, StatusLine, local_time};
+use super::translate::Translated;
+use loadstone_measure::clock::unix_ns;
+use loadstone_measure::control::{End, TrialFailure};
+use loadstone_measure::diagnostics;
+use loadstone_measure::failures::Failures;
+use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
+use loadstone_measure::recorder::reader::Totals;
+use loadstone_session::Guarantee;
+use loadstone_wire::error::EngineError;
+use loadstone_wire::output::{err, out};
+use loadstone_wire::sink::Sink;
+use loadstone_wire::spec::{Phase, TrialSpec};
+
+/// Observes a run and prints it.
+#[derive(Debug)]
+pub struct Printer<'a> {
+    spec: &'a TrialSpec,
+    reporting: &'a Reporting,
+    tolerated: f64,
+    export: Export,
+    status: StatusLine,
+    hdr_files: Option<hdr_file::HdrFiles>,
+    /// The error of writing an output, if any.
+    write_error: Option<EngineError>,
+    totals: Totals,
+    /// Operations without an answer.
+    unanswered: u64,
+    /// There were operations to do, but none of them ended in the window.
+    none_ended: bool,
+    warnings: Vec<String>,
+    /// Clients that failed to close.
+    unclosed: u64,
+}
+
+impl<'a> Printer<'a> {
+    /// A printer; prints YCSB's banner.
+    pub fn new(translated: &'a Translated, arguments: &[String], export: Export) -> Self {
+        let reporting = &translated.reporting;
+        err(&format!("Command line: ycsb {}\nLoadstone {}\n\n", redacted(arguments), env!("CARGO_PKG_VERSION")));
+        err("Loading workload...\n");
+        Self {
+            spec: &translated.spec,
+            reporting,
+            tolerated: translated.tolerated,
+            export,
+            status: StatusLine::default(),
+            hdr_files: reporting.hdr_files.as_ref().map(|prefix| hdr_file::HdrFiles::new(prefix)),
+            write_error: None,
+            totals: Totals::default(),
+            unanswered: 0,
+            none_ended: false,
+            warnings: Vec::new(),
+            unclosed: 0,
+        }
+    }
+
+    /// Prints a status line. `interval`: `None` before the first one.
+    fn status_line(&mut self, moment: &Moment<'_>, interval: Option<&Interval<'_>>) {
+        let metrics = metrics(moment.recorders, self.reporting);
+        if let (Some(files), Some(interval)) = (&mut self.hdr_files, interval) {
+            files.interval(&metrics, interval);
+        }
+        if self.reporting.status_seconds.is_none() {
+            return;
+        }
+        let ms = |ns: u64| ns / 1_000_000;
+        let progress = Progress {
+            elapsed_ms: interval.map_or(0, |interval| ms(interval.start_ns + interval.length_ns)),
+            interval_ms: interval.map_or(0, |interval| ms(interval.length_ns)),
+            done: moment.totals.operations,
+            of: moment.operations,
+        };
+        let line = self.status.next(&local_time(unix_ns() / 1_000_000), progress, &metrics, self.reporting);
+        err(&format!("{line}\n"));
+        if self.reporting.sinks.iter().any(|sink| matches!(sink, Sink::YcsbSeries { .. })) {
+            out(&format!("{line}\n"));
+        }
+    }
+
+    fn keep_failures(&mut self, metrics: &[Metric], closed: &Closed<'_>) {
+        let failures = closed.moment.failures;
+        for metric in metrics {
+            for (status, count) in metric.returns.iter().filter(|(status, _)| status.is_failure()) {
+                let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == metric.name) else { continue };
+                self.warnings.push(failure_text(failures, kind, *status, *count));
+            }
+        }
+        for (status, count) in failures.unclosed() {
+            self.unclosed += count;
+            self.warnings.push(failure_text(failures, Kind::Cleanup, status, count));
+        }
+    }
+
+    /// The exit code, after printing why it is not 0.
+    pub fn exit_code(mut self, end: &End) -> Result<u8, EngineError> {
+        if let Some(error) = self.write_error.take() {
+            return Err(error);
+        }
+        for warning in &self.warnings {
+            err(&format!("warning: {warning}\n"));
+        }
+        let what = if self.spec.phase == Phase::Load { "load" } else { "run" };
+        match end {
+            End::Failed(why) => {
+                let total = self.spec.until.operations.unwrap_or(0);
+                let loaded = self.totals.succeeded;
+                let hint = match why {
+                    TrialFailure::Insert { status: Status::NoSpace, .. } => {
+                        "make room on the device, or choose another"
+                    }
+                    TrialFailure::Insert { .. } => {
+                        "set core_workload_insertion_retry_limit to retry, or \
+                         core_workload_insertion_keep_going_on_error=true to go on"
+                    }
+                    _ => "see the messages above; the report covers the operations before the failure",
+                };
+                let message = format!("the {what} stopped after {loaded} of {total}: {why}");
+                return Err(EngineError::failed(message).hint(hint));
+            }
+            End::Stopped(who) => err(&format!("the {what} was stopped: {}\n", who.reason())),
+            End::Lease(why) => err(&format!("the {what} was stopped: {why}\n")),
+            End::Done => {}
+        }
+        let hung = self.unanswered;
+        if hung > 0 && end.code() == 0 {
+            return Err(EngineError::failed(format!(
+                "{hung} operations of this {what} got no answer and are not counted"
+            ))
+            .hint("check the system: it stopped answering"));
+        }
+        if self.none_ended && end.code() == 0 {
+            return Err(EngineError::failed(format!("no operation of this {what} ended in the measured time"))
+                .hint("measure for longer, or check the system: it may have stopped answering"));
+        }
+        let failed = self.totals.failed();
+        if failed as f64 > self.tolerated * self.totals.operations as f64 && end.code() == 0 {
+            return Err(EngineError::failed(format!("{failed} operations of this {what} failed"))
+                .hint("see their counts in the report; failures.tolerated=SHARE sets how many still exit 0"));
+        }
+        // A store that buffers sends only at the close what it has answered with OK.
+        if self.unclosed as f64 > self.tolerated * self.spec.clients as f64 && end.code() == 0 {
+            let (ending, pronoun) = if self.unclosed == 1 { ("", "it") } else { ("s", "they") };
+            return Err(EngineError::failed(format!(
+                "{} client{ending} of this {what} did not close: writes that {pronoun} buffered may be lost",
+                self.unclosed
+            ))
+            .hint(
+                "see the message of the store in the warning above; failures.tolerated=SHARE sets how many still exit 0",
+            ));
+        }
+        Ok(end.code())
+    }
+}
+
+/// `3 x READ returned ERROR; the first: no such table`.
+fn failure_text(failures: &Failures, kind: Kind, status: Status, count: u64) -> String {
+    let first =
+        failures.message(kind.step(), status).map(|message| format!("; the first: {message}")).unwrap_or_default();
+    format!("{count} x {} returned {}{first}", kind.name(), status.name())
+}
+
+/// The command line for stderr, and so for logs: without the values of passwords.
+fn redacted(arguments: &[String]) -> String {
+    let hidden = |argument: &String| match argument.split_once('=') {
+        Some((name, _)) if name.to_ascii_lowercase().contains("passw") => format!("{name}=…"),
+        _ => argument.clone(),
+    };
+    arguments.iter().map(hidden).collect::<Vec<_>>().join(" ")
+}
+
+impl Observer for Printer<'_> {
+    fn ready(&mut self, opened: &Opened<'_>) {
+        let guarantee = opened.guarantee;
+        let mut line = format!("Store: {}", opened.spec.store.name);
+        for (name, value) in &guarantee.facts {
+            let _ = write!(line, ", {name} {value}");
+        }
+        err(&format!("{line}\n"));
+        let requested = loadstone_session::Durability::from(opened.spec.store.durability);
+        let difference = match guarantee.durability.cmp(&requested) {
+            std::cmp::Ordering::Equal => String::new(),
+            std::cmp::Ordering::Greater => format!(" (requested: {}; the store has no such level)", requested.name()),
+            std::cmp::Ordering::Less => format!(" (requested: {}; the server does not provide it)", requested.name()),
+        };
+        err(&format!("Writes survive: {}{difference}: {}\n", survives(guarantee), guarantee.how));
+        err(&format!("Seed: {}\n", opened.spec.seed));
+        for note in opened.notes {
+            err(&format!("warning: {}\nhint: {}\n", note.message, note.hint));
+        }
+        err("Starting test.\n");
+    }
+
+    fn started(&mut self, moment: &Moment<'_>) {
+        self.status_line(moment, None);
+    }
+
+    fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>) {
+        self.status_line(moment, Some(interval));
+    }
+
+    fn end(&mut self, closed: &Closed<'_>) {
+        let mut metrics = metrics(closed.moment.recorders, self.reporting);
+        add_censored(&mut metrics, &closed.censored, self.reporting);
+        let totals = closed.moment.totals;
+        self.totals = totals;
+        self.unanswered = closed.censored.unanswered + closed.carried.unanswered;
+        let had_work = closed.moment.operations != Some(0) && closed.due != Some(0);
+        self.none_ended = had_work && closed.window.completed + totals.failed() + totals.not_yet == 0;
+        self.keep_failures(&metrics, closed);
+        if let Some(files) = self.hdr_files.take() {
+            self.write_error = files.finish().err();
+        }
+        out(&report::raw_announcement(&metrics, self.reporting));
+        let raw = report::raw_text(&metrics, self.reporting);
+        if !raw.is_empty() {
+            self.write_error = self.export.raw(&raw).err().or(self.write_error.take());
+        }
+        let overall = Overall {
+            measured_ns: closed.window.length_ns,
+            succeeded: closed.window.completed,
+            collections: closed.collections.clone(),
+        };
+        let lines = report::lines(&overall, &metrics, self.reporting);
+        let text = report::render(&lines, self.reporting.exporter);
+        self.write_error = self.export.report(&text).err().or(self.write_error.take());
+        for note in diagnostics::generator_limited(closed).into_iter().chain(diagnostics::notes(closed)) {
+            err(&format!("note: {}: {} ({})\n", note.name, note.message, note.hint));
+        }
+    }
+}
+
+/// What writes survive, for the banner.
+fn survives(guarantee: &Guarantee) -> &'static str {
+    match guarantee.survives() {
+        "unknown" => "unknown",
+        "interval" => "the end of the process, except for the last moments (durability=interval)",
+        "os" => "the end of the process (durability=os)",
+        "device" => "the end of the machine (durability=device)",
+        _ => "nothing (durability=none)",
+    }
+}

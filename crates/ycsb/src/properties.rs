@@ -1,0 +1,165 @@
+//! The properties of a run: where each was set, and strict parsers of their values.
+
+mod java;
+
+use std::collections::BTreeMap;
+
+use super::args::Args;
+use java::{PropertiesError, PropertiesFile};
+use loadstone_wire::error::EngineError;
+
+/// No store has properties of longer names.
+const NAME_BYTES_MAX: usize = 1_000;
+
+/// Refuses a name that is not one, such as a file of data in place of properties.
+fn check_name(name: &str, origin: &str) -> Result<(), EngineError> {
+    if name.len() <= NAME_BYTES_MAX {
+        return Ok(());
+    }
+    let begin: String = name.chars().take(40).collect();
+    Err(EngineError::usage(format!(
+        "a property name of {} bytes, which begins with \"{begin}\" ({origin})",
+        name.len()
+    ))
+    .hint(format!("write NAME=VALUE, with names of up to {NAME_BYTES_MAX} bytes")))
+}
+
+/// A property and where it was set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Setting {
+    value: String,
+    origin: String,
+}
+
+/// All properties of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Properties {
+    settings: BTreeMap<String, Setting>,
+    /// Warnings of the parser of the files.
+    pub warnings: Vec<String>,
+}
+
+impl Properties {
+    /// Reads the files, then the command line, which wins over them.
+    pub fn gather(args: &Args) -> Result<Self, EngineError> {
+        let mut properties = Self::default();
+        for file in &args.files {
+            let bytes = std::fs::read(file).map_err(|error| {
+                EngineError::usage(format!("cannot read {file}: {error}"))
+                    .hint("give an existing file: the core workloads are workloads/workloada to workloads/workloadf")
+            })?;
+            let parsed = PropertiesFile::parse(&bytes, file).map_err(|error| {
+                let hint = match error {
+                    PropertiesError::Utf16 { .. } => "convert it with iconv -f UTF-16 -t UTF-8",
+                    PropertiesError::Escape { .. } => "write each backslash as two",
+                };
+                EngineError::usage(error.to_string()).hint(hint)
+            })?;
+            properties.warnings.extend(parsed.warnings);
+            for entry in parsed.entries {
+                let origin = format!("{file}:{}", entry.line);
+                check_name(&entry.key, &origin)?;
+                properties.settings.insert(entry.key, Setting { value: entry.value, origin });
+            }
+        }
+        for (name, value) in &args.properties {
+            check_name(name, "-p")?;
+            let setting = Setting { value: value.clone(), origin: format!("-p {name}") };
+            properties.settings.insert(name.clone(), setting);
+        }
+        Ok(properties)
+    }
+
+    /// Sets a property unless it is set.
+    pub fn default_to(&mut self, name: &str, value: &str) {
+        let setting = Setting { value: value.to_owned(), origin: "the default".to_owned() };
+        self.settings.entry(name.to_owned()).or_insert(setting);
+    }
+
+    /// The value as it was written.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).map(|setting| setting.value.as_str())
+    }
+
+    /// The value without surrounding blanks; `None` if nothing is left. YCSB keeps trailing blanks and then cannot parse
+    /// its numbers.
+    pub fn trimmed(&self, name: &str) -> Option<&str> {
+        self.get(name).map(str::trim).filter(|value| !value.is_empty())
+    }
+
+    /// Text with a default.
+    pub fn text(&self, name: &str, default: &str) -> String {
+        self.trimmed(name).unwrap_or(default).to_owned()
+    }
+
+    /// Java's boolean: `true` in any case is true, everything else is false.
+    pub fn boolean(&self, name: &str, default: bool) -> bool {
+        self.trimmed(name).map_or(default, java::java_boolean)
+    }
+
+    /// A whole number ≥ 0, or `None` if it is not set.
+    pub fn whole(&self, name: &str) -> Result<Option<u64>, EngineError> {
+        let Some(text) = self.trimmed(name) else { return Ok(None) };
+        let parsed = java::java_long(text);
+        match parsed.map(u64::try_from) {
+            Some(Ok(number)) => Ok(Some(number)),
+            _ => Err(self.bad(name, "a whole number", text)),
+        }
+    }
+
+    /// A number, or the default.
+    pub fn real(&self, name: &str, default: f64) -> Result<f64, EngineError> {
+        let Some(text) = self.trimmed(name) else { return Ok(default) };
+        match java::java_double(text).filter(|number| number.is_finite()) {
+            Some(number) => Ok(number),
+            None => Err(self.bad(name, "a number", text)),
+        }
+    }
+
+    /// A number within a range, or the default.
+    pub fn within(&self, name: &str, default: f64, low: f64, high: f64) -> Result<f64, EngineError> {
+        let value = self.real(name, default)?;
+        if (low..=high).contains(&value) {
+            return Ok(value);
+        }
+        Err(self.bad(name, &format!("between {low} and {high}"), self.trimmed(name).unwrap_or_default()))
+    }
+
+    /// A whole number of at most `high`.
+    pub fn at_most(&self, name: &str, high: u64) -> Result<Option<u64>, EngineError> {
+        let value = self.whole(name)?;
+        if value.is_some_and(|value| value > high) {
+            return Err(self.bad(name, &format!("at most {high}"), self.trimmed(name).unwrap_or_default()));
+        }
+        Ok(value)
+    }
+
+    /// The error for an invalid value.
+    pub fn bad(&self, name: &str, wanted: &str, got: &str) -> EngineError {
+        let origin = self.settings.get(name).map_or("", |setting| setting.origin.as_str());
+        let error = EngineError::usage(format!("{name} must be {wanted}, got \"{got}\" ({origin})"));
+        // People write scientific notation and separators: suggest the number that they meant.
+        let plain: String = got.chars().filter(|c| !matches!(c, '_' | ',')).collect();
+        match plain.parse::<f64>() {
+            Ok(number) if wanted == "a whole number" && number >= 0.0 && number.fract() == 0.0 && number < 1e18 => {
+                error.hint(format!("write {number:.0}"))
+            }
+            _ => error.hint(format!("change it, or leave {name} out for its default")),
+        }
+    }
+
+    /// Every name that was set.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.settings.keys().map(String::as_str)
+    }
+
+    /// Where a property was set.
+    pub fn origin(&self, name: &str) -> &str {
+        self.settings.get(name).map_or("", |setting| setting.origin.as_str())
+    }
+
+    /// Every property, for the store.
+    pub fn all(&self) -> BTreeMap<String, String> {
+        self.settings.iter().map(|(name, setting)| (name.clone(), setting.value.clone())).collect()
+    }
+}

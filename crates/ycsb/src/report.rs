@@ -1,0 +1,321 @@
+//! YCSB's final report: `[READ], Operations, 99830`, or the same as JSON.
+
+use loadstone_load::meter::Reading;
+use loadstone_session::Collections;
+
+use super::config::{Exporter, Reporting};
+use super::measure::{Buckets, Measure, Metric, Moments, Raw, Series};
+use super::number;
+
+/// A figure.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A whole number.
+    Whole(i64),
+    /// A number that Java would print as a double.
+    Real(f64),
+}
+
+/// One line: metric, measurement, value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// `READ`.
+    pub metric: String,
+    /// `Operations`.
+    pub measurement: String,
+    /// `99830`.
+    pub value: Value,
+}
+
+/// The whole run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overall {
+    /// Length of the measured window, ns.
+    pub measured_ns: u64,
+    /// Operations that succeeded.
+    pub succeeded: u64,
+    /// What garbage collectors of this process did during the window.
+    pub collections: Vec<Collections>,
+}
+
+/// The report's lines.
+pub fn lines(overall: &Overall, metrics: &[Metric], reporting: &Reporting) -> Vec<Line> {
+    let mut out = Vec::new();
+    let mut line = |metric: &str, measurement: &str, value: Value| {
+        out.push(Line { metric: metric.to_owned(), measurement: measurement.to_owned(), value });
+    };
+    let ms = overall.measured_ns as f64 / 1e6;
+    line("OVERALL", "RunTime(ms)", Value::Whole(ms.round() as i64));
+    let rate = overall.succeeded as f64 * 1e9 / overall.measured_ns as f64;
+    line("OVERALL", "Throughput(ops/sec)", Value::Real(rate));
+    let share = |time_ms: u64| Value::Real(100.0 * time_ms as f64 / ms);
+    for each in &collectors(overall) {
+        let name = each.collector.replace(' ', "_");
+        line(&format!("TOTAL_GCS_{name}"), "Count", Value::Whole(each.count as i64));
+        line(&format!("TOTAL_GC_TIME_{name}"), "Time(ms)", Value::Whole(each.time_ms as i64));
+        line(&format!("TOTAL_GC_TIME_%_{name}"), "Time(%)", share(each.time_ms));
+    }
+    let total = |part: fn(&Collections) -> u64| overall.collections.iter().map(part).sum::<u64>();
+    line("TOTAL_GCs", "Count", Value::Whole(total(|each| each.count) as i64));
+    line("TOTAL_GC_TIME", "Time(ms)", Value::Whole(total(|each| each.time_ms) as i64));
+    line("TOTAL_GC_TIME_%", "Time(%)", share(total(|each| each.time_ms)));
+    for metric in metrics {
+        for (at, measure) in metric.measures.iter().enumerate() {
+            let name = format!("{}{}", part_prefix(measure, reporting), metric.name);
+            let returns = metric.returns.iter().map(|&(status, count)| (status.name(), count));
+            let censored = (metric.censored > 0).then_some(("CENSORED", metric.censored));
+            let returns: Vec<Line> = returns
+                .chain(censored)
+                .filter(|_| at == 0)
+                .map(|(status, count)| Line {
+                    metric: name.clone(),
+                    measurement: format!("Return={status}"),
+                    value: Value::Whole(count as i64),
+                })
+                .collect();
+            measure_lines(&name, measure, returns, reporting, &mut out);
+        }
+    }
+    out
+}
+
+/// The collectors to report: without any, those of a default JVM, because scripts look for these lines.
+fn collectors(overall: &Overall) -> Vec<Collections> {
+    if !overall.collections.is_empty() {
+        return overall.collections.clone();
+    }
+    ["G1 Young Generation", "G1 Old Generation"]
+        .map(|name| Collections { collector: name.to_owned(), count: 0, time_ms: 0 })
+        .into()
+}
+
+/// The prefix of a metric's name in a combined measurement type.
+pub fn part_prefix(measure: &Measure, reporting: &Reporting) -> &'static str {
+    if reporting.sinks.len() < 2 {
+        return "";
+    }
+    match measure {
+        Measure::Hdr(_) => "Hdr",
+        Measure::Histogram(_) => "Bucket",
+        Measure::Series(_) => "Series",
+        Measure::Raw(_) => "Raw",
+    }
+}
+
+fn measure_lines(name: &str, measure: &Measure, returns: Vec<Line>, reporting: &Reporting, out: &mut Vec<Line>) {
+    let line =
+        |measurement: &str, value: Value| Line { metric: name.to_owned(), measurement: measurement.to_owned(), value };
+    match measure {
+        Measure::Hdr(reading) => {
+            let figures = HdrFigures::of(reading);
+            out.push(line("Operations", Value::Whole(figures.count as i64)));
+            out.push(line("AverageLatency(us)", Value::Real(figures.mean)));
+            out.push(line("MinLatency(us)", Value::Whole(figures.min as i64)));
+            out.push(line("MaxLatency(us)", Value::Whole(figures.max as i64)));
+            for &percentile in &reporting.percentiles {
+                let value = at_percentile(reading, percentile);
+                out.push(line(&number::percentile_label(percentile), Value::Whole(value as i64)));
+            }
+            out.extend(returns);
+            if reporting.verbose {
+                out.extend(reading.used().map(|(_, highest, n)| line(&highest.to_string(), Value::Real(n as f64))));
+            }
+        }
+        Measure::Histogram(buckets) => histogram_lines(&line, buckets, returns, reporting, out),
+        Measure::Series(series) => {
+            moments_lines(&line, &series.moments, out);
+            out.extend(returns);
+            if series.moments.count == 0 {
+                out.push(line("0", Value::Real(f64::NAN)));
+            }
+            out.extend(series_units(series, reporting).map(|(ms, mean)| line(&ms.to_string(), Value::Real(mean))));
+        }
+        Measure::Raw(raw) => {
+            out.push(line("Total Operations", Value::Whole(raw.moments.count as i64)));
+            if !reporting.raw_no_summary && raw.moments.count > 0 {
+                raw_lines(&line, raw, out);
+            }
+            out.extend(returns);
+        }
+    }
+}
+
+fn moments_lines(line: &impl Fn(&str, Value) -> Line, moments: &Moments, out: &mut Vec<Line>) {
+    out.push(line("Operations", Value::Whole(moments.count as i64)));
+    out.push(line("AverageLatency(us)", Value::Real(moments.mean())));
+    end_lines(line, moments, out);
+}
+
+/// Minimum and maximum; YCSB starts both at −1.
+fn end_lines(line: &impl Fn(&str, Value) -> Line, moments: &Moments, out: &mut Vec<Line>) {
+    let (min, max) = if moments.count == 0 { (-1, -1) } else { (moments.min as i64, moments.max as i64) };
+    out.push(line("MinLatency(us)", Value::Whole(min)));
+    out.push(line("MaxLatency(us)", Value::Whole(max)));
+}
+
+fn histogram_lines(
+    line: &impl Fn(&str, Value) -> Line,
+    buckets: &Buckets,
+    returns: Vec<Line>,
+    reporting: &Reporting,
+    out: &mut Vec<Line>,
+) {
+    let moments = buckets.moments;
+    let count = moments.count as f64;
+    out.push(line("Operations", Value::Whole(moments.count as i64)));
+    out.push(line("AverageLatency(us)", Value::Real(moments.mean())));
+    let variance = buckets.squares as f64 / count - moments.mean().powi(2);
+    out.push(line("LatencyVariance(us)", Value::Real(variance)));
+    end_lines(line, &moments, out);
+    let (overflow, within) = buckets.counts.split_last().map_or((0, &[][..]), |(last, rest)| (*last, rest));
+    // A percentile that falls into the overflow has no line.
+    for (label, share) in [("95thPercentileLatency(us)", 0.95), ("99thPercentileLatency(us)", 0.99)] {
+        let mut seen = 0;
+        let at = within.iter().position(|n| {
+            seen += n;
+            seen as f64 / count >= share
+        });
+        out.extend(at.map(|ms| line(label, Value::Whole(ms as i64 * 1_000))));
+    }
+    out.extend(returns);
+    if reporting.verbose {
+        out.extend(within.iter().enumerate().map(|(ms, &n)| line(&ms.to_string(), Value::Whole(n as i64))));
+        out.push(line(&format!(">{}", within.len()), Value::Whole(overflow as i64)));
+    }
+}
+
+fn series_units<'a>(series: &'a Series, reporting: &Reporting) -> impl Iterator<Item = (u64, f64)> + 'a {
+    use loadstone_wire::sink::Sink;
+    let granularity = reporting.sinks.iter().find_map(|sink| match sink {
+        Sink::YcsbSeries { granularity_ms } => Some(*granularity_ms),
+        _ => None,
+    });
+    let first = series.units.keys().next().copied().unwrap_or(0);
+    series
+        .units
+        .iter()
+        .map(move |(unit, (n, sum))| ((unit - first) * granularity.unwrap_or(1_000), *sum as f64 / *n as f64))
+}
+
+fn raw_lines(line: &impl Fn(&str, Value) -> Line, raw: &Raw, out: &mut Vec<Line>) {
+    let mut sorted: Vec<u64> = raw.points.iter().map(|&(_, us)| us).collect();
+    sorted.sort_unstable();
+    out.push(line("Below is a summary of latency in microseconds:", Value::Whole(-1)));
+    out.push(line("Average", Value::Real(raw.moments.mean())));
+    out.push(line("Min", Value::Whole(raw.moments.min as i64)));
+    out.push(line("Max", Value::Whole(raw.moments.max as i64)));
+    for (label, share) in [
+        ("p1", 0.01),
+        ("p5", 0.05),
+        ("p50", 0.5),
+        ("p90", 0.9),
+        ("p95", 0.95),
+        ("p99", 0.99),
+        ("p99.9", 0.999),
+        ("p99.99", 0.9999),
+    ] {
+        let at = (sorted.len() as f64 * share) as usize;
+        out.extend(sorted.get(at).map(|&us| line(label, Value::Whole(us as i64))));
+    }
+}
+
+/// Where the raw operations go, as YCSB announces it: once per metric, always on stdout.
+pub fn raw_announcement(metrics: &[Metric], reporting: &Reporting) -> String {
+    let place = match &reporting.raw_file {
+        None => "stdout.".to_owned(),
+        Some(file) => format!("result file: {file}"),
+    };
+    let raw = metrics.iter().flat_map(|metric| &metric.measures).filter(|m| matches!(m, Measure::Raw(_)));
+    raw.map(|_| format!("Raw data measurement: will output to {place}\n")).collect()
+}
+
+/// The raw operations as YCSB writes them to its raw sink, metric by metric.
+pub fn raw_text(metrics: &[Metric], reporting: &Reporting) -> String {
+    let mut text = String::new();
+    for metric in metrics {
+        for measure in &metric.measures {
+            if let Measure::Raw(raw) = measure {
+                let name = format!("{}{}", part_prefix(measure, reporting), metric.name);
+                text.push_str(&format!("{name} latency raw data: op, timestamp(ms), latency(us)\n"));
+                for (ms, us) in &raw.points {
+                    text.push_str(&format!("{name},{ms},{us}\n"));
+                }
+            }
+        }
+    }
+    text
+}
+
+/// What YCSB reports of an HDR histogram in µs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HdrFigures {
+    /// Number of values.
+    pub count: u64,
+    /// Mean of the midpoints of the buckets.
+    pub mean: f64,
+    /// Lowest value of the lowest bucket; Java's largest long without values.
+    pub min: u64,
+    /// Highest value of the highest bucket.
+    pub max: u64,
+}
+
+impl HdrFigures {
+    /// The figures of a reading.
+    pub fn of(reading: &Reading) -> Self {
+        let (mut count, mut sum) = (0u64, 0f64);
+        let (mut min, mut max) = (i64::MAX as u64, 0);
+        for (lowest, highest, n) in reading.used() {
+            count += n;
+            let middle = lowest + (highest - lowest).div_ceil(2);
+            sum += middle as f64 * n as f64;
+            min = min.min(lowest);
+            max = highest;
+        }
+        Self { count, mean: sum / count as f64, min, max }
+    }
+}
+
+/// A percentile as `HdrHistogram` 2.1.4 finds it: rank rounded to the nearest, highest value of its bucket.
+pub fn at_percentile(reading: &Reading, percentile: f64) -> u64 {
+    let total = reading.count();
+    let rank = ((percentile.clamp(0.0, 100.0) / 100.0 * total as f64 + 0.5) as u64).max(1);
+    let mut seen = 0;
+    for (lowest, highest, n) in reading.used() {
+        seen += n;
+        if seen >= rank {
+            return if percentile == 0.0 { lowest } else { highest };
+        }
+    }
+    0
+}
+
+fn value_text(value: &Value) -> String {
+    match value {
+        Value::Whole(number) => number.to_string(),
+        Value::Real(number) => number::double(*number),
+    }
+}
+
+/// The report as an exporter of YCSB writes it.
+pub fn render(lines: &[Line], exporter: Exporter) -> String {
+    let object = |line: &Line| {
+        let value = match &line.value {
+            Value::Real(number) if !number.is_finite() => format!("\"{}\"", number::double(*number)),
+            value => value_text(value),
+        };
+        let quote = |text: &str| serde_json::Value::from(text).to_string();
+        format!(
+            "{{\n  \"metric\" : {},\n  \"measurement\" : {},\n  \"value\" : {value}\n}}",
+            quote(&line.metric),
+            quote(&line.measurement)
+        )
+    };
+    match exporter {
+        Exporter::Text => lines
+            .iter()
+            .map(|line| format!("[{}], {}, {}\n", line.metric, line.measurement, value_text(&line.value)))
+            .collect(),
+        Exporter::Json => lines.iter().map(object).collect::<Vec<_>>().join(" "),
+        Exporter::JsonArray => format!("[ {} ]", lines.iter().map(object).collect::<Vec<_>>().join(", ")),
+    }
+}

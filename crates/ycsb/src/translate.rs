@@ -1,0 +1,254 @@
+//! From YCSB's properties to a TrialSpec and its reporting.
+
+use loadstone_load::kind_sequence::KindSequence;
+use loadstone_load::random::mix;
+use loadstone_load::{Refusal, Segment};
+
+use super::args::{Args, Command};
+use super::config::{Reporting, reporting};
+use super::core_workload::core;
+use super::properties::Properties;
+use super::{bindings, hosted, known, rate, time_series};
+use loadstone_wire::error::EngineError;
+use loadstone_wire::spec::{
+    DurabilitySpec, InsertSpec, LedgerSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec,
+};
+use loadstone_wire::suggest;
+
+/// Without `-s` nothing reads intervals; the conductor still wakes once in a while.
+const QUIET_INTERVAL_MS: u64 = 3_600_000;
+
+/// The property of each field that a refusal may name. `pace.rate` has several.
+const PROPERTIES: &[(&str, &str)] = &[
+    ("segment", "segment"),
+    ("interval_ms", "status.interval"),
+    ("clients", "threadcount"),
+    ("until.operations", "operationcount"),
+    ("until.seconds", "maxexecutiontime"),
+    ("warmup_seconds", "warmuptime"),
+    ("inserts.retry_seconds", "core_workload_insertion_retry_interval"),
+    ("inserts.retries", "core_workload_insertion_retry_limit"),
+    ("ledger", "ledger"),
+    ("sinks.buckets", "histogram.buckets"),
+    ("sinks.granularity_ms", "timeseries.granularity"),
+    ("work.records", "recordcount"),
+    ("work.insert_start", "insertstart"),
+    ("work.insert_count", "insertcount"),
+    ("work.field_count", "fieldcount"),
+    ("work.field_length", "fieldlength"),
+    ("work.field_length.distribution", "fieldlengthdistribution"),
+    ("work.field_length.min", "minfieldlength"),
+    ("work.field_length.max", "fieldlength"),
+    ("work.field_length.block", "fieldlengthhistogram"),
+    ("work.field_length.counts", "fieldlengthhistogram"),
+    ("work.zero_padding", "zeropadding"),
+    ("work.integrity", "dataintegrity"),
+    ("work.versions", "versions"),
+    ("work.scan_length.min", "minscanlength"),
+    ("work.scan_length.max", "maxscanlength"),
+    ("work.keys.data_fraction", "hotspotdatafraction"),
+    ("work.keys.operation_fraction", "hotspotopnfraction"),
+    ("work.keys.percentile", "exponential.percentile"),
+    ("work.keys.fraction", "exponential.frac"),
+    ("work.keys.theta", "zipfian.theta"),
+    ("work.mix.read", "readproportion"),
+    ("work.mix.update", "updateproportion"),
+    ("work.mix.insert", "insertproportion"),
+    ("work.mix.scan", "scanproportion"),
+    ("work.mix.read_modify_write", "readmodifywriteproportion"),
+    ("work.mix.delete", "deleteproportion"),
+];
+
+/// The meaning of a command line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Translated {
+    /// What is run.
+    pub spec: TrialSpec,
+    /// How it is reported.
+    pub reporting: Reporting,
+    /// Lines for stderr.
+    pub warnings: Vec<String>,
+    /// Share of failed operations that still exits 0.
+    pub tolerated: f64,
+}
+
+/// Translates a command line.
+pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, EngineError> {
+    let store = bindings::resolve(&args.store)?;
+    let mut warnings = properties.warnings.clone();
+    unknown_properties(args, properties, store, &mut warnings)?;
+    let phase = if args.command == Command::Load { Phase::Load } else { Phase::Run };
+    let seed = properties.whole("seed")?.unwrap_or_else(loadstone_measure::clock::unix_ns);
+    let mut clients = properties.whole("threadcount")?.unwrap_or(1);
+    let class = properties.text("workload", "CoreWorkload");
+    let (work, operations) = match class.rsplit('.').next().unwrap_or_default() {
+        "TimeSeriesWorkload" => time_series::translate(properties, phase, clients)?,
+        "CoreWorkload" => core(properties, phase, clients, false)?,
+        "ConstantOccupancyWorkload" => core(properties, phase, clients, true)?,
+        _ => {
+            return Err(properties
+                .bad("workload", "a workload class", &class)
+                .hint("use CoreWorkload, ConstantOccupancyWorkload or TimeSeriesWorkload"));
+        }
+    };
+    if matches!(&work, WorkSpec::Records(core) if core.versions) && properties.trimmed("seed").is_none() {
+        return Err(EngineError::usage("versions and ledger need a seed: it is in every value")
+            .hint("give the load and the run the same seed: -p seed=1"));
+    }
+    if let (Phase::Run, WorkSpec::Records(core)) = (phase, &work)
+        && let Some(share) = core.mix.too_rare()
+    {
+        warnings.push(format!(
+            "a proportion of {share:e} is rounded up to 1 in {}, the smallest one possible",
+            KindSequence::RAREST
+        ));
+    }
+    if let Some(operations) = operations.filter(|&n| n > 0 && n < clients) {
+        warnings.push(format!("threadcount {clients} is above the number of operations: using {operations} clients"));
+        clients = operations;
+    }
+    let seconds = properties.whole("maxexecutiontime")?.filter(|&s| s > 0).map(|s| s as f64);
+    let warmup_seconds = properties.real("warmuptime", 0.0)?;
+    let segment = match properties.trimmed("segment") {
+        None => Segment::default(),
+        Some(text) => Segment::parse(text)
+            .map_err(|error| EngineError::usage(error).hint("write segment=0/4 for the first of four"))?,
+    };
+    let run = run_number(properties, phase, &work, segment)?;
+    let (sinks, reporting) = reporting(properties, &mut warnings)?;
+    let spec = TrialSpec {
+        spec: VERSION,
+        store: StoreSpec {
+            name: store.to_owned(),
+            properties: store_properties(args, properties, store),
+            durability: durability(properties, store)?,
+        },
+        phase,
+        work,
+        clients,
+        pace: rate::pace(properties)?,
+        until: Until { operations, seconds },
+        warmup_seconds,
+        segment,
+        seed,
+        inserts: InsertSpec {
+            retries: properties.whole("core_workload_insertion_retry_limit")?.unwrap_or(0),
+            retry_seconds: properties.real("core_workload_insertion_retry_interval", 3.0)?,
+            keep_going: properties.boolean("core_workload_insertion_keep_going_on_error", false),
+        },
+        spin: properties.boolean("spin.sleep", false),
+        executors: properties.whole("executors")?.unwrap_or(0),
+        deadline_ms: None,
+        sinks,
+        interval_ms: reporting.status_seconds.map_or(QUIET_INTERVAL_MS, |s| s.saturating_mul(1_000)),
+        lease_ms: None,
+        wait_for_start: false,
+        settle: properties.boolean("settle", false),
+        run,
+        // A load has no ledger: the versions of its values are enough.
+        ledger: properties
+            .trimmed("ledger")
+            .filter(|_| phase == Phase::Run)
+            .map(|file| LedgerSpec { file: file.to_owned() }),
+    };
+    spec.validate().map_err(|refusal| refuse(&refusal, properties))?;
+    let tolerated = properties.within("failures.tolerated", 0.0, 0.0, 1.0)?;
+    Ok(Translated { spec, reporting, warnings, tolerated })
+}
+
+/// The number of a run whose values name their writes; random without the property.
+fn run_number(
+    properties: &Properties,
+    phase: Phase,
+    work: &WorkSpec,
+    segment: Segment,
+) -> Result<Option<u64>, EngineError> {
+    let number = properties.whole("runnumber")?;
+    if phase == Phase::Load || !matches!(work, WorkSpec::Records(core) if core.versions) {
+        return Ok(None);
+    }
+    if number.is_none() && segment.n > 1 && properties.trimmed("ledger").is_some() {
+        return Err(EngineError::usage("segments with ledgers need the number of their run: it is in every value")
+            .hint("give all segments the same new one, e.g. -p runnumber=$(date +%s)"));
+    }
+    // 53 bits: JSON readers in other languages have no more.
+    Ok(Some(number.unwrap_or_else(|| mix(loadstone_measure::clock::unix_ns()) >> 11)))
+}
+
+/// A refusal in YCSB's names, with the place where the first of them was set.
+fn refuse(refusal: &Refusal, properties: &Properties) -> EngineError {
+    let property = |field: &str| match field {
+        "pace.rate" => rate::property(properties).to_owned(),
+        _ => PROPERTIES.iter().find(|(path, _)| *path == field).map_or(field, |(_, property)| property).to_owned(),
+    };
+    let place = refusal.field().map(|field| properties.origin(&property(field))).filter(|place| !place.is_empty());
+    let Refusal { message, hint } = refusal.rename_fields(property);
+    EngineError::usage(message + &place.map_or_else(String::new, |place| format!(" ({place})"))).hint(hint)
+}
+
+/// The store gets all properties that the front end itself does not interpret. Stores in a JVM get more.
+fn store_properties(args: &Args, properties: &Properties, store: &str) -> std::collections::BTreeMap<String, String> {
+    let mut all = properties.all();
+    if hosted::is_hosted(store) {
+        hosted::add(&mut all, args, store);
+    }
+    all.retain(|name, _| hosted::takes(name, store) || !known::KNOWN.iter().any(|known| known.name == name));
+    all
+}
+
+fn unknown_properties(
+    args: &Args,
+    properties: &Properties,
+    store: &str,
+    warnings: &mut Vec<String>,
+) -> Result<(), EngineError> {
+    for name in properties.names().filter(|name| !known::knows(name, store)) {
+        let value = properties.get(name).unwrap_or_default();
+        let (message, hint) = match suggest::did_you_mean(name, known::names(store)) {
+            // A script of a report uses `-p threads=10`; YCSB ignored it and ran one thread.
+            Some("threadcount") if name == "threads" => (
+                format!("threads={value} has no effect, here as in YCSB: 1 client runs ({})", properties.origin(name)),
+                format!("use -threads {value} or -p threadcount={value}"),
+            ),
+            Some(near) => (
+                format!("unknown property {name} for the store {store} ({})", properties.origin(name)),
+                format!("did you mean {near}?"),
+            ),
+            None => (
+                format!("unknown property {name} for the store {store} ({})", properties.origin(name)),
+                "leave it out, as it has no effect".to_owned(),
+            ),
+        };
+        if args.strict {
+            return Err(EngineError::usage(message).hint(hint));
+        }
+        warnings.push(format!("{message}; {hint}"));
+    }
+    for known in known::KNOWN.iter().filter(|k| k.source == known::Source::YcsbIdle) {
+        if properties.boolean(known.name, false) && known.name != "dotransactions" {
+            warnings.push(format!("{} has no effect: {}", known.name, known.meaning));
+        }
+    }
+    for (option, value) in [("-cp", &args.class_path), ("-jvm-args", &args.jvm_options)] {
+        if value.is_some() && !hosted::is_hosted(store) {
+            warnings.push(format!("{option} has no effect: the store {store} does not run in a JVM"));
+        }
+    }
+    Ok(())
+}
+
+fn durability(properties: &Properties, store: &str) -> Result<DurabilitySpec, EngineError> {
+    let text = properties.trimmed("durability");
+    if let Some(level) = text.and_then(|text| hosted::durability(text, store)) {
+        return Ok(level);
+    }
+    match text {
+        None | Some("os") => Ok(DurabilitySpec::Os),
+        Some("none") => Ok(DurabilitySpec::None),
+        Some("device") => Ok(DurabilitySpec::Device),
+        Some(other) => Err(properties.bad("durability", "none, os or device", other)),
+    }
+}
+
+#[cfg(test)]
+mod tests;
