@@ -275,8 +275,9 @@ def measured(operation: str, beside: str, block: Block, found: Run) -> None:
             statistic = f"p{match[2]}" if match[2] else RAW[match[1]]
         metric = f"{name}.{statistic}"
         step = NS[match[3] if match else "us"]
-        # Percentiles of the type `histogram` are in ms, the minimum and the maximum in µs.
-        values[metric] = Value(metric, value * step, "ns", count, resolution=step if step > NS["us"] else 0.0)
+        # Percentiles of the type `histogram` are whole ms, whatever their unit; the minimum and the maximum are exact.
+        rounded = match is not None and match[2] and is_coarse(block)
+        values[metric] = Value(metric, value * step, "ns", count, resolution=NS["ms"] if rounded else 0.0)
     if histogram := verbose(block, count):
         for each in latencies(name, histogram, 1000):
             values.setdefault(each.metric, each)
