@@ -8,7 +8,7 @@ from judge_support import Case, asking, both, ended, experiment, failing, given,
 from loadstone.judge.finding import Severity
 from loadstone.results.trial_result import TrialResult
 
-NOTE, WITHHELD, SUSPECT, INVALID = Severity
+NOTE, WITHHELD, _, SUSPECT, INVALID = Severity
 
 
 def verified_by_statuses(trial: TrialResult) -> TrialResult:
@@ -85,7 +85,9 @@ CASES = [
         "errors",
         "by statuses",
         experiment(
-            both(given(without=("errors",)), lambda trial: replace(trial, statuses={"READ": {"OK": 9, "ERROR": 3}}))
+            both(
+                given(without=("errors",)), lambda trial: replace(trial, statuses={"READ": {"OK": 99_997, "ERROR": 3}})
+            )
         ),
         NOTE,
         "3 of 100,000 operations failed (0.003 %)",
@@ -151,7 +153,7 @@ CASES = [
         "the lab",
         experiment(ended("lease")),
         INVALID,
-        "the engine stopped by itself because it lost contact with the lab",
+        "the engine stopped because it lost contact with the lab",
     ),
     Case("server-died", "all there", experiment()),
     Case(

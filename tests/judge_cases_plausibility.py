@@ -10,7 +10,7 @@ from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
 
-NOTE, WITHHELD, SUSPECT, INVALID = Severity
+NOTE, WITHHELD, _, SUSPECT, INVALID = Severity
 
 
 def in_open_loop(trial: TrialResult) -> TrialResult:

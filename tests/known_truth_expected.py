@@ -20,6 +20,7 @@ from loadstone.commands.reading import document, finite
 from loadstone.judge.finding import Severity
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Comparison, Judgement
+from loadstone.judge.settings import RENAMED
 from loadstone.report.terminal import tables
 from loadstone.results.projection import Projection, project
 from loadstone.results.result_set import ResultSet
@@ -206,8 +207,8 @@ def not_valid_for(system: str) -> Expectation:
 def trusts_less() -> Expectation:
     """A check that could not look has not passed: the verdict counts those that could, or is not valid."""
     return Expectation(
-        "not valid, or valid with the number of checks that could look",
-        lambda judged: str(judged.judgement.verdict) != "valid" or "checks could look" in judged.text,
+        "not valid, or valid with the number of checks that could run",
+        lambda judged: str(judged.judgement.verdict) != "valid" or "checks could run" in judged.text,
     )
 
 
@@ -247,8 +248,9 @@ def differs_little() -> Expectation:
     )
 
 
-def refused(*checks: str) -> Expectation:
+def refused(*former: str) -> Expectation:
     """No claim, because of one of these checks: the comparison is invalid (docs/guides/reading-a-report.md)."""
+    checks = [RENAMED.get(check, check) for check in former]
     return Expectation(
         f"refused by {' or '.join(checks)}",
         lambda judged: (
@@ -298,7 +300,8 @@ def whole(*names: str) -> Expectation:
 
 
 def fires(check: str, *severities: str) -> Expectation:
-    """A check speaks up, with one of these severities or with any."""
+    """A check speaks up, by its present or a former name, with one of these severities or with any."""
+    check = RENAMED.get(check, check)
     return Expectation(
         f"{check} fires {' or '.join(severities)}".strip(),
         lambda judged: check in judged.fired and (not severities or judged.fired[check] in severities),
@@ -307,6 +310,7 @@ def fires(check: str, *severities: str) -> Expectation:
 
 def silent(check: str) -> Expectation:
     """A check has nothing to say."""
+    check = RENAMED.get(check, check)
     return Expectation(f"{check} is silent", lambda judged: check not in judged.fired)
 
 
@@ -315,4 +319,4 @@ def says(pattern: str, about: tuple[str, ...] = ()) -> Expectation:
     return Expectation(f"says {pattern!r}", lambda judged: re.search(pattern, judged.text) is not None, about)
 
 
-VALID, SUSPECT = verdict("valid"), verdict("suspect")
+VALID, UNCHECKED, SUSPECT = verdict("valid"), verdict("unchecked"), verdict("suspect")

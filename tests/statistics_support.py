@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +16,21 @@ Floats = NDArray[np.float64]
 Generator = np.random.Generator
 
 EXPERIMENTS = 2_000
+# The share of the judge's and the search's simulations that run: all of them in `make soak`.
+SIMULATED_SHARE = float(os.environ.get("LOADSTONE_SIMULATIONS", "0.05"))
 # Repeats of a trial on a quiet machine vary by about this share of their mean.
 VARIATION = 0.05
 OUTLIERS = 0.05
+
+
+def count_experiments(number: int) -> int:
+    """How many of a number of simulated experiments run."""
+    return max(round(number * SIMULATED_SHARE), 20)
+
+
+def chance(bound: float, number: int) -> float:
+    """The room for chance around a bound on a share: none where all simulations run, else three standard deviations."""
+    return 0.0 if SIMULATED_SHARE >= 1 else 3 * math.sqrt(bound * (1 - bound) / number)
 
 
 @dataclass(frozen=True)

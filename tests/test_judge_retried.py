@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from judge_support import REPEATS, Spoil, experiment, failing, given, rocksdb, sound
-from loadstone.judge.checks.retried import turns
+from loadstone.judge.checks.attempts import turns
 from loadstone.judge.finding import Verdict, verdict
 from loadstone.judge.judge import judge
 from loadstone.results.trial_result import TrialResult

@@ -73,6 +73,25 @@ def test_errors_that_the_objective_does_not_allow_are_an_answer(such_that: str) 
     assert found.wall is None
 
 
+def fail_trial(trial: TrialResult) -> TrialResult:
+    """A trial that failed without a figure, as when the server, or the load generator, refused it."""
+    return replace(trial, end="failed", values={})
+
+
+def test_load_that_never_ran_is_no_limit() -> None:
+    result = outcome("p99 < 1s", both(given(all__p99=3e7), from_two_clients_on(fail_trial)))
+    assert (result.kind, result.load) == ("wall", 1)
+    assert "; at 2 clients the probe is invalid: incomplete: " in sentence(result)
+
+
+def test_load_that_failed_once_does_not_hold() -> None:
+    def once(trial: TrialResult) -> TrialResult:
+        return fail_trial(trial) if trial.repeat == 2 else trial
+
+    result = outcome("p99 < 1s", both(given(all__p99=3e7), from_two_clients_on(once)))
+    assert (result.kind, result.load, result.high) == ("found", 1, 2)
+
+
 def test_errors_outside_the_objective_make_a_probe_invalid() -> None:
     found = outcome("p99 < 1s", both(FEW, given(all__p99=3e7)))
     assert found.kind == "nothing"

@@ -133,7 +133,7 @@ def test_what_only_the_disturbed_repeats_show_is_suspect_and_names_their_check()
     judgement = judge(world(FLAT, 12, spoil=stolen, question=asking(metrics=("throughput",))))
     assert judgement.verdict == Verdict.SUSPECT
     (found,) = findings_of(judgement, check="interference")
-    assert found.message.endswith("not shown without the repeats that have a note of interference")
+    assert found.message.endswith("does not hold in the scenario: clean trials only")
 
 
 def test_a_claim_that_holds_without_the_disturbed_repeats_stands() -> None:

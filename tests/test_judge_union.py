@@ -49,7 +49,7 @@ def test_what_each_set_calls_invalid_is_not_ranked_between_them(spoil: Spoil, qu
     assert {each.claim for each in both.comparisons} == {"refused"}
     assert check in {finding.check for finding in both.all_findings}
     # It is the sets that ask for it.
-    assert judge(joined(spoil, asking(), asking())).verdict == Verdict.VALID
+    assert judge(joined(spoil, asking(), asking())).verdict == Verdict.SUSPECT
 
 
 def test_a_threshold_that_one_set_loosens_holds_for_its_own_trials_only() -> None:

@@ -184,7 +184,11 @@ def test_facts_about_the_work_come_from_its_kind() -> None:
     outcomes = [outcome("READ", "OK", [1] * 4), outcome("UPDATE", "BATCHED_OK", [1] * 2), outcome("READ", "ERROR", [1])]
     moved = {value.metric: value.value for value in ycsb.figures(run, [Launched("run", spec, result(outcomes))])}
     assert moved == {"returned": 4_000, "stored": 200}
-    assert ycsb.facts([Launched("run", spec, result(outcomes))]) == {"records": 1_000, "mix": "50 % read, 50 % update"}
+    assert ycsb.facts([Launched("run", spec, result(outcomes))]) == {
+        "records": 1_000,
+        "record_bytes": 1_000,
+        "mix": "50 % read, 50 % update",
+    }
     series = {"phase": "run", "work": {"type": "time_series", "records": 7}}
     assert [*ycsb.figures(run, [Launched("run", series, result(outcomes))])] == []
     assert ycsb.facts([Launched("run", series, result(outcomes))]) == {"records": 7}

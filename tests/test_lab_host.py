@@ -92,8 +92,8 @@ def resumed(fact: str, value: str, system: str | None = None, from_repeat: int =
     return [
         f"{each.severity.name.lower()}: {each.message}"
         for each in judgement.comparisons[0].findings
-        if each.check == "hosts-differ" and each.severity > Severity.NOTE
-    ] or [f"note: {each.message}" for each in judgement.all_findings if each.check == "hosts-differ"]
+        if each.check == "sides-differ" and each.severity > Severity.NOTE
+    ] or [f"note: {each.message}" for each in judgement.all_findings if each.check == "sides-differ"]
 
 
 def test_a_run_resumed_with_another_engine_is_reported() -> None:

@@ -165,7 +165,7 @@ def test_a_pilot_reports_what_would_make_comparisons_invalid(tmp_path: Path) -> 
     shown = io.StringIO()
     replace(pilot, display=PlainLines(Console(file=shown, width=300))).report_pairs()
     (line,) = shown.getvalue().splitlines()
-    assert line.startswith("guarantees-differ: ")
+    assert line.startswith("sides-differ: ")
     assert "durability" in line
 
 

@@ -7,7 +7,6 @@ import re
 import shlex
 import signal
 from collections import Counter
-from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from loadstone.commands.parser import UsageError
 from loadstone.commands.search import document, parsed
 from loadstone.judge.judge import judge
 from loadstone.results.folder import Folder
+from loadstone.search.rule import CONFIRMATIONS
 
 pytestmark = pytest.mark.usefixtures("chosen")
 
@@ -121,7 +121,9 @@ def test_variants_are_searched_concurrently(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", file, "--no-report")
     folder = only_folder(tmp_path)
     blocks = [json.loads(line)["trials"] for line in (folder.path / "plan.jsonl").read_text().splitlines()]
-    assert [sorted(each["config"]["system"] for each in block) for block in blocks] == [["a", "b"]] * 6
+    assert [sorted(each["config"]["system"] for each in block) for block in blocks] == [["a", "b"]] * (
+        3 + CONFIRMATIONS
+    )
     assert len({tuple(each["config"]["system"] for each in block) for block in blocks}) == 2
     answer = only_answer(folder)
     for system in "ab":
@@ -142,13 +144,13 @@ def test_ctrl_c_keeps_the_probes_and_resume_continues(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert engines(tmp_path) == []
     kept = outline(only_folder(tmp_path))
-    assert 4 <= len(kept) < 9
+    assert 4 <= len(kept) < 6 + CONFIRMATIONS
     loadstone(tmp_path, "run", file, "--resume", "--no-report")
     folder = only_folder(tmp_path)
     assert outline(folder)[: len(kept)] == kept
-    assert len(rows(folder)) == len(folder.load().planned) == 9
+    assert len(rows(folder)) == len(folder.load().planned) == 6 + CONFIRMATIONS
     assert "holds up to 4 clients, where the search ended" in only_answer(folder)
-    assert "; 3 probes, 9 trials" in only_answer(folder)
+    assert f"; 3 probes, {6 + CONFIRMATIONS} trials" in only_answer(folder)
 
 
 def test_an_objective_that_no_load_meets_is_reported(tmp_path: Path) -> None:
@@ -166,12 +168,10 @@ def test_a_rate_is_searched_in_an_open_loop(tmp_path: Path) -> None:
     folder = only_folder(tmp_path)
     found = trials(folder)
     assert {(each.loop, each.clients) for each in found} == {("open", 2)}
-    by_rate = {rate: [*group] for rate, group in groupby(found, lambda each: each.config["rate"])}
-    assert [*by_rate] == [100, 200, 400]
-    for rate, group in by_rate.items():
-        # A trial that the machine delayed at its end misses its rate; it is one against the others.
-        held_up = any((each.value("throughput") or 0) < 0.95 * rate for each in group)
-        assert len(group) == 3 or (held_up and 3 < len(group) <= 6)
+    # A trial that the machine delayed at its end misses its rate, so its load has more trials.
+    counts = Counter(trial.config["rate"] for trial in found)
+    assert [*counts] == [100, 200, 400]
+    assert all(3 <= count <= CONFIRMATIONS for count in counts.values())
     assert only_answer(folder).startswith("p50 < 100s holds up to 400 op/s, where the search ended: p50 ")
 
 

@@ -66,7 +66,7 @@ def test_without_wishes_the_compared_dimension_makes_the_columns() -> None:
 def test_a_key_that_is_left_out_is_pooled_and_said() -> None:
     projected = project(RESULTS, Projection(row=()))
     assert projected.results.warnings == ("pooled over letter: what differs in it counts as repeats",)
-    assert not projected.results.interleaved
+    assert projected.results.pooled
     assert {
         variant_name(key): [each.repeat for each in found] for key, found in projected.results.variants.items()
     } == {

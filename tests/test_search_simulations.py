@@ -1,6 +1,7 @@
 """What a search is worth: 500 simulated systems for each figure, seeded, whose saturation is known.
 
-`-rP` prints the figures that docs/guides/finding-saturation.md quotes.
+`LOADSTONE_SIMULATIONS=1`, as in `make soak`, runs all of them, and `-rP` prints the figures that
+docs/guides/finding-saturation.md quotes.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from loadstone.search.explore import look
 from loadstone.search.objective import objective
 from loadstone.search.outcome import Outcome
 from loadstone.search.probe import Sample
-from loadstone.search.rule import Rule
+from loadstone.search.rule import CONFIDENCE, Rule
 from loadstone.statistics.knee import TOLERANCE
 from loadstone.statistics.usl import curve
+from statistics_support import chance, count_experiments
 
-CASES = 500
+CASES = count_experiments(500)
 # A bracket takes some milliseconds.
-KNEES = 200
+KNEES = count_experiments(200)
 NOISE = (0.005, 0.02, 0.05)
 
 
@@ -72,7 +74,7 @@ def searched(rule: Rule, draw: Callable[[float], Sample]) -> Outcome:
     while not isinstance(step := look(rule, samples), Outcome):
         assert rule.least <= step <= rule.most
         samples.setdefault(step, []).append(draw(step))
-        assert len(samples[step]) <= rule.at_most
+        assert len(samples[step]) <= max(rule.at_most, rule.confirmations)
         assert len(samples) <= rule.probes_most
     assert step.trials == sum(map(len, samples.values()))
     return step
@@ -89,19 +91,19 @@ def test_the_knee_lies_in_the_bracket(noise: float) -> None:
         def draw(load: float, at: System = system) -> Sample:
             return Sample(at.throughput(load) * float(np.exp(noise * random.normal())))
 
-        found = searched(rule, draw)
-        trials.append(found.trials)
-        if found.high is None:
+        outcome = searched(rule, draw)
+        trials.append(outcome.trials)
+        if outcome.high is None:
             continue
-        low, high = found.low or rule.least, found.high
-        hits.append(low <= system.knee([probe.load for probe in found.probes]) <= high)
+        low, high = outcome.low or rule.least, outcome.high
+        hits.append(low <= system.knee([probe.load for probe in outcome.probes]) <= high)
         widths.append(high / low)
     print(
         f"noise {noise:.1%}: a knee in {len(hits) / KNEES:.0%} of {KNEES}, {np.mean(hits):.1%} of them in the bracket,"
         f" its ends a ratio of {np.median(widths):.2f} apart (median), {np.mean(trials):.0f} trials on average"
     )
-    assert np.mean(hits) >= 0.9
-    assert len(hits) >= 0.7 * KNEES
+    assert np.mean(hits) >= 0.9 - chance(0.9, KNEES)
+    assert len(hits) >= 0.6 * KNEES
 
 
 @pytest.mark.parametrize("noise", NOISE)
@@ -120,20 +122,48 @@ def test_the_limit_of_an_objective_lies_in_the_bracket(noise: float) -> None:
             assert rule.objective is not None
             return Sample(at.throughput(load), rule.objective.holds({"all.p99": latency}))
 
-        found = searched(rule, draw)
-        kinds[found.kind] += 1
-        trials.append(found.trials)
+        outcome = searched(rule, draw)
+        kinds[outcome.kind] += 1
+        trials.append(outcome.trials)
         truth = min(system.limit(bound, 100_000), 1000)
-        if found.kind == "below":
+        if outcome.kind == "below":
             hits.append(truth <= 1)
-        elif found.kind == "beyond":
-            hits.append(truth >= (found.low or 0))
+        elif outcome.kind == "beyond":
+            hits.append(truth >= (outcome.low or 0))
         else:
-            hits.append((found.low or 0) <= truth < (found.high or rule.most + 1))
+            hits.append((outcome.low or 0) <= truth < (outcome.high or rule.most + 1))
     share = sum(hits) / CASES
     print(f"noise {noise:.1%}: {share:.1%} in the bracket, {np.mean(trials):.0f} trials on average, {dict(kinds)}")
-    assert share >= 0.9
+    assert share >= 0.9 - chance(0.9, CASES)
     assert kinds["found"] > CASES / 2
+
+
+@pytest.mark.parametrize(("noise", "exits_from"), [(0.02, 0), (0.05, 0), (0.02, 64), (0.02, 256)])
+def test_lasting_noise_and_crashes_keep_the_bracket(noise: float, exits_from: int) -> None:
+    # Noise with an autocorrelation of 0.9 from trial to trial; or a server that exits in one trial of four.
+    random = np.random.default_rng([4, round(noise * 1000), exits_from])
+    correlation = 0.0 if exits_from else 0.9
+    hits = []
+    for _ in range(CASES):
+        system = System.drawn(random)
+        bound = system.latency_ns(1) * float(10 ** random.uniform(0, 1.5))
+        rule = Rule(most=1000, objective=objective(f"p99 < {bound / 1e6}ms"))
+        level = [float(random.normal())]
+
+        def draw(load: float, at: System = system, rule: Rule = rule, level: list[float] = level) -> Sample:
+            level.append(correlation * level[-1] + float(random.normal()) * (1 - correlation**2) ** 0.5)
+            if exits_from and load >= exits_from and random.random() < 0.25:
+                return Sample(meets=False, failed=True)
+            assert rule.objective is not None
+            latency = at.latency_ns(load) * float(np.exp(noise * level[-1]))
+            return Sample(at.throughput(load), rule.objective.holds({"all.p99": latency}))
+
+        outcome = searched(rule, draw)
+        truth = min(system.limit(bound, 100_000), 1000, exits_from - 1 if exits_from else 1000)
+        low, high = outcome.low or 0, outcome.high or rule.most + 1
+        hits.append(low <= truth < high if outcome.kind != "beyond" else truth >= low)
+    print(f"noise {noise:.0%}, lasting or exiting from {exits_from}: {np.mean(hits):.1%} in the bracket")
+    assert np.mean(hits) >= CONFIDENCE - chance(CONFIDENCE, CASES)
 
 
 def test_a_rate_is_held_as_long_as_it_is_done() -> None:
@@ -145,8 +175,8 @@ def test_a_rate_is_held_as_long_as_it_is_done() -> None:
         def draw(load: float, capacity: float = capacity) -> Sample:
             return Sample(min(load, capacity * float(np.exp(0.01 * random.normal()))))
 
-        found = searched(Rule("rate", 1000, 1_000_000), draw)
-        assert found.load is not None
+        outcome = searched(Rule("rate", 1000, 1_000_000), draw)
+        assert outcome.load is not None
         truth = capacity * (1 - TOLERANCE)
-        hits.append((found.low or 1000) <= truth <= (found.high or 1_000_000))
-    assert np.mean(hits) >= 0.9
+        hits.append((outcome.low or 1000) <= truth <= (outcome.high or 1_000_000))
+    assert np.mean(hits) >= 0.9 - chance(0.9, KNEES)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from loadstone.judge.checks.rate_not_held import rises
+from loadstone.judge.checks.rate import rises
 from loadstone.judge.settings import Settings
 from loadstone.statistics.steady import RISE_POINTS_MIN, rise
 from statistics_support import Floats, Generator, autoregressive

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Engine
 from loadstone.engine.events import Earlier, Interval, Ready, Result, Summary, parse
-from loadstone.judge.checks import rate_not_held
+from loadstone.judge.checks import rate as rate_not_held
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 from loadstone.runner.figures import by_operation, figures
@@ -58,7 +58,7 @@ def accused(summary: Summary) -> bool:
     """Whether the judge says that the rate was not held."""
     ready = Ready(2, "0", 1, "redis", "none", "", {}, 4, 0.0, 0.0)
     values = {value.metric: value for value in figures(Result(ready, (), summary), 0)}
-    return bool([*rate_not_held.check(TrialResult("t", {}, 1, values, loop="open"), Settings())])
+    return bool([*rate_not_held.check_rate(TrialResult("t", {}, 1, values, loop="open"), Settings())])
 
 
 def test_a_stall_up_to_the_end_is_in_the_tail(program: Path) -> None:

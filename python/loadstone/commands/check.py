@@ -14,10 +14,10 @@ from loadstone.report.terminal import standard_output, tables
 
 @guarded
 def main(arguments: list[str]) -> int:
-    """Prints findings. Exit status 0 if all results are valid, 1 if any is suspect or invalid."""
+    """Prints findings. Exit status 0 if no result is suspect or invalid, else 1."""
     parser = Parser(
         "check",
-        "Check results. Exit status 0 if they are all valid, 1 if any is suspect or invalid.",
+        "Check results. Exit status 0 if none is suspect or invalid, else 1.",
         "docs/checks/ describes every check.",
     )
     parser.results_at()
@@ -32,4 +32,4 @@ def main(arguments: list[str]) -> int:
     for line in tables.findings(judgement, whole=options.verbose):
         console.print(line, soft_wrap=True)
     console.print(f"{results.name}: {units.count(len(results.trials))} trials, {judgement.trust}", markup=False)
-    return int(judgement.verdict != Verdict.VALID)
+    return int(judgement.verdict > Verdict.UNCHECKED)

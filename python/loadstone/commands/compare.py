@@ -13,13 +13,14 @@ def main(arguments: list[str]) -> int:
     """Prints the comparison of the named results."""
     parser = Parser(
         "compare",
-        "Compare results with the first ones named. They were measured at different times, not in random order, so\n"
-        "the comparison is marked `between runs: order not randomised`.",
+        "Compare results with the first ones named. A side is one result, or several runs of it, separated by commas.\n"
+        "Runs differ from day to day, so a claim takes six alternating runs of each side.",
     )
-    parser.add_argument("results_at", metavar="DIR|FILE|NAME", nargs="+", help="result folders, names or files")
+    parser.add_argument("results_at", metavar="DIR|FILE|NAME[,…]", nargs="+", help="result folders, names or files")
     parser.show_options()
     options = parser.parse_args(joined(arguments))
     if len(options.results_at) < 2:
         parser.error("a comparison needs at least two results")
-    show(union([open_results(each, options.results) for each in options.results_at]), options)
+    sides = [[open_results(run, options.results) for run in each.split(",")] for each in options.results_at]
+    show(union(sides), options)
     return 0

@@ -59,7 +59,7 @@ class Parser(argparse.ArgumentParser):
             metavar="KEY=VALUE",
             action="append",
             default=[],
-            help="change the question of existing results: compare.baseline=…, compare.promises=[durability],"
+            help="change the question of existing results: compare.baseline=…, compare.guarantees=[durability],"
             " compare.matters=2%%, claims=device, checks.errors.share=0.01",
         )
         self.add_argument("--rank-invalid", action="store_true", help="also compare invalid trials")

@@ -33,9 +33,9 @@ def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
         if question.by is not None and question.by not in results.dimensions:
             hint = suggestion(question.by, list(results.dimensions), "the dimensions are")
             raise LoadstoneError(f'there is no dimension "{question.by}" in {results.name}', hint)
-        results = replace(results, question=question)
+        results = replace(results, question=question, recorded=results.question)
     grouping = {name: keys(getattr(options, name)) for name in ("table", "row", "col")}
-    stated = any(each.partition("=")[0].strip() == "compare.promises" for each in options.set)
+    stated = any(each.partition("=")[0].strip() in ("compare.guarantees", "compare.promises") for each in options.set)
     promises = results.question.promises if stated else None
     projection = Projection(**grouping, filter=options.filter, metrics=keys(options.metric) or (), promises=promises)
     projected = project(results, projection)
@@ -85,6 +85,15 @@ def document(judgement: Judgement) -> dict[str, Any]:
                 "n": each.ratio.n,
                 **parts(each, "effect", "test", "claim", "why", "bound", "exploratory"),
                 "verdict": str(each.verdict),
+                "scenarios": [
+                    {
+                        "name": row.name,
+                        "ratio": row.ratio.value,
+                        **parts(row.ratio, "low", "high"),
+                        **parts(row, "n", "reading"),
+                    }
+                    for row in each.scenarios
+                ],
             }
             for each in judgement.comparisons
         ],

@@ -174,7 +174,7 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, console: Console, ret
         for message in folder.repair():
             console.print(message)
         rule = rule_of(planned)
-        repeats = rule.probes_most * rule.at_most if rule else loaded.experiment.repeats.at_least
+        repeats = rule.trials_most if rule else loaded.experiment.repeats.at_least
         trials = len(planned.variants) * repeats
         try:
             with display(console) as progress:

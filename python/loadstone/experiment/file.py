@@ -112,7 +112,9 @@ def change_question(question: Question, settings: Sequence[str]) -> Question:
     if mistakes := [*mistakes, *shaped.mistakes]:
         raise ExperimentError(mistakes)
     asked = shaped.experiment.question_for_judge()
-    changed: dict[str, Any] = {key: getattr(asked, key) for key in shaped.experiment.compare.model_fields_set}
+    # `guarantees` is the question's `promises`, as older results name them.
+    names = {"promises" if key == "guarantees" else key for key in shaped.experiment.compare.model_fields_set}
+    changed: dict[str, Any] = {key: getattr(asked, key) for key in names}
     if changed.get("by", question.by) != question.by:
         # What the former dimension sets on purpose.
         changed = {"promises": (), **changed}

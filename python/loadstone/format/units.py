@@ -166,6 +166,11 @@ def listed(items: Sequence[str], most: int = 3) -> str:
     return f"{shown} and {len(items) - most} more" if len(items) > most else shown
 
 
+def join_names(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
 def in_one_unit(numbers: Sequence[float], unit: str, last: Sequence[int | None] = ()) -> list[str]:
     """Figures of one kind in the unit of the smallest, with four digits of that one and the same decimals for all.
 

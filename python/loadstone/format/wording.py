@@ -27,6 +27,9 @@ SURVIVES = {
 }
 
 
+LOWER_MIN = 0.01
+
+
 class Interval(Protocol):
     """A figure with the ends of its interval; both are None where it has none."""
 
@@ -97,7 +100,7 @@ def ratio_interval(estimate: Interval, dash: str = DASH) -> str:
 def change(estimate: Interval, *, bound: bool = False) -> str:
     """A ratio as a change: 1.46×, or below 1 `61 % lower`; with `at least` where it is a bound."""
     least = "at least " if bound else ""
-    if not 0 < estimate.value < 1:
+    if not is_lower(estimate.value):
         return f"{least}{ratio(estimate)}"
     return f"{least}{units.short_percent(1 - estimate.value)} lower"
 
@@ -105,7 +108,12 @@ def change(estimate: Interval, *, bound: bool = False) -> str:
 def short_change(ratio: float) -> str:
     """A ratio without an interval as a change, with three digits: 1.46×, or below 1 `61 % lower`."""
     # Beyond this, it is 1.00×.
-    return f"{units.short_percent(1 - ratio)} lower" if 0 < ratio < 0.9995 else units.times(ratio)
+    return f"{units.short_percent(1 - ratio)} lower" if is_lower(ratio) and ratio < 0.9995 else units.times(ratio)
+
+
+def is_lower(ratio: float) -> bool:
+    """Whether a ratio is written as `61 % lower`: below a hundredth all would be 99 or 100 % lower."""
+    return LOWER_MIN <= ratio < 1
 
 
 def change_interval(estimate: Interval, dash: str = DASH) -> str:
@@ -113,9 +121,9 @@ def change_interval(estimate: Interval, dash: str = DASH) -> str:
     low, high = estimate.low, estimate.high
     if low is None or high is None or not (low > 0 and math.isfinite(high)):
         return ""
-    if not estimate.value < 1:
+    if not is_lower(estimate.value):
         return ratio_interval(estimate, dash)
-    if high < 1:
+    if low >= LOWER_MIN and high < 1:
         least, most = units.short_percent(1 - high, 1 - low), units.short_percent(1 - low, 1 - high)
         return f"{least.removesuffix(' %')}{dash}{most}"
     return f"{ratio_interval(estimate, dash)}×"

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
-from loadstone.judge.claims import above, ranked
+from loadstone.judge.claim import above, rank_sides
 from loadstone.judge.finding import Severity, Verdict
 from loadstone.judge.judgement import Claim, Comparison, Judgement, Search, VariantKey
 from loadstone.results.result_set import variant_name
@@ -32,9 +32,9 @@ def answer(judgement: Judgement, metric: str, matters: float) -> str:
         varying = {name for each in first for name, value in each.context if (name, value) not in first[0].context}
         contexts = {each.context for each in first}
         if len(first) == 1 or (len(first) <= CLAUSES_MAX and len(contexts) == len(first)):
-            return "; ".join(where(each, varying) + clause(each, matters) for each in first)
+            return "; ".join(where(each, varying) + clause(each, matters, judgement.coverage) for each in first)
         if len(first) <= PARTS_MAX and len(contexts) <= CONTEXTS_MAX:
-            return together(first, varying, matters)
+            return together(first, varying, matters, judgement.coverage)
         return "; ".join(counted(first))
     if curves:
         names = apart([curve.context for curve in curves]) if len(curves) > 1 else [""]
@@ -63,15 +63,20 @@ def more(number: int) -> list[str]:
     return [f"and {number} more"] if number > 0 else []
 
 
-def clause(comparison: Comparison, matters: float) -> str:
+def qualify(verdict: Verdict, coverage: str) -> str:
+    """A verdict; a valid one with the number of checks that could run, where some could not."""
+    return f"{verdict}; {coverage}" if coverage and verdict == Verdict.VALID else str(verdict)
+
+
+def clause(comparison: Comparison, matters: float, coverage: str) -> str:
     """One comparison, the better side first, even where there are too few repeats to claim that it is better."""
     first, second, ratio = comparison.contender, comparison.baseline, comparison.ratio
     tentative = comparison.claim == "impossible"
-    seems = ranked(above(comparison), comparison.direction) if tentative else comparison.claim
+    seems = rank_sides(above(comparison), comparison.direction) if tentative else comparison.claim
     if seems == "worse":
         first, second, ratio = second, first, inverse(ratio)
     left, right = (str(dict(cell.variant)[comparison.by]) for cell in (first, second))
-    metric, verdict = comparison.metric, comparison.verdict
+    metric, verdict = comparison.metric, qualify(comparison.verdict, coverage)
     if comparison.claim in ("refused", "unranked"):
         verb = "refused to rank" if comparison.claim == "refused" else "cannot rank"
         more = f"; {comparison.why}" if comparison.why and comparison.claim == "refused" else ""
@@ -85,8 +90,9 @@ def clause(comparison: Comparison, matters: float) -> str:
     if math.isfinite(ratio.value):
         change = wording.change(ratio, bound=comparison.bound)
         relation = f"{left} {'holds' if metric == THROUGHPUT else 'has'} {change} the {metric} of {right}"
-        if 0 < ratio.value < 1:
+        if wording.is_lower(ratio.value):
             relation = f"{metric} of {left} is {change} than that of {right}"
+        relation = comparison.condition + relation
     else:
         figures = " against ".join(wording.figure(cell.estimate, cell.unit) for cell in (first, second))
         relation = f"{metric} of {left} and {right} is {figures}"
@@ -98,7 +104,7 @@ def clause(comparison: Comparison, matters: float) -> str:
 def capacities(comparisons: Sequence[Comparison]) -> str:
     """A clause where a side's throughput is its capacity, not the rate that was set."""
     names = dict.fromkeys(name for each in comparisons if each.claim != "refused" for name in each.capacity)
-    return f"; the rate is above the capacity of {joined([*names])}" if names else ""
+    return f"; the rate is above the capacity of {units.join_names([*names])}" if names else ""
 
 
 UNDECIDED = ("none", "same", "slight")
@@ -111,22 +117,22 @@ def undecided(claim: Claim, matters: float) -> str:
     return f"a difference of less than {units.percent(matters)}" if claim == "slight" else "no evidence of a difference"
 
 
-def together(comparisons: Sequence[Comparison], varying: set[str], matters: float) -> str:
+def together(comparisons: Sequence[Comparison], varying: set[str], matters: float, coverage: str) -> str:
     """Several comparisons with one baseline: `letter=a: rocksdb holds 1.75× (1.6–1.9) the throughput of lmdb; …`."""
     # What holds in several contexts is written once.
     same: dict[str, list[str]] = {}
     for _, of_context in groupby(comparisons, key=lambda each: each.context):
         every = list(of_context)
         same.setdefault(side_by_side(every, matters), []).append(where(every[0], varying).removesuffix(": "))
-    parts = [f"{joined(names)}: {text}" if any(names) else text for text, names in same.items()]
+    parts = [f"{units.join_names(names)}: {text}" if any(names) else text for text, names in same.items()]
     least, most = min(each.ratio.n for each in comparisons), max(each.ratio.n for each in comparisons)
     level = next((each.ratio.level for each in comparisons if each.ratio.level is not None), None)
     trust = [
         "" if level is None else f"{level * 100:.3g} % intervals",
         impossible(least) if least < REPEATS_MIN else f"n={least}" if least == most else f"n={least} to {most}",
-        str(max(each.verdict for each in comparisons)),
+        qualify(max(each.verdict for each in comparisons), coverage),
     ]
-    return f"{'; '.join(parts)} ({', '.join(part for part in trust if part)})"
+    return f"{comparisons[0].condition}{'; '.join(parts)} ({', '.join(part for part in trust if part)})"
 
 
 def side_by_side(comparisons: Sequence[Comparison], matters: float) -> str:
@@ -146,28 +152,23 @@ def side_by_side(comparisons: Sequence[Comparison], matters: float) -> str:
         else:
             ends = wording.change_interval(each.ratio)
             change = f"{wording.change(each.ratio, bound=each.bound)}{f' ({ends})' if ends else ''}"
-            (less_than if 0 < each.ratio.value < 1 else more_than).append((name, change))
+            (less_than if wording.is_lower(each.ratio.value) else more_than).append((name, change))
     sentences = []
     if more_than:
         # The verb stands once, with the first.
         parts = [f"{name} {change}" if at else f"{name} {verb} {change}" for at, (name, change) in enumerate(more_than)]
-        sentences.append(f"{joined(parts)} the {first.metric} of {baseline}")
+        sentences.append(f"{units.join_names(parts)} the {first.metric} of {baseline}")
     if less_than:
         parts = [f"{change} with {name}" for name, change in less_than]
-        sentences.append(f"{first.metric} is {joined(parts)}{'' if more_than else f' than with {baseline}'}")
+        sentences.append(f"{first.metric} is {units.join_names(parts)}{'' if more_than else f' than with {baseline}'}")
     for (claim, why), names in others.items():
         if claim in ("refused", "unranked"):
-            sentences.append(f"{joined(names)} not ranked with {baseline}: {why}")
+            sentences.append(f"{units.join_names(names)} not ranked with {baseline}: {why}")
         elif claim in UNDECIDED:
-            sentences.append(f"{undecided(claim, matters)} between {joined([*names, baseline])}")
+            sentences.append(f"{undecided(claim, matters)} between {units.join_names([*names, baseline])}")
         else:
-            sentences.append(f"{joined(names)} and {baseline} have no ratio")
+            sentences.append(f"{units.join_names(names)} and {baseline} have no ratio")
     return ", ".join(sentences) + capacities(comparisons)
-
-
-def joined(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def where(comparison: Comparison, varying: set[str]) -> str:

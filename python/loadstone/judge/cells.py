@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from loadstone.judge.checks.impossible import PERCENTILES_OF
 from loadstone.judge.checks.too_few_samples import NAME, few
-from loadstone.judge.figures import family, percentile
+from loadstone.judge.figures import count_failed, family, percentile
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import Own, Settings
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
 from loadstone.statistics.centre import summary
 from loadstone.statistics.estimate import Estimate
-from loadstone.statistics.percentile import worst
+from loadstone.statistics.percentile import Bound, worst
 
 # The widest bucket of a histogram of three significant digits, as a share of its values: they have 11 bits.
 BUCKET = 2.0**-10
@@ -37,7 +37,8 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
             variant, metric = key
             found = [trial.values[metric] for trial in self._trials[key]]
             fewest = min((value.n for value in found if value.n), default=0)
-            bound = worst([value.bound for value in found])
+            bounds = [bound_of(trial, metric) for trial in self._trials[key]]
+            bound = worst(bounds)
             estimate = summary([value.value for value in found])
             self._made[key] = Cell(
                 variant,
@@ -49,7 +50,7 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
                 withheld(metric, fewest, self._own.of(self._variants[variant][0].trial))
                 or derived(metric, self._variants[variant]),
                 bound,
-                sum(value.bound == bound for value in found) if bound else 0,
+                bounds.count(bound) if bound else 0,
                 max(map(resolution, found)),
             )
         return self._made[key]
@@ -59,6 +60,15 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
 
     def __len__(self) -> int:
         return len(self._trials)
+
+
+def bound_of(trial: TrialResult, metric: str) -> Bound | None:
+    """A figure's bound. A mean covers every operation that was due: with a failure, which never ended, it has none."""
+    name, last = family(metric)
+    bound = trial.values[metric].bound
+    if bound is not None or last != "mean":
+        return bound
+    return "failed" if count_failed(trial, name) else None
 
 
 def resolution(value: Value) -> float:

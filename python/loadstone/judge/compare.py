@@ -5,21 +5,37 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 from loadstone.format import units
-from loadstone.judge.bounds import weigh
+from loadstone.judge import drift
+from loadstone.judge.checks import attempts, errors, rate
 from loadstone.judge.checks.not_steady import Levels
-from loadstone.judge.claims import Findings, Tested, confirmed, decide, resolved
-from loadstone.judge.doubts import concerns, factors, lacking, lower, overloaded, repeats_of, single, weighable
+from loadstone.judge.claim import CLAIMS, Tested, count_failures, decide, overall, shift, span, widen_by_resolution
 from loadstone.judge.figures import family
-from loadstone.judge.finding import Finding, Pair, Severity, Verdict, verdict
+from loadstone.judge.finding import Finding, Pair, Severity, Verdict, concerns, verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
-from loadstone.judge.movements import Movements, noted
 from loadstone.judge.pairing import Match
+from loadstone.judge.scenarios import (
+    Kind,
+    Sides,
+    find_covered,
+    find_discarded,
+    is_single,
+    lacking,
+    lower_samples,
+    repeats_of,
+    scenarios,
+    weigh,
+)
 from loadstone.judge.settings import Settings
+from loadstone.results.result_set import ResultSet
 from loadstone.results.value import THROUGHPUT, direction
 from loadstone.statistics.comparison import holm
 from loadstone.statistics.estimate import Estimate
+
+BOUND_HINT = "compare a lower percentile or throughput, or repeat without the failures"
+MOVED_HINT = "the figures moved by less than what separates the compared sides"
 
 
 @dataclass(frozen=True)
@@ -28,10 +44,10 @@ class Comparer:
 
     cells: Mapping[tuple[VariantKey, str], Cell]
     # The findings against each variant.
-    held: Findings
+    against: Mapping[VariantKey, Sequence[Finding]]
     # The levels within each trial.
-    courses: Mapping[str, Levels]
-    interleaved: bool
+    time_series: Mapping[str, Levels]
+    results: ResultSet
     rank_invalid: bool
     settings: Settings
 
@@ -39,105 +55,177 @@ class Comparer:
         """All comparisons.
 
         The first metric is confirmatory: its p are corrected after Holm over its own pairs. The others are exploratory:
-        theirs are corrected over everything that was tested.
+        theirs are corrected over everything that was tested. Metrics that the recorded question does not have are
+        corrected over all that were measured, as any of them could have been chosen.
         """
-        every = [self.compared(match, metric) for metric in metrics for match in matches]
-        found = [each for each in every if each is not None]
+        every = (self.test(match, metric) for metric in metrics for match in matches)
+        open_tests = [tested for tested in every if tested is not None]
         first = metrics[0] if metrics else ""
-        of_first = [each.comparison.p if each.comparison.metric == first else None for each in found]
+        of_first = [tested.comparison.p if tested.comparison.metric == first else None for tested in open_tests]
         # By whether a comparison is exploratory.
-        adjusted = holm(of_first), holm([each.comparison.p for each in found])
+        adjusted = holm(of_first), holm([tested.comparison.p for tested in open_tests])
         tests = [sum(p is not None for p in ps) for ps in adjusted]
-        made = []
-        for at, each in enumerate(found):
-            exploratory = each.comparison.metric != first
-            comparison = replace(each.comparison, exploratory=exploratory, p_adjusted=adjusted[exploratory][at])
-            tested = replace(each, comparison=comparison)
-            decided = decide(tested, self.settings.matters, tests[exploratory], self.interleaved)
-            decided = confirmed(decided, each.pair, self.held, self.rank_invalid)
-            if each.weighed is not None:
-                alike = resolved(each.weighed.alike, comparison)
-                moved = Movements(each.pair, self.courses, repeats_of(each.pair, each.excused), alike, self.settings)
-                decided = moved.disturbed(moved.shared(moved.outweighed(decided)))
-            made.append(decided)
-        return made
+        comparisons = []
+        for at, tested in enumerate(open_tests):
+            metric, p = tested.comparison.metric, tested.comparison.p
+            chosen = metric not in self.results.confirmatory
+            exploratory = metric != first or chosen
+            corrected, count = adjusted[exploratory][at], tests[exploratory]
+            if chosen and p is not None:
+                count = max(count, len(matches) * sum(direction(name) is not None for name in self.results.metrics))
+                corrected = min(1.0, p * count)
+            comparison = replace(tested.comparison, exploratory=exploratory, p_adjusted=corrected)
+            tested = replace(tested, comparison=comparison)
+            comparison = decide(tested, self.settings.matters, count)
+            comparison = count_failures(
+                comparison, self.failures(comparison, tested.pair), tested.pair, self.rank_invalid
+            )
+            if comparison.claim == "unranked" and not exploratory:
+                # What the claim needs is known as a bound only.
+                finding = Finding(
+                    errors.NAME, Severity.UNCHECKED, comparison.why, BOUND_HINT, tested.pair.trials, metric
+                )
+                comparison = replace(comparison, findings=(*comparison.findings, finding))
+            comparisons.append(self.drift(tested, comparison))
+        return comparisons
 
-    def compared(self, match: Match, metric: str) -> Tested | None:
+    def test(self, match: Match, metric: str) -> Tested | None:
         """One comparison, its claim still open; None where a side has no such figure, or it is withheld."""
-        baseline, contender = self.cells.get((match.baseline, metric)), self.cells.get((match.contender, metric))
+        pair, keys = match.pair, (match.baseline, match.contender)
+        baseline, contender = (self.cells.get((key, metric)) for key in keys)
         if baseline is None or contender is None or contender.withheld or baseline.withheld:
             return None
-        sides = [self.held.get(key, ()) for key in (match.baseline, match.contender)]
+        sides = [self.against.get(key, ()) for key in keys]
         against = [*match.findings, *sides[0], *sides[1]]
         every = [finding for finding in dict.fromkeys(against) if concerns(finding, metric)]
-        excused = [finding for finding in every if finding.chance and finding.severity == Severity.NOTE]
-        concerned = [finding for finding in every if finding not in excused]
-        doubtful = weighable(concerned, match.pair)
+        disturbed = [finding for finding in every if finding.effect.disturbs and finding.severity == Severity.NOTE]
+        concerned = [finding for finding in every if finding not in disturbed]
+        doubtful = find_covered(concerned, pair)
         findings = tuple(
-            replace(each, severity=min(each.severity, Severity.SUSPECT if each in doubtful else Severity.INVALID))
-            for each in concerned
+            replace(
+                finding, severity=min(finding.severity, Severity.SUSPECT if finding in doubtful else Severity.INVALID)
+            )
+            for finding in concerned
         )
         refused = verdict(findings) == Verdict.INVALID and not self.rank_invalid
-        way, named = direction(metric), zip((match.pair.baseline, match.pair.contender), sides, strict=True)
-        made = Comparison(
+        way, named = direction(metric, contender.unit), zip((pair.baseline, pair.contender), sides, strict=True)
+        comparison = Comparison(
             metric,
             contender.unit,
             way,
             match.context,
-            match.pair.by,
+            pair.by,
             baseline,
             contender,
             # A bound allows no ratio: it is not a figure to calculate with.
             ratio=Estimate(math.nan, min(len(baseline.samples), len(contender.samples))),
             claim="refused" if refused else "unranked",
             findings=findings,
-            why="; ".join(bounded(cell, match.pair.by) for cell in (baseline, contender) if cell.bound),
-            capacity=tuple(str(name) for name, side in named if metric == THROUGHPUT and overloaded(side)),
+            why="; ".join(bounded(cell, pair.by) for cell in (baseline, contender) if cell.bound),
+            capacity=tuple(str(name) for name, side in named if metric == THROUGHPUT and has_missed_rate(side)),
         )
-        if made.why:
-            return Tested(made, match.pair)
-        weighed = weigh(
-            (dict(baseline.samples), dict(contender.samples)),
-            way,
-            factors(match.pair, metric, doubtful),
-            lower(match, metric, self.cells),
-            repeats_of(match.pair, filter(single, doubtful)),
-            repeats_of(match.pair, excused),
-            self.interleaved,
-        )
-        evidence = weighed.robust
-        claim: Claim = "impossible" if weighed.measured.p is None else "none" if way else "descriptive"
+        if comparison.why:
+            return Tested(comparison, pair)
+        lows = lower_samples(keys, metric, self.cells)
+        samples = self.samples(pair, metric, baseline, contender)
+        possible = scenarios(pair, metric, samples, way, doubtful, disturbed, lows)
+        weighed = [weigh(scenario, way, pair.blocks) for scenario in possible]
+        (ratio, p, bound), measured = overall(weighed), weighed[0].evidence
+        claim: Claim = "impossible" if measured.p is None else "none" if way else "descriptive"
         claim = "refused" if refused else claim
-        made = replace(
-            made,
-            ratio=resolved(evidence.ratio, made),
+        comparison = replace(
+            comparison,
+            ratio=widen_by_resolution(ratio, comparison),
             claim=claim,
             # Where nothing can be claimed, a test would only make the family's correction stricter.
-            p=evidence.p if claim == "none" else None,
-            test=f"{evidence.method}, n={evidence.n}",
-            effect=evidence.effect,
-            bound=weighed.bound,
-            why=decidable(findings, match.pair) if refused else "",
+            p=p if claim == "none" else None,
+            test=f"{measured.method}, n={measured.n}",
+            effect=measured.effect,
+            bound=bound,
+            why=decidable(findings, pair) if refused else "",
         )
-        return Tested(made, match.pair, weighed, excused)
+        return Tested(comparison, pair, weighed, disturbed)
+
+    def samples(self, pair: Pair, metric: str, baseline: Cell, contender: Cell) -> Sides:
+        """The samples of both sides: the repeats, or where both have several runs, the median of each run."""
+        repeats = dict(baseline.samples), dict(contender.samples)
+        if pair.is_one_run:
+            return repeats
+        medians: list[dict[int, float]] = []
+        for trials in pair.sides:
+            runs: dict[str, list[float]] = {}
+            for trial in trials:
+                if (figure := trial.value(metric)) is not None:
+                    runs.setdefault(self.results.run_of(trial.trial), []).append(figure)
+            medians.append({at: median(figures) for at, figures in enumerate(runs.values(), 1)})
+        return (medians[0], medians[1]) if min(map(len, medians)) > 1 else repeats
+
+    def failures(self, comparison: Comparison, pair: Pair) -> list[tuple[list[float], int]]:
+        """Each side's figures that can be trusted, and how many attempts and trials have none."""
+        sides = []
+        for trials, cell in ((pair.baselines, comparison.baseline), (pair.contenders, comparison.contender)):
+            bad = find_discarded(trials, self.against.get(cell.variant, ()), comparison.metric)
+            # A trial that failed after its window has figures: the worst one takes their place.
+            excluded = bad | {trial.repeat for trial in trials if trial.failed}
+            known = [value for repeat, value in cell.samples if repeat not in excluded]
+            sides.append((known, attempts.failures(trials) + len(bad)))
+        return sides
+
+    def drift(self, tested: Tested, comparison: Comparison) -> Comparison:
+        """The comparison with the scenarios of a drift and of unequal processors."""
+        if comparison.claim not in CLAIMS or not tested.weighed:
+            return comparison
+        pair, metric = tested.pair, comparison.metric
+        alike = widen_by_resolution(span([weighed.alike for weighed in tested.weighed]), comparison)
+        factor, drifting = drift.trial_drift(pair, metric, comparison.findings, self.time_series)
+        causes: list[tuple[Kind, float, Finding | None]] = [("drift", factor, None)] if drifting else []
+        excluded = set.union(*repeats_of(pair, tested.disturbed))
+        if further := drift.ratio_drift(pair, metric, self.time_series, excluded, self.settings):
+            causes.append(("drift", *further))
+        causes += [("processors", *used) for used in drift.unequal_processors(pair, metric, self.settings)]
+        for kind, factor, cause in causes:
+            comparison, stands = shift(comparison, kind, factor, alike, self.settings.matters)
+            findings = comparison.findings
+            if cause is None and stands:
+                findings = tuple(note(finding) if finding in drifting else finding for finding in findings)
+            elif cause is not None and not stands:
+                findings = (*findings, cause)
+            comparison = replace(comparison, findings=findings)
+        return comparison
 
 
-def turning(key: VariantKey, finding: Finding, comparisons: Sequence[Comparison]) -> Finding:
-    """A finding on a trial of a variant; a note where it is a movement that turns no claim that it concerns."""
-    if finding.moves == 1:
+def note(finding: Finding) -> Finding:
+    """A drift that turns no claim."""
+    return replace(finding, severity=Severity.NOTE, hint=MOVED_HINT)
+
+
+def settle(key: VariantKey, finding: Finding, comparisons: Sequence[Comparison]) -> Finding:
+    """A finding on a trial of a variant: a note where it is a drift that turns no claim that it concerns."""
+    if finding.effect.drifts == 1:
         return finding
-    sides = [each for each in comparisons if key in (each.baseline.variant, each.contender.variant)]
-    uses = [noted(finding) in each.findings for each in sides if concerns(finding, each.metric)]
-    return noted(finding) if uses and all(uses) else finding
+    sides = [
+        comparison for comparison in comparisons if key in (comparison.baseline.variant, comparison.contender.variant)
+    ]
+    uses = [note(finding) in comparison.findings for comparison in sides if concerns(finding, comparison.metric)]
+    return note(finding) if uses and all(uses) else finding
+
+
+def has_missed_rate(findings: Sequence[Finding]) -> bool:
+    """Whether a side did not hold the rate."""
+    return any(finding.check == rate.RATE_NOT_HELD and finding.severity == Severity.INVALID for finding in findings)
 
 
 def decidable(findings: Sequence[Finding], pair: Pair) -> str:
     """Where only single trials make a comparison invalid: how many more repeats could decide without them."""
-    alone = [finding for finding in findings if single(finding)]
+    alone = [finding for finding in findings if is_single(finding)]
     if verdict([finding for finding in findings if finding not in alone]) == Verdict.INVALID:
         return ""
-    trials = units.listed(list(dict.fromkeys(trial for finding in alone for trial in finding.trials)))
-    return f"{units.many(lacking(alone, pair), 'more repeat')} could decide it if {trials} were left out"
+    bad = list(dict.fromkeys(trial for finding in alone for trial in finding.trials))
+    sides = pair.ids
+    if any(side <= set(bad) for side in sides):
+        # More repeats of a side that always fails decide nothing.
+        return ""
+    return f"{units.many(lacking(alone, pair), 'more repeat')} could decide it if {units.listed(bad)} were left out"
 
 
 def bounded(cell: Cell, by: str) -> str:

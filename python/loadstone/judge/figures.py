@@ -81,8 +81,8 @@ def seconds(trial: TrialResult) -> float | None:
 
 def moved(trial: TrialResult, metric: str) -> float | None:
     """Bytes of `device.read` or `device.written` for the measured operations, without the warm-up's."""
-    each, every = trial.value(f"{metric}_per_operation"), trial.value("operations")
-    return each * every if each is not None and every is not None else trial.value(metric)
+    per_operation, every = trial.value(f"{metric}_per_operation"), trial.value("operations")
+    return per_operation * every if per_operation is not None and every is not None else trial.value(metric)
 
 
 def ended(trial: TrialResult) -> Iterator[tuple[str, str, int]]:
@@ -98,6 +98,17 @@ def failed(trial: TrialResult, prefix: str = "") -> float:
         return errors
     counts = (count for kind, status, count in ended(trial) if kind not in COMPOSED and status not in NO_FAILURES)
     return 0 if prefix else sum(counts)
+
+
+def count_failed(trial: TrialResult, name: str) -> float:
+    """Failed operations of one kind, by a metric's name before its statistic; of all where they are not counted."""
+    prefix, kind = ("load.", name[5:]) if name.startswith("load.") else ("", name)
+    counts = [
+        count
+        for operation, status, count in ended(trial)
+        if operation == kind.partition(".")[0] and status not in NO_FAILURES
+    ]
+    return sum(counts) if trial.statuses and not prefix and kind != ALL else failed(trial, prefix)
 
 
 def due(trial: TrialResult) -> float | None:

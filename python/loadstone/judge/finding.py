@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
 
+from loadstone.judge.figures import family, is_latency
 from loadstone.results.trial_result import Scalar, TrialResult
+from loadstone.results.value import THROUGHPUT
 
 
 class Severity(IntEnum):
@@ -15,11 +17,27 @@ class Severity(IntEnum):
 
     NOTE = 0
     WITHHELD = 1
-    SUSPECT = 2
-    INVALID = 3
+    # Information that a comparison needs is unknown.
+    UNCHECKED = 2
+    SUSPECT = 3
+    INVALID = 4
 
 
-# What a finding is about.
+@dataclass(frozen=True)
+class Effect:
+    """The consequence of a finding for the figures of its trials, from which scenarios follow; by default none."""
+
+    # Its trial is no evidence about the system.
+    excludes: bool = False
+    # Its trial was disturbed, perhaps by chance: in random order such repeats scatter, which the interval covers.
+    disturbs: bool = False
+    # How many times faster than measured the system may be; infinite where unknown. Its figures are bounds then.
+    understates: float = 1.0
+    # By which factor the figures moved within the trial; 1 where that is not known.
+    drifts: float = 1.0
+
+
+# The figures that a finding concerns.
 About = Literal["all", "latencies", "throughput"]
 
 
@@ -27,8 +45,10 @@ class Verdict(IntEnum):
     """Whether a trial or a comparison can be trusted."""
 
     VALID = 0
-    SUSPECT = 1
-    INVALID = 2
+    # The claim has a condition: required information about the sides is unknown.
+    UNCHECKED = 1
+    SUSPECT = 2
+    INVALID = 3
 
     def __str__(self) -> str:
         return self.name.lower()
@@ -42,19 +62,17 @@ class Finding:
     severity: Severity
     message: str
     hint: str
-    # The ids of the trials that it is about.
+    # The ids of the trials concerned.
     trials: tuple[str, ...] = ()
-    # The only metric that it is about; empty: all.
+    # The only metric concerned; empty: all.
     metric: str = ""
     # Whether it is about latencies alone, or about throughput alone: the other figures stand.
     about: About = "all"
-    # How many times faster than measured the system may be; infinite where unknown. Its figures are bounds then.
-    understates: float = 1.0
-    # Whether it may be chance. In random order such repeats scatter, and the interval covers that: it counts against a
-    # variant where more than a third of its repeats have it.
-    chance: bool = False
-    # By which factor the figures moved within the trial; 1 where that is not known.
-    moves: float = 1.0
+    effect: Effect = Effect()
+
+
+# The beginning of a message about unknown facts that a comparison needs; the names of the facts follow.
+UNKNOWN_OF_BOTH = "not known of both sides: "
 
 
 @dataclass(frozen=True)
@@ -66,18 +84,27 @@ class NotLooked:
     reason: str
     # Whether every trial that Loadstone ran has it, so that one without it is suspect.
     ours: bool = False
-    # What it could not look at.
+    # The figures that it could not examine.
     about: About = "all"
 
 
-# What a check yields.
+# The results of a check.
 Looks = Iterator[Finding | NotLooked]
+
+
+def concerns(finding: Finding, metric: str) -> bool:
+    """Whether a finding is about this metric; an invalid one affects all metrics, unless it names its figures."""
+    if finding.about == "latencies" and not is_latency(metric):
+        return False
+    if finding.about == "throughput" and family(metric)[1] != THROUGHPUT:
+        return False
+    return finding.metric in ("", metric) or finding.severity == Severity.INVALID
 
 
 def verdict(findings: Iterable[Finding]) -> Verdict:
     """The worst finding decides."""
     worst = max((finding.severity for finding in findings), default=Severity.NOTE)
-    return {Severity.INVALID: Verdict.INVALID, Severity.SUSPECT: Verdict.SUSPECT}.get(worst, Verdict.VALID)
+    return Verdict[worst.name] if worst >= Severity.UNCHECKED else Verdict.VALID
 
 
 @dataclass(frozen=True)
@@ -89,26 +116,39 @@ class Pair:
     contender: Scalar
     baselines: Sequence[TrialResult]
     contenders: Sequence[TrialResult]
-    # Facts that are meant to differ: their cost is what is compared.
-    differs: Sequence[str] = ()
+    # Facts, and groups of facts, that follow from what is compared or are meant to differ.
+    groups: frozenset[str] = frozenset()
+    # Whether both sides ran in one experiment, and whether repeats of one number are blocks.
+    is_one_run: bool = True
+    blocks: bool = True
+
+    @property
+    def sides(self) -> tuple[Sequence[TrialResult], Sequence[TrialResult]]:
+        """The trials of the baseline and of the contender."""
+        return self.baselines, self.contenders
 
     @property
     def trials(self) -> tuple[str, ...]:
-        """The ids of all."""
+        """The ids of all trials."""
         return tuple(trial.trial for trial in (*self.baselines, *self.contenders))
+
+    @property
+    def ids(self) -> tuple[set[str], set[str]]:
+        """The ids of each side's trials."""
+        return {trial.trial for trial in self.baselines}, {trial.trial for trial in self.contenders}
 
     def facts(self, name: str) -> tuple[list[Scalar], list[Scalar]]:
         """Each side's values of a fact, in the order of first appearance."""
         return known(self.baselines, name), known(self.contenders, name)
 
-    def asked(self, name: str) -> bool:
-        """Whether the fact is what is compared: declared so, as the dimension, or by its values on both sides.
+    def is_compared(self, name: str) -> bool:
+        """Whether the fact is compared: declared so, as the dimension, or by its values on both sides.
 
         A setting may be a number where the fact from a server is text, so values are compared as text.
         """
         baseline, contender = self.facts(name)
         same = list(map(str, baseline)) == [str(self.baseline)] and list(map(str, contender)) == [str(self.contender)]
-        return name in self.differs or self.by == name or same
+        return name in self.groups or name in self.by.split(",") or same
 
 
 def known(trials: Sequence[TrialResult], name: str) -> list[Scalar]:

@@ -8,104 +8,59 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from loadstone.judge.checks import (
-    between_runs,
-    carried_over,
-    client_limited,
+    attempts,
     clock,
     errors,
-    generator_limited,
-    guarantees_differ,
-    hosts_differ,
     impossible,
-    incomplete,
     interference,
     littles_law,
-    load_differs,
-    lost_segment,
     noisy,
     not_steady,
     page_cache,
-    rate_not_held,
-    retried,
-    server_died,
+    rate,
+    sides_differ,
     stalled,
     too_few_samples,
     unverified,
 )
-from loadstone.judge.finding import About, Finding, Looks, NotLooked, Pair, Severity
+from loadstone.judge.finding import About, Effect, Finding, Looks, NotLooked, Pair, Severity
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import RENAMED, Settings
 from loadstone.results.result_set import ResultSet, variant
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.statistics.stopping import enough
 
-# Checks of one trial.
-TRIAL: tuple[Callable[[TrialResult, Settings], Looks], ...] = (
-    lost_segment.check,
-    server_died.check,
-    retried.check,
-    incomplete.check,
-    impossible.check,
-    littles_law.check,
-    generator_limited.check,
-    client_limited.check,
-    rate_not_held.check,
-    carried_over.check,
-    clock.check,
-    errors.check,
-    unverified.check,
-    page_cache.check,
-    interference.check,
-    not_steady.compiling,
-    not_steady.periods,
-)
-# Checks of one trial's course over time.
-SERIES: tuple[Callable[[TrialResult, Series, Settings], Looks], ...] = (
-    rate_not_held.course,
-    not_steady.check,
-    stalled.check,
-)
-# The checks that need a course over time, the first one only at a rate.
-COURSE = (rate_not_held.NAME, not_steady.NAME, stalled.NAME)
-NO_SERIES = "series.json is missing or damaged"
-# Checks of two variants that are compared. Those of one variant are in judge_variant.
+TrialCheck = Callable[[TrialResult, Settings], Looks]
+SeriesCheck = Callable[[TrialResult, Series, Settings], Looks]
 PairCheck = Callable[[Pair, Settings], Looks]
-PAIR: tuple[PairCheck, ...] = (
-    hosts_differ.check,
-    hosts_differ.across,
-    load_differs.check,
-    guarantees_differ.check,
-    impossible.across,
+# Checks of one trial, of its time series, and of two variants that are compared. judge_variant has those of a variant.
+TRIAL: tuple[TrialCheck, ...] = (
+    *(attempts.check, impossible.check, littles_law.check, rate.check, clock.check, errors.check, unverified.check),
+    *(page_cache.check, interference.check, not_steady.compiling, not_steady.periods),
 )
-# Those of two that were not interleaved.
-BETWEEN: tuple[PairCheck, ...] = (load_differs.between, between_runs.check)
+SERIES: tuple[SeriesCheck, ...] = (rate.check_series, not_steady.check, stalled.check)
+PAIR: tuple[PairCheck, ...] = (sides_differ.check, impossible.across)
+# The checks that need a course over time, the first one only at a rate.
+COURSE = (rate.RATE_NOT_HELD, not_steady.NAME, stalled.NAME)
+NO_SERIES = "series.json is missing or damaged"
 # Checks that cover everything in the engine's note of the same name, if the trial has their figures.
 DECIDED: dict[str, Callable[[TrialResult], bool]] = {
-    generator_limited.NAME: generator_limited.decided,
-    client_limited.NAME: client_limited.decided,
+    rate.GENERATOR_LIMITED: rate.generator_decided,
+    rate.CLIENT_LIMITED: rate.clients_decided,
     errors.NAME: errors.decided,
 }
 # An importer's note: latencies at a rate that leave out the wait for a client (coordinated omission).
 SERVICE_TIME = "service-time"
 # The severity of a note with a check's name. Other names do not belong to a check, and are notes.
 NOTE_SEVERITIES = {
-    "littles-law": Severity.SUSPECT,
-    "generator-limited": Severity.INVALID,
-    "rate-not-held": Severity.INVALID,
-    "carried-over": Severity.SUSPECT,
-    "clock": Severity.INVALID,
-    "not-steady": Severity.SUSPECT,
-    "noisy": Severity.SUSPECT,
-    "stalled": Severity.SUSPECT,
-    "hosts-differ": Severity.SUSPECT,
-    "guarantees-differ": Severity.INVALID,
-    "interference": Severity.SUSPECT,
-    "unverified": Severity.INVALID,
-    "lost-segment": Severity.INVALID,
-    "incomplete": Severity.SUSPECT,
-    "impossible": Severity.INVALID,
-    SERVICE_TIME: Severity.SUSPECT,
+    **dict.fromkeys(
+        (*rate.INVALIDATING, clock.NAME, unverified.NAME, impossible.NAME, attempts.LOST), Severity.INVALID
+    ),
+    **dict.fromkeys((littles_law.NAME, rate.CARRIED_OVER, not_steady.NAME, noisy.NAME, stalled.NAME), Severity.SUSPECT),
+    **dict.fromkeys((sides_differ.NAME, interference.NAME, attempts.INCOMPLETE, SERVICE_TIME), Severity.SUSPECT),
 }
+# Notes that leave the variant's other trials as they are.
+NOTE_EXCLUDES = frozenset({"errors", "clock", "lost-segment", "incomplete", "carried-over", "generator-limited"})
 # Notes that belong to a check under another name, and add what its figures do not contain.
 NOTE_CHECKS = {
     "debug-build": "generator-limited",
@@ -126,7 +81,8 @@ def note_findings(trial: TrialResult, found: Collection[str], decided: Collectio
             continue
         about: About = "latencies" if check == SERVICE_TIME else "all"
         severity = NOTE_SEVERITIES.get(check, Severity.NOTE)
-        yield Finding(check, severity, note.message, note.hint, (trial.trial,), about=about)
+        effect = Effect(excludes=check in NOTE_EXCLUDES)
+        yield Finding(check, severity, note.message, note.hint, (trial.trial,), about=about, effect=effect)
 
 
 def judge_trial(trial: TrialResult, series: Series | None, settings: Settings) -> tuple[Finding, ...]:
@@ -147,7 +103,7 @@ def look(
     # A failed trial has nothing to look at, and is reported itself.
     lacking = [each for each in every if isinstance(each, NotLooked) and trial.values]
     if "engine" in trial.facts:
-        found += incomplete.lacking(trial, [each for each in lacking if each.ours])
+        found += attempts.lacking(trial, [each for each in lacking if each.ours])
     if trial.notes:
         decided = {name for name, has in DECIDED.items() if has(trial)}
         found += list(note_findings(trial, {finding.check for finding in found}, decided))
@@ -160,8 +116,13 @@ def judge_variant(
     """Findings on a variant, given the cells whose intervals must be narrow, and the planned trials missing."""
     # A trial that failed is not a repeat.
     ended = [trial for trial in trials if trial.values]
-    found = [*too_few_samples.check(ended, settings), *impossible.mean(trials, settings), *impossible.twice(ended)]
-    found += generator_limited.driver(trials, settings)
+    found = [
+        *too_few_samples.check(ended, settings),
+        *impossible.mean(trials, settings),
+        *impossible.twice(ended),
+        *impossible.constant(ended),
+    ]
+    found += [*rate.driver(trials, settings), *attempts.find_interrupted(trials)]
     for cell, until in limits:
         found += noisy.check(ended, cell.estimate, cell.metric, until, settings)
     figures, most = [[value for _, value in cell.samples] for cell, _ in limits], settings.at_most or settings.at_least
@@ -169,9 +130,9 @@ def judge_variant(
     if limits and enough(figures, settings.at_least, most, [until for _, until in limits]) is not None:
         return tuple(found)
     if missing:
-        found += incomplete.repeats(trials, missing)
+        found += attempts.repeats(trials, missing)
     elif limits:
-        found += incomplete.stopped_early(ended, min(map(len, figures)), settings)
+        found += attempts.find_early_end(ended, min(map(len, figures)), settings)
     return tuple(found)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from loadstone.judge.answer import answer, searched
 from loadstone.judge.cells import Cells
-from loadstone.judge.checks import hosts_differ, incomplete, not_steady
-from loadstone.judge.compare import Comparer, turning
+from loadstone.judge.checks import attempts, not_steady, sides_differ, view
+from loadstone.judge.compare import Comparer, settle
 from loadstone.judge.curves import CURVES_MAX, curves
 from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, verdict
 from loadstone.judge.findings import judge_variant, look, missing_trials
@@ -22,9 +23,9 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.autocorrelation import run_mean
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
-# At most this share of a variant's repeats may have a finding that may be chance.
-CHANCE_SHARE = 1 / 3
-CHANCE_HINT = "no more than a third of the repeats have it: the interval covers its effect"
+# At most this share of a variant's repeats may be disturbed by chance.
+MINORITY = 1 / 3
+MINORITY_HINT = "no more than a third of the repeats have it: the interval covers its effect"
 
 
 def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
@@ -33,6 +34,8 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     Raises LoadstoneError when the question sets an unknown threshold.
     """
     own = Own(results)
+    before = Own(replace(results, question=results.recorded)) if results.recorded else own
+    loosened: dict[str, list[str]] = {}
     settings = own.common
     variants = results.variants
     cells = Cells(variants, own)
@@ -45,6 +48,9 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         # Read once, and not kept: ten thousand courses take more memory than all figures.
         series = results.series(trial.trial)
         trials[trial.trial], unseen[trial.trial] = look(trial, series, own.of(trial.trial))
+        if before.common.checks != own.common.checks:
+            for gone in view.hidden(look(trial, series, before.of(trial.trial))[0], trials[trial.trial]):
+                loosened.setdefault(gone.check, []).append(trial.trial)
         if series is not None:
             courses[trial.trial] = not_steady.levels(series, own.of(trial.trial))
             # How well one run knows its own throughput: for a single run that is all there is.
@@ -55,35 +61,40 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     main = first_metric(results.trials, wanted)
     if main not in results.metrics and metrics:
         main = metrics[0]
-    jumps = {trial for trial, every in trials.items() if any(one.moves > 1 for one in every)}
-    found = matches(results, variants, settings)
+    jumps = {trial for trial, every in trials.items() if any(one.effect.drifts > 1 for one in every)}
+    departures = view.findings(results, loosened)
+    asked_for = rule(results.question)
+    # Loads of a search are not alternatives.
+    loads = asked_for is not None and results.compared == asked_for.over
+    pairs = [] if loads else matches(results, variants, settings)
+    found = [replace(match, findings=(*match.findings, *departures)) for match in pairs]
     there = paired(found)
     of_variants = {}
-    for key, each in variants.items():
-        mine = own.of(each[0].trial)
+    for key, trials_of in variants.items():
+        mine = own.of(trials_of[0].trial)
         # As the run decides whether a variant has been repeated often enough: by figures that the variant has.
-        asked = deciding(each, wanted, mine.until).items()
+        asked = deciding(trials_of, wanted, mine.until).items()
         cells_of = [(cells.get((key, metric)) or cells.get((key, main)), share) for metric, share in asked]
         of_variants[key] = (
-            *judge_variant(each, [(cell, share) for cell, share in cells_of if cell], missing.get(key, ()), mine),
-            *not_steady.together(each, courses, jumps, mine),
-            *(() if key in there else hosts_differ.alone(each, mine)),
+            *judge_variant(trials_of, [(cell, share) for cell, share in cells_of if cell], missing.get(key, ()), mine),
+            *not_steady.together(trials_of, courses, jumps, mine),
+            *(() if key in there else sides_differ.variant_changes(trials_of, mine)),
         )
-        if results.interleaved:
-            trials |= by_chance(each, trials, unseen)
-    held = {key: (*of_variants[key], *against(each, trials)) for key, each in variants.items()}
+        if results.is_one_run:
+            trials |= note_minority(trials_of, trials, unseen)
+    held = {key: (*of_variants[key], *against(trials_of, trials)) for key, trials_of in variants.items()}
     # The first is the one that decides when there are enough repeats.
     ordered = [*dict.fromkeys((main, *metrics))] if main in metrics else metrics
-    comparer = Comparer(cells, held, courses, results.interleaved, rank_invalid, settings)
+    comparer = Comparer(cells, held, courses, results, rank_invalid, settings)
     comparisons = comparer.compare(found, ordered)
-    for key, each in variants.items():
-        for trial in each:
-            trials[trial.trial] = tuple(turning(key, one, comparisons) for one in trials[trial.trial])
+    for key, trials_of in variants.items():
+        for trial in trials_of:
+            trials[trial.trial] = tuple(settle(key, one, comparisons) for one in trials[trial.trial])
     counted = {
-        key: [trial for trial in each if rank_invalid or verdict(trials[trial.trial]) != Verdict.INVALID]
-        for key, each in variants.items()
+        key: [trial for trial in trials_of if rank_invalid or verdict(trials[trial.trial]) != Verdict.INVALID]
+        for key, trials_of in variants.items()
     }
-    by_clients = list(curves(counted, interleaved=results.interleaved))
+    by_clients = list(curves(counted, interleaved=results.interleaved and not results.pooled))
     found_loads = searches(results.question, results.trials, trials, settings)
     judgement = Judgement(
         results=results,
@@ -94,36 +105,37 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         comparisons=comparisons,
         curves=by_clients,
         searches=found_loads,
-        findings=tuple(whole(results, variants, found, missing)),
-        not_looked=Counter(
-            each for every in (*unseen.values(), *(match.not_looked for match in found)) for each in every
-        ),
+        findings=tuple(dict.fromkeys((*departures, *whole(results, variants, found, missing)))),
+        not_looked=Counter(chain(*unseen.values(), *(match.not_looked for match in found))),
         notes={"curves": f"only the first {CURVES_MAX} curves were fitted"} if len(by_clients) == CURVES_MAX else {},
     )
     return replace(judgement, answer=searched(found_loads) or answer(judgement, main, settings.matters))
 
 
-def by_chance(
+def note_minority(
     trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]], unseen: Mapping[str, Sequence[NotLooked]]
 ) -> dict[str, tuple[Finding, ...]]:
-    """A variant's findings by trial; those that may be chance are notes where few of its repeats have any.
+    """A variant's findings by trial; disturbances are notes where a minority of its repeats have any.
 
-    Variants are interleaved in random order, so what disturbs some repeats widens the interval without a bias. Most
-    of the repeats must be known to be free of it: one that a check could not look at (`unseen`) is not. What is about
-    all figures is about latencies too.
+    A claim must then also hold without these repeats (the scenario `clean`). Most of the repeats must be known to be
+    free of them: one that a check could not look at (`unseen`) is not. What is about all figures is about latencies.
     """
     ended = [trial.trial for trial in trials if trial.values and verdict(found[trial.trial]) != Verdict.INVALID]
-    few = set()
+    minor = set()
     for abouts in (("all",), ("all", "latencies")):
-        had = {trial: [one for one in found[trial] if one.chance and one.about in abouts] for trial in ended}
-        checks = {one.check for every in had.values() for one in every}
+        had = {
+            trial: {one.check for one in found[trial] if one.effect.disturbs and one.about in abouts} for trial in ended
+        }
+        checks = {check for each in had.values() for check in each}
         blind = {trial for trial in ended if any(one.check in checks and one.about in abouts for one in unseen[trial])}
         count = sum(bool(had[trial]) or trial in blind for trial in ended)
-        if len(ended) >= REPEATS_MIN and CHANCE_SHARE * len(ended) >= count:
-            few.add(abouts[-1])
+        if len(ended) >= REPEATS_MIN and MINORITY * len(ended) >= count:
+            minor.add(abouts[-1])
     return {
         trial.trial: tuple(
-            replace(each, severity=Severity.NOTE, hint=CHANCE_HINT) if each.chance and each.about in few else each
+            replace(each, severity=Severity.NOTE, hint=MINORITY_HINT)
+            if each.effect.disturbs and each.about in minor
+            else each
             for each in found[trial.trial]
         )
         for trial in trials
@@ -131,24 +143,26 @@ def by_chance(
 
 
 def against(trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]]) -> Iterator[Finding]:
-    """What its trials' findings hold against a variant: notes are not, unless they were excused as chance."""
-    return (each for trial in trials for each in found[trial.trial] if each.severity > Severity.NOTE or each.chance)
+    """What its trials' findings hold against a variant: notes do not, unless they are disturbances."""
+    return (
+        each for trial in trials for each in found[trial.trial] if each.severity > Severity.NOTE or each.effect.disturbs
+    )
 
 
 def whole(
     results: ResultSet, variants: Variants, found: Sequence[Match], missing: Mapping[VariantKey, Sequence[str]]
 ) -> Iterator[Finding]:
     """Findings on the whole: on what is missing, and those on pairs, which their comparisons contain as well."""
-    yield from incomplete.nothing(results.trials)
+    yield from attempts.find_empty(results.trials)
     planned = len({variant(config) for config in results.planned.values()})
-    yield from incomplete.points({key: ids for key, ids in missing.items() if key not in variants}, planned)
+    yield from attempts.points({key: ids for key, ids in missing.items() if key not in variants}, planned)
     yield from dict.fromkeys(finding for match in found for finding in match.findings)
-    yield from incomplete.counterparts([variant_name(key) for key in unpaired(variants, found)], len(variants))
+    yield from attempts.counterparts([variant_name(key) for key in unpaired(variants, found)], len(variants))
     if results.trials:
-        yield from incomplete.metrics(results.question.metrics, results.metrics)
+        yield from attempts.metrics(results.question.metrics, results.metrics)
     find = results.question.find
     if find is not None and rule(results.question) is None:
-        yield from incomplete.search(str(find.get("such_that")))
+        yield from attempts.search(str(find.get("such_that")))
     by, wanted = results.compared, results.question.baseline
     if by is not None and wanted is not None and results.trials:
-        yield from incomplete.baseline(by, wanted, baseline(results, by))
+        yield from attempts.baseline(by, wanted, baseline(results, by))

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal
 
+from loadstone.format import units
 from loadstone.judge.figures import is_latency, lower_name
-from loadstone.judge.finding import Finding, NotLooked, Verdict, verdict
+from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, NotLooked, Severity, Verdict, verdict
 from loadstone.judge.settings import DEFAULTS
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
@@ -49,6 +50,16 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class ScenarioRow:
+    """One scenario of a comparison: its evidence, and what it alone would allow to claim."""
+
+    name: str
+    ratio: Estimate
+    n: int
+    reading: Claim
+
+
+@dataclass(frozen=True)
 class Comparison:
     """One metric of a contender against the baseline, all other dimensions being equal."""
 
@@ -79,11 +90,20 @@ class Comparison:
     bound: bool = False
     # Whether its metric is not the first one: only that is confirmatory.
     exploratory: bool = False
+    # The evidence in each scenario, as measured first; empty where nothing was tested.
+    scenarios: tuple[ScenarioRow, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
         """Whether it can be trusted."""
         return verdict(self.findings)
+
+    @property
+    def condition(self) -> str:
+        """The condition of a claim: `if the number of records were equal, `; empty without one."""
+        messages = (finding.message for finding in self.findings if finding.severity == Severity.UNCHECKED)
+        names = [text.removeprefix(UNKNOWN_OF_BOTH) for text in messages if text.startswith(UNKNOWN_OF_BOTH)]
+        return f"if {units.join_names(', '.join(names).split(', '))} were equal, " if names else ""
 
 
 @dataclass(frozen=True)
@@ -108,6 +128,8 @@ class Search:
     samples: Mapping[float, Sequence[Sample]]
     # The outcome, or the load that still needs a trial.
     end: Outcome | float
+    # The findings on the trials behind the answer: those at its load, which held.
+    findings: tuple[Finding, ...] = ()
 
     @property
     def outcome(self) -> Outcome | None:
@@ -150,8 +172,11 @@ class Judgement:
     @property
     def verdict(self) -> Verdict:
         """The verdict on all claims: on comparisons, on variants without a counterpart, and on the whole."""
-        compared = {cell.variant for each in self.comparisons for cell in (each.baseline, each.contender)}
-        found = [self.findings, *(each.findings for each in self.comparisons)]
+        compared = {cell.variant for pair in self.comparisons for cell in (pair.baseline, pair.contender)}
+        found = [self.findings, *(comparison.findings for comparison in self.comparisons)]
+        if any(search.outcome for search in self.searches):
+            # A search tries loads that do not hold: only its answer is claimed.
+            return verdict(chain.from_iterable([*found, *(search.findings for search in self.searches)]))
         for key, trials in self.results.variants.items():
             if key not in compared:
                 found += [self.variants.get(key, ()), *(self.trials.get(trial.trial, ()) for trial in trials)]
@@ -159,9 +184,14 @@ class Judgement:
 
     @property
     def trust(self) -> str:
-        """The verdict, and how many of the checks could look: `valid (11 of 16 checks could look)`."""
-        lacking, every = len({each.check for each in self.not_looked}), len(DEFAULTS)
-        return f"{self.verdict} ({every - lacking} of {every} checks could look)" if lacking else str(self.verdict)
+        """The verdict, and how many of the checks could run: `valid (11 of 16 checks could run)`."""
+        return f"{self.verdict} ({self.coverage})" if self.coverage else str(self.verdict)
+
+    @property
+    def coverage(self) -> str:
+        """How many of the checks could run; empty where all could."""
+        lacking, every = len({not_looked.check for not_looked in self.not_looked}), len(DEFAULTS)
+        return f"{every - lacking} of {every} checks could run" if lacking else ""
 
     def lower(self, cell: Cell) -> Cell:
         """The lower bounds of a latency that the engine's lateness made longer; the cell itself where none differ."""

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadstone.judge.finding import Finding, NotLooked, Pair
-from loadstone.judge.findings import BETWEEN, PAIR
+from loadstone.judge.findings import PAIR
 from loadstone.judge.judgement import VariantKey
+from loadstone.judge.order import examine_order
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import ResultSet, natural
 from loadstone.results.trial_result import Scalar, TrialResult
@@ -49,21 +50,26 @@ def matches(results: ResultSet, variants: Variants, settings: Settings) -> list[
     contexts = {context: contexts[context] for context in sorted(contexts, key=natural)}
     # Several dimensions may be compared as one: `system,cl`.
     of_dimensions = [each for name in by.split(",") for each in results.question.guarantees.get(name, ())]
-    differs = (*results.question.promises, *of_dimensions)
-    found = [
-        Match(context, keys[base], key, Pair(by, base, value, variants[keys[base]], variants[key], differs))
-        for context, keys in contexts.items()
-        if base is not None and base in keys
-        for value, key in sorted(keys.items(), key=lambda pair: natural(pair[0]))
-        if value != base
-    ]
-    return attached(found, not results.interleaved, settings)
+    groups = frozenset((*results.question.promises, *of_dimensions))
+    blocks, found, orders = results.interleaved and not results.pooled, [], []
+    for context, keys in contexts.items():
+        if base is None or base not in keys:
+            continue
+        for value, key in sorted(keys.items(), key=lambda pair: natural(pair[0])):
+            if value != base:
+                sides = variants[keys[base]], variants[key]
+                pair, order = examine_order(Pair(by, base, value, *sides, groups, results.is_one_run, blocks), results)
+                found.append(Match(context, keys[base], key, pair))
+                orders.append(order)
+    return attached(found, orders, settings)
 
 
-def attached(found: Sequence[Match], between: bool, settings: Settings) -> list[Match]:
+def attached(found: Sequence[Match], orders: Sequence[Sequence[Finding]], settings: Settings) -> list[Match]:
     """The matches with their findings; equal messages on several matches become one finding on all their trials."""
-    checks = (*PAIR, *BETWEEN) if between else PAIR
-    every = [[each for check in checks for each in check(match.pair, settings)] for match in found]
+    every = [
+        [*order, *(each for check in PAIR for each in check(match.pair, settings))]
+        for match, order in zip(found, orders, strict=True)
+    ]
     findings_of = [[each for each in each_pair if isinstance(each, Finding)] for each_pair in every]
     silent = [tuple(each for each in each_pair if isinstance(each, NotLooked)) for each_pair in every]
     trials: dict[Finding, dict[str, None]] = {}

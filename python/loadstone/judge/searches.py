@@ -7,8 +7,9 @@ the same question after each trial to know which load comes next.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from loadstone.judge.checks import errors, generator_limited, rate_not_held, too_few_samples
+from loadstone.judge.checks import attempts, errors, rate, too_few_samples
 from loadstone.judge.figures import operations
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Search, VariantKey
@@ -18,6 +19,7 @@ from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.results.value import THROUGHPUT
 from loadstone.search.explore import look
 from loadstone.search.objective import Objective, Term
+from loadstone.search.outcome import Outcome
 from loadstone.search.probe import INVALID_MIN, Sample
 from loadstone.search.rule import Rule
 from loadstone.statistics.percentile import Bound
@@ -52,12 +54,27 @@ def searches(
     made = []
     for context, probes in found.items():
         samples: dict[float, list[Sample]] = {}
+        valid_findings: dict[float, list[Finding]] = {}
         for load, tried in probes.items():
             ordered = sorted(tried, key=lambda trial: trial.order or 0)
             # What only several repeats together show.
-            together = list(generator_limited.driver(ordered, settings)) if len(ordered) >= INVALID_MIN else []
-            samples[load] = [sample(trial, [*findings[trial.trial], *together], asked, settings) for trial in ordered]
-        made.append(Search(context, asked, samples, look(asked, samples)))
+            together = list(rate.driver(ordered, settings)) if len(ordered) >= INVALID_MIN else []
+            tries: list[Sample] = []
+            for trial in ordered:
+                every = [*findings[trial.trial], *together]
+                # Attempts that failed before this one speak against the load as well.
+                tries += [failure(reason) for reason in trial.failures] if asked.objective else []
+                tries.append(sample(trial, every, asked, settings))
+                if not tries[-1].invalid and not tries[-1].failed:
+                    valid_findings.setdefault(load, []).extend(against(trial, every, asked.objective, settings))
+            # Where no trial ever ran, the load generator may have refused the load: that is not the system's limit.
+            if any(not (entry.failed and entry.invalid) for entry in tries):
+                tries = [replace(entry, invalid="") if entry.failed else entry for entry in tries]
+            samples[load] = tries
+        end = look(asked, samples)
+        load_held = end.load if isinstance(end, Outcome) else None
+        behind = tuple(dict.fromkeys(valid_findings.get(load_held, ()))) if load_held is not None else ()
+        made.append(Search(context, asked, samples, end, behind))
     return made
 
 
@@ -68,6 +85,8 @@ def context_of(config: Mapping[str, Scalar], over: str) -> VariantKey:
 
 def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, settings: Settings) -> Sample:
     """A trial's sample of its load."""
+    if asked.objective is not None and any(finding.check == attempts.DIED for finding in findings):
+        return failure("")
     throughput = trial.value(THROUGHPUT) or 0.0
     figures: dict[str, float] = {}
     bounds: dict[str, Bound] = {}
@@ -84,15 +103,25 @@ def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, setting
         if too_few_samples.few(kept.n, term.metric, settings.threshold(too_few_samples.NAME, "beyond")):
             lacking = lacking or f"{kept.n:,} operations are too few for {term.metric}: measure longer"
     # A bound can be below the limit while the true figure is above it: that does not hold.
-    held = None if asked.objective is None or lacking else asked.objective.holds(figures) and not bounds
-    missed = next((finding.message for finding in findings if finding.check == rate_not_held.NAME), "")
-    bad = [each for each in against(trial, findings, asked.objective, settings) if each.severity == Severity.INVALID]
+    meets = None if asked.objective is None or lacking else asked.objective.holds(figures) and not bounds
+    missed = next((finding.message for finding in findings if finding.check == rate.RATE_NOT_HELD), "")
+    bad = [
+        finding
+        for finding in against(trial, findings, asked.objective, settings)
+        if finding.severity == Severity.INVALID
+    ]
     reason = f"{bad[0].check}: {bad[0].message}" if bad else ""
     if asked.over == "clients" and trial.loop == "open":
         reason = reason or "the loop is open: the workload file sets a rate"
     if not reason and not throughput:
         reason = "no operation succeeded"
-    return Sample(throughput, held, reason or lacking, figures, bounds, missed)
+    failed = trial.end == "failed" and asked.objective is not None
+    return failure(reason) if failed else Sample(throughput, meets, reason or lacking, figures, bounds, missed)
+
+
+def failure(reason: str) -> Sample:
+    """A trial without figures, as the system failed; a `reason` where it may have been the load generator."""
+    return Sample(meets=False, failed=True, invalid=reason)
 
 
 def figure(trial: TrialResult, term: Term) -> float | None:
@@ -113,7 +142,7 @@ def against(
     for those of the measured phase, which are then a figure like any other; what the load failed to write, and
     what may be lost, still counts.
     """
-    findings = [finding for finding in findings if finding.check != rate_not_held.NAME]
+    findings = [finding for finding in findings if finding.check != rate.RATE_NOT_HELD]
     if asked is None or not asked.about_errors:
         return findings
     others = [finding for finding in findings if finding.check != errors.NAME]

@@ -30,6 +30,8 @@ from loadstone.errors import LoadstoneError
 from loadstone.format.suggestion import did_you_mean
 from loadstone.results.result_set import Question, ResultSet
 
+# The findings of the check `attempts`.
+ATTEMPTS = ("lost-segment", "server-died", "retried", "interrupted", "incomplete")
 # By check and threshold. Shares are numbers from 0 to 1; docs/checks/<check>.md explains each.
 DEFAULTS: dict[str, dict[str, float]] = {
     "littles-law": {"low": 0.85, "high": 1.05},
@@ -44,20 +46,23 @@ DEFAULTS: dict[str, dict[str, float]] = {
     "too-few-samples": {"beyond": 10},
     "errors": {"share": 0.001},
     "stalled": {"percentiles": 10, "seconds": 1},
-    "hosts-differ": {"memory": 0.02},
-    "load-differs": {"mix": 0.02},
-    "guarantees-differ": {},
+    "sides-differ": {"memory": 0.02, "mix": 0.02, "measured": 0.1},
     "interference": {"share": 0.05},
     "unverified": {"not_yet": 0.01, "coverage": 0.9, "proven": 0.95},
-    "lost-segment": {},
-    "server-died": {},
-    "retried": {},
-    "incomplete": {},
+    **{name: {} for name in ATTEMPTS},
+    "view": {},
     "impossible": {"speed": 1, "rounding": 0.01},
-    "between-runs": {},
+}
+# The page of a finding that shares its page, in docs/checks.
+PAGES = {
+    **dict.fromkeys(ATTEMPTS, "attempts"),
+    **dict.fromkeys(("rate-not-held", "carried-over", "client-limited", "generator-limited"), "rate"),
 }
 # Former names of checks; experiment files and results with these names are still read.
-RENAMED = {"unlike-hosts": "hosts-differ", "unlike-load": "load-differs", "unlike-promises": "guarantees-differ"}
+RENAMED = {
+    **dict.fromkeys(("hosts-differ", "load-differs", "guarantees-differ", "between-runs"), "sides-differ"),
+    **dict.fromkeys(("unlike-hosts", "unlike-load", "unlike-promises"), "sides-differ"),
+}
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,9 @@ class Settings(Question):
     @classmethod
     def of(cls, question: Question) -> Settings:
         """The defaults, overridden by the question. Raises LoadstoneError for unknown names."""
-        checks = {RENAMED.get(check, check): thresholds for check, thresholds in question.checks.items()}
+        checks: dict[str, dict[str, float]] = {}
+        for check, thresholds in question.checks.items():
+            checks.setdefault(RENAMED.get(check, check), {}).update(thresholds)
         for name, known in unknown(checks):
             hint = did_you_mean(name.rpartition(".")[2], known).strip() or f"known are {', '.join(known) or 'none'}"
             raise LoadstoneError(f"there is no threshold or check {name}", hint)

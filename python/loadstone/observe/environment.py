@@ -130,7 +130,7 @@ def homeless(word: str) -> str:
 
 
 def fingerprint(environment: Mapping[str, Any]) -> dict[str, Scalar]:
-    """What must be equal for figures to be compared (the check `hosts-differ`): facts of a trial.
+    """What must be equal for figures to be compared (the check `sides-differ`): facts of a trial.
 
     `cpus` and `memory_bytes` are what one host's processes may use, limits of containers included; several hosts that
     differ are named with a `+`.

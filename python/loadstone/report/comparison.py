@@ -137,7 +137,7 @@ def held(findings: Sequence[Finding]) -> Entry:
     worst = verdict(findings)
     if worst is Verdict.VALID:
         return Entry("", verdict=worst)
-    level = Severity.INVALID if worst is Verdict.INVALID else Severity.SUSPECT
+    level = Severity[worst.name]
     checks = dict.fromkeys(finding.check for finding in findings if finding.severity == level)
     return Entry("", ", ".join(checks), verdict=worst)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from loadstone.format import units
 from loadstone.judge.answer import apart
 from loadstone.judge.finding import Verdict
-from loadstone.report import comparison, facts, probes, reproduce, servers, trials
+from loadstone.report import comparison, facts, probes, reproduce, scenarios, servers, trials
 from loadstone.report.charts import course, device, intervals, percentiles, scaling
 from loadstone.report.charts.figure import Figure
 from loadstone.report.reproduce import Recipe
@@ -54,6 +54,7 @@ def sections(view: View) -> list[Section]:
         found = [
             searched(view),
             compared(view),
+            tabled("scenarios", "Scenarios", scenarios.LEAD, scenarios.table(view)),
             scaled(view),
             charted("throughput", "Throughput", intervals.throughput(view)),
             charted("headline", "Other headline figures", intervals.others(view)),
@@ -239,7 +240,7 @@ def discovered(view: View) -> str:
 
 
 def meaning(view: View) -> str:
-    """What the verdict means, with the first of its reasons, and how many checks could look."""
+    """What the verdict means, with the first of its reasons, and how many checks could run."""
     if not view.results.trials:
         return "nothing was measured"
     _, _, looked = view.judgement.trust.partition(" (")
@@ -259,6 +260,7 @@ def reason(view: View) -> str:
 
 MEANING = {
     Verdict.VALID: "no check found a problem",
+    Verdict.UNCHECKED: "state what is not known, or read the answer with its condition",
     Verdict.SUSPECT: "read the warnings before you rely on it",
     Verdict.INVALID: "part of it must not be relied on: see the warnings",
 }

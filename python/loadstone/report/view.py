@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from loadstone.judge.doubts import concerns
-from loadstone.judge.finding import Finding, Verdict
+from loadstone.judge.finding import Finding, Verdict, concerns
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.results.result_set import natural, variant_name
 from loadstone.results.trial_result import Scalar, TrialResult

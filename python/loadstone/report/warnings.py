@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from loadstone.format import units
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Judgement
+from loadstone.judge.settings import PAGES
 from loadstone.results.result_set import variant_name
 
 # The most messages printed of a check; there may be one for each trial. Notes change no verdict.
-MESSAGES_MAX = {Severity.INVALID: 4, Severity.SUSPECT: 4, Severity.WITHHELD: 4, Severity.NOTE: 2}
+MESSAGES_MAX = {severity: 2 if severity == Severity.NOTE else 4 for severity in Severity}
 # A separate number (not the 99 of p99), with its unit where both are scaled together.
 SCALES = {name: factor for scale in (units.DURATIONS, units.SIZES) for factor, name in scale}
 NUMBER = re.compile(rf"(?<![\w.])(\d[\d,]*(?:\.\d+)?)(?![\w.]\d)(?: ({'|'.join(SCALES)})\b)?")
@@ -39,7 +40,7 @@ class Warnings:
     @property
     def page(self) -> str:
         """The check's page, relative to the documentation's root."""
-        return f"docs/checks/{self.check}.md"
+        return f"docs/checks/{PAGES.get(self.check, self.check)}.md"
 
 
 def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
@@ -69,15 +70,20 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
 
 def together(findings: Sequence[Finding], whose: Mapping[Finding, str], judgement: Judgement) -> Iterator[str]:
     """Messages that differ only in their numbers as one, with ranges and the number of trials; the most first."""
-    alike: dict[str, list[Finding]] = {}
+    alike: dict[tuple[str, frozenset[str]], list[Finding]] = {}
+    names = {trial.trial: variant_name(trial.config) for trial in judgement.results.trials}
     for finding in findings:
-        alike.setdefault(NUMBER.sub("#", finding.message), []).append(finding)
+        # Ranges over several variants would describe no variant.
+        variants = frozenset(names.get(trial, "") for trial in finding.trials)
+        alike.setdefault((NUMBER.sub("#", finding.message), variants), []).append(finding)
     every = len(judgement.results.trials)
     for same in sorted(alike.values(), key=lambda each: -len({trial for finding in each for trial in finding.trials})):
         trials = {trial for finding in same for trial in finding.trials}
         of = f" (in {len(trials):,} of {units.many(every, 'trial')})" if trials else ""
         several = spanned([finding.message for finding in same]) + of
-        yield several if len(same) > 1 else named(same[0], whose.get(same[0], ""))
+        whole = [*{names.get(trial, "") for trial in trials}]
+        variant = f"{whole[0]}: " if len(whole) == 1 and len(set(names.values())) > 1 else ""
+        yield variant + several if len(same) > 1 else named(same[0], whose.get(same[0], ""))
 
 
 def spanned(messages: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ import fcntl
 import json
 import shutil
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -245,13 +246,14 @@ class Folder:
         """Reads everything except series and histograms. Raises LoadstoneError when it cannot be read."""
         attempts, warnings = self.attempts()
         trials: dict[str, TrialResult] = {}
+        interrupted = Counter(result.trial for result in attempts if result.interrupted)
         for result in attempts:
             before = trials.get(result.trial)
             # A line that was copied back, as by an editor, is of an attempt that is already known.
             if result.interrupted or (before is not None and result.attempt < before.attempt):
                 continue
             failures = () if before is None else (*before.failures, *([before.reason] if before.failed else []))
-            trials[result.trial] = replace(result, failures=failures)
+            trials[result.trial] = replace(result, failures=failures, interruptions=interrupted[result.trial])
         planned = {trial: config for _, block in self._plan() for trial, config in block.items()}
         if strange := [each for each, trial in trials.items() if planned and trial.config != planned.get(each)]:
             warnings.append(f"{len(strange)} trials are not in plan.jsonl, such as {strange[0]}: another run's?")

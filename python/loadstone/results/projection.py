@@ -6,10 +6,11 @@ variant, with a warning, since that mixes what the experiment kept apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadstone.errors import LoadstoneError
+from loadstone.format import units
 from loadstone.format.suggestion import did_you_mean, nearest
 from loadstone.results.filter import Filter, parse
 from loadstone.results.result_set import ResultSet, numbered, variant
@@ -93,13 +94,32 @@ def project(results: ResultSet, asked: Projection) -> Projected:
         metrics=tuple(metrics),
         promises=promises if asked.promises is None else asked.promises,
     )
-    # Blocks remain blocks as long as each variant has one trial in each.
-    interleaved = kept.interleaved and not pooled
     # What was planned is known by its dimensions only.
     whole = not pooled and not gone and {*table, *row, *col} <= {*dimensions}
     planned = {trial: regrouped(config) for trial, config in kept.planned.items()} if whole else {}
-    made = replace(kept, trials=trials, question=question, planned=planned, interleaved=interleaved, warnings=warnings)
+    departures = [*omissions(results, kept, asked.filter)]
+    if gone and not pooled:
+        departures.append(f"omitted {', '.join(gone)}, in which the variants differ as well")
+    made = replace(
+        kept,
+        recorded=results.recorded or results.question,
+        departures=(*results.departures, *departures),
+        trials=trials,
+        question=question,
+        planned=planned,
+        pooled=pooled or kept.pooled,
+        warnings=warnings,
+    )
     return Projected(made, table, row, name)
+
+
+def omissions(results: ResultSet, filtered_set: ResultSet, expression: str) -> Iterator[str]:
+    """Whether a filter selects among the repeats of a variant: that removes evidence, unlike a choice of variants."""
+    chosen = {key: len(filtered_set.variants[key]) for key in results.variants if key in filtered_set.variants}
+    some = [key for key, count in chosen.items() if count < len(results.variants[key])]
+    if some:
+        counts = sum(len(results.variants[key]) - chosen[key] for key in some)
+        yield f"the filter `{expression}` omits {counts} repeats of {units.many(len(some), 'variant')}"
 
 
 def filtered(results: ResultSet, expression: str) -> ResultSet:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -52,7 +52,7 @@ class Question:
     find: Mapping[str, Scalar | None] | None = None
     # Guarantees in which the compared values differ on purpose: `durability`, `consistency` …
     promises: tuple[str, ...] = ()
-    # The guarantees that each dimension sets, for a question that compares by another one: {"cl": ("consistency",)}.
+    # The facts, or groups of facts, that each dimension sets: {"cl": ("consistency",), "letter": ("work",)}.
     guarantees: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Whether each repeat is to be shown, beside averages.
     repeats: bool = False
@@ -87,6 +87,29 @@ class ResultSet:
     pilot: Mapping[str, Any] = field(default_factory=dict)
     # Its trials, which never count.
     pilots: Sequence[TrialResult] = ()
+    # Whether trials that differ in a dropped dimension count as repeats, which are then no blocks.
+    pooled: bool = False
+    # How this view of the results omits evidence that the recorded question has.
+    departures: tuple[str, ...] = ()
+    # The question as recorded with the results, where this view has another; its metrics are confirmatory.
+    recorded: Question | None = None
+    # The run that each trial belongs to, by the trial's id; without one, each is a separate run, or all are one.
+    runs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def confirmatory(self) -> tuple[str, ...]:
+        """The metrics of the recorded question, or of the view where none was recorded."""
+        recorded = None if self.recorded is None else replace(self, question=self.recorded, recorded=None)
+        return self.headline_metrics if recorded is None else recorded.headline_metrics
+
+    @property
+    def is_one_run(self) -> bool:
+        """Whether all trials belong to one run of one experiment."""
+        return self.interleaved or self.question.find is not None
+
+    def run_of(self, trial: str) -> str:
+        """The run of a trial; each imported trial is a run."""
+        return self.runs.get(trial, "" if self.is_one_run else trial)
 
     @cached_property
     def dimensions(self) -> dict[str, list[Scalar]]:

@@ -78,6 +78,10 @@ class TrialResult:
     # Facts beside the figures: durability, version, cache_bytes, file_system, hosts, data_nodes, tool,
     # device_read_bps, network_bps…
     facts: Mapping[str, Scalar] = field(default_factory=dict)
+    # Every setting as it was requested, by its place in the engine's spec: `work.field_count`, `store.rocksdb.options`.
+    requested: Mapping[str, Scalar] = field(default_factory=dict)
+    # The names of those facts that the store or its servers state: they belong to the system.
+    of_system: tuple[str, ...] = ()
     # How often each operation ended with each status: {"READ": {"OK": 10, "ERROR": 1}}.
     statuses: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     # `done`, or why not: `stopped`, `lease`, `failed`, `lost` (the engine vanished), `interrupted` (the lab ended).
@@ -90,6 +94,8 @@ class TrialResult:
     # The number of the attempt, from 1, and why those before it failed (each has its own line).
     attempt: int = 1
     failures: tuple[str, ...] = ()
+    # How many attempts before it the user ended.
+    interruptions: int = 0
 
     @property
     def failed(self) -> bool:
@@ -122,7 +128,11 @@ class TrialResult:
     def to_json(self) -> dict[str, Any]:
         """The line in values.jsonl; `Folder` writes it."""
         return {
-            **{each.name: getattr(self, each.name) for each in fields(self) if each.name != "failures"},
+            **{
+                each.name: getattr(self, each.name)
+                for each in fields(self)
+                if each.name not in ("failures", "interruptions")
+            },
             "notes": [asdict(note) for note in self.notes],
             "values": [value.to_json() for value in self.values.values()],
         }

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from loadstone.results.result_set import Question, ResultSet, numbered
+from loadstone.results.folder import IMPORTED
+from loadstone.results.result_set import Question, ResultSet, numbered, variant
 from loadstone.results.trial_result import Scalar, Series, TrialResult
 
 RUN = "run"
 
 
-def union(sets: Sequence[ResultSet]) -> ResultSet:
-    """One set of all trials, with the first set as the baseline; the order between sets was not randomised.
+def union(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
+    """One set of all trials, with the first side as the baseline; a side is one set, or several runs of it.
 
     A dimension with one value in each set, but not the same in all, adds nothing to `run`: it is
     left out, so that two files with one variant each can be compared at all.
     """
+    grouped = [[results_of] if isinstance(results_of, ResultSet) else list(results_of) for results_of in sides]
+    sets = [results for side in grouped for results in side]
     labels = distinct([results.name if results.path is None else label(results) for results in sets])
+    # A side of several runs has the name of its first.
+    side_of: list[str] = []
+    for side in grouped:
+        side_of += [labels[len(side_of)]] * len(side)
     redundant = {name for results in sets for name in results.dimensions if known_from_run(name, sets)}
     series = {name: results.series for name, results in zip(labels, sets, strict=True)}
 
@@ -28,19 +36,27 @@ def union(sets: Sequence[ResultSet]) -> ResultSet:
 
     trials: list[TrialResult] = []
     own: dict[str, Question] = {}
-    for name, results in zip(labels, sets, strict=True):
+    runs: dict[str, str] = {}
+    repeats: Counter[tuple[tuple[str, Scalar], ...]] = Counter()
+    for name, named, results in zip(labels, side_of, sets, strict=True):
+        before = dict(repeats)
         for trial in results.trials:
-            config: dict[str, Scalar] = {RUN: name}
+            config: dict[str, Scalar] = {RUN: named}
             config.update({key: value for key, value in trial.config.items() if key not in redundant})
-            trials.append(replace(trial, trial=f"{name}:{trial.trial}", config=config))
+            repeat = trial.repeat + before.get(variant(config), 0)
+            repeats[variant(config)] = max(repeats[variant(config)], repeat)
+            trials.append(replace(trial, trial=f"{name}:{trial.trial}", config=config, repeat=repeat))
             own[trials[-1].trial] = results.question
-    environments = {name: dict(each.environment) for name, each in zip(labels, sets, strict=True)}
+            if results.is_one_run:
+                runs[trials[-1].trial] = name
+    environments = {name: dict(results_of.environment) for name, results_of in zip(labels, sets, strict=True)}
     metrics = tuple(dict.fromkeys(metric for results in sets for metric in results.question.metrics))
     return ResultSet(
-        name=" and ".join(labels),
+        name=" and ".join(dict.fromkeys(side_of)),
         trials=trials,
         question=Question(by=RUN, baseline=labels[0], metrics=metrics, at_least=1),
         own=own,
+        runs=runs,
         interleaved=False,
         environment={"environment": 1, "runs": environments},
         series=course,
@@ -49,8 +65,10 @@ def union(sets: Sequence[ResultSet]) -> ResultSet:
 
 
 def label(results: ResultSet) -> str:
-    """A short name: a folder's experiment and time, a file's name."""
+    """A short name: a folder's experiment and time, the name of an import, a file's name."""
     path = results.path or Path(results.name)
+    if path.parent.name == IMPORTED:
+        return results.name
     return f"{path.parent.name}/{path.name}" if path.is_dir() else path.stem
 
 

@@ -67,9 +67,9 @@ def statistic(metric: str) -> str:
     return tail if point else metric
 
 
-def direction(metric: str) -> Direction | None:
-    """Which direction is better; None where neither is."""
+def direction(metric: str, unit: str = "") -> Direction | None:
+    """Which direction is better; None where neither is. Of a rate whose name is not known, more is better."""
     last = statistic(metric)
     if last in NO_DIRECTION:
         return None
-    return "higher" if last in HIGHER_IS_BETTER else "lower"
+    return "higher" if last in HIGHER_IS_BETTER or unit.endswith("/s") else "lower"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from loadstone.engine.describe import description
 from loadstone.engine.events import Note
@@ -35,6 +37,8 @@ class PhaseResult:
     loop: Loop | None = None
     statuses: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     series: Series | None = None
+    requested: Mapping[str, Scalar] = field(default_factory=dict)
+    of_system: tuple[str, ...] = ()
 
 
 def parsed(each: ObservedCommand, ended: Ended) -> Run:
@@ -100,6 +104,7 @@ def of_engine(
         "networked": "yes" if networked else "no",
         **kind_of(variant).facts(runs),
     }
+    of_system = tuple(name for name in dict.fromkeys((*server_facts, *ready.facts)) if name in facts)
     return PhaseResult(
         each.role,
         measured,
@@ -111,7 +116,34 @@ def of_engine(
         run.loop if len(runs) == 1 else None,
         figures.statuses(run.result.summary),
         run.series,
+        flatten_spec(run.spec),
+        of_system,
     )
+
+
+# Parts of a spec that differ between trials of one variant, or say only how results are reported.
+NOT_REQUESTED = frozenset({"spec", "seed", "segment", "sinks", "interval_ms", "lease_ms", "wait_for_start", "ledger"})
+
+
+def flatten_spec(spec: Mapping[str, Any]) -> dict[str, Scalar]:
+    """The settings of a spec, each by its path: `work.field_count`; without secrets and directories."""
+    known = description()
+    flat: dict[str, Scalar] = {}
+
+    def flatten(part: Any, *path: str) -> None:
+        if isinstance(part, Mapping):
+            for key, setting in part.items():
+                flatten(setting, *path, str(key))
+        elif isinstance(part, list):
+            flat[".".join(path)] = json.dumps(part)
+        elif part is not None and path[-1] not in known.directories and not known.is_secret(path[-1]):
+            flat[".".join(path)] = part
+
+    for key, part in spec.items():
+        if key not in NOT_REQUESTED:
+            # Properties are the store's own: their path needs no mark.
+            flatten(part["properties"] if key == "store" else part, key)
+    return flat
 
 
 def figures_of(each: EngineLaunch, variant: Variant, runs: Sequence[Finished]) -> list[Value]:

@@ -19,7 +19,7 @@ from loadstone.experiment.plan import order
 from loadstone.experiment.plan.plan import Plan, PlannedTrial
 from loadstone.format import units
 from loadstone.format.quantity import written
-from loadstone.judge.checks import generator_limited
+from loadstone.judge.checks import rate
 from loadstone.judge.finding import Severity
 from loadstone.judge.findings import judge_trial
 from loadstone.judge.pairing import matches
@@ -156,7 +156,7 @@ class Pilot:
         settings = Settings.of(question)
         pilots = ResultSet(self.folder.name, self.folder.pilots(), question, interleaved=True)
         found = [each for match in matches(pilots, pilots.variants, settings) for each in match.findings]
-        found += [each for trials in pilots.variants.values() for each in generator_limited.driver(trials, settings)]
+        found += [each for trials in pilots.variants.values() for each in rate.driver(trials, settings)]
         for each in dict.fromkeys(found):
             if each.severity == Severity.INVALID:
                 self.display.say(f"{each.check}: {each.message} ({each.hint})", bad=True)

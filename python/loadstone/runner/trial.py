@@ -96,18 +96,22 @@ class Conductor:
             notes=notes,
             facts=main.facts,
             statuses=main.statuses,
+            requested=main.requested,
+            of_system=main.of_system,
             loop=main.loop,
         )
         return self._hidden(ended)
 
     def _hidden(self, result: TrialResult) -> TrialResult:
         """A result with the facts of the fleet, and without secrets."""
-        facts = {**self.fleet.facts, **result.facts}
-        facts = {name: secrets.hidden(value) if isinstance(value, str) else value for name, value in facts.items()}
+        facts, requested = (
+            {name: secrets.hidden(value) if isinstance(value, str) else value for name, value in settings.items()}
+            for settings in ({**self.fleet.facts, **result.facts}, result.requested)
+        )
         notes = [
             replace(each, message=secrets.hidden(each.message), hint=secrets.hidden(each.hint)) for each in result.notes
         ]
-        return replace(result, facts=facts, notes=tuple(notes))
+        return replace(result, facts=facts, requested=requested, notes=tuple(notes))
 
     @contextmanager
     def _hooked(self, planned: PlannedTrial, directory: Path, files: Path) -> Iterator[None]:

@@ -172,13 +172,37 @@ class Way(Path):
         if self.high is None:
             if self.wall is not None:
                 return self.answered("wall", self.low, f"{self.rule.amount(self.wall[0])} cannot be judged")
+            self.confirm()
             return self.answered("beyond", self.low, "the upper bound is reached")
         if self.low is None:
             return self.answered("below", None, "there is nothing lower to try")
-        return self.answered("found", *self.halve(self.low, self.high))
+        load, stopped = self.halve(self.low, self.high)
+        self.confirm()
+        confirmed = [decision.load for decision in self.decisions.values() if decision.go and decision.load <= load]
+        if not confirmed:
+            return self.answered("below", None, "no load held when it was tried again")
+        return self.answered("found", max(confirmed), stopped)
+
+    def confirm(self) -> None:
+        """Revisits the ends of the bracket alternately: what all trials at one time share would decide otherwise.
+
+        Raises WantedError.
+        """
+        for load in [load for load in self.probes if self.probes[load].valid]:
+            self.decide(load)
+        answer = max((decision.load for decision in self.decisions.values() if decision.go), default=None)
+        low, high = bounds([*self.decisions.values()], answer)
+        # A load that holds may still fail now and then; the load above it has failed in all of its trials.
+        required = {low: self.rule.confirmations, high: self.rule.confirmations / 2}
+        missing = {
+            end: 1 - len(self.probes[end].samples) / most for end, most in required.items() if end is not None and most
+        }
+        load, share = max(missing.items(), key=lambda item: item[1], default=(0.0, 0.0))
+        if share > 0:
+            raise WantedError(load)
 
     def climb(self) -> None:
-        """Doubles until two consecutive loads do not hold: one may be a dent in a curve that keeps rising."""
+        """Doubles until two consecutive loads do not hold, as one may be a dent; or until the system fails."""
         for load in self.rule.ladder():
             go = self.decide(load)
             if go is None:
@@ -187,6 +211,9 @@ class Way(Path):
                 return
             if go:
                 self.low, self.high = load, None
+            elif any(sample.failed for sample in self.probes[load].valid):
+                self.high = self.high or load
+                return
             elif self.high is None:
                 self.high = load
             else:
@@ -195,7 +222,10 @@ class Way(Path):
 
     def halve(self, low: float, high: float) -> tuple[float, str]:
         """Halves the bracket on a logarithmic scale; returns the answer and why it stopped."""
+        ladder, most = self.rule.ladder(), self.rule.halvings_most
         while (middle := self.rule.middle(low, high)) is not None:
+            if middle not in self.probes and sum(load not in ladder for load in self.probes) >= most:
+                return low, f"{units.many(most, 'load')} between the doublings are the most"
             go = self.decide(middle)
             if go is None:
                 return low, refusal(self.rule, self.wall)
@@ -210,7 +240,9 @@ class Way(Path):
         if (probe := self.probe(load)) is None:
             return None
         votes = [self.holds(load, sample) for sample in probe.valid]
-        decision = Decision(load, sum(votes) * 2 > len(votes), len(set(votes)) == 1)
+        # A load at which the system failed even once does not hold.
+        failed = any(sample.failed for sample in probe.valid)
+        decision = Decision(load, sum(votes) * 2 > len(votes) and not failed, failed or len(set(votes)) == 1)
         if not decision.sure:
             self.more([load])
         self.decisions[load] = decision

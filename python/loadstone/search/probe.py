@@ -28,6 +28,8 @@ class Sample:
     bounds: Mapping[str, Bound] = field(default_factory=dict)
     # Why the rate was not held, by the check rate-not-held; empty if it was, as far as is known.
     missed: str = ""
+    # Whether the system failed: the trial has no figures, and speaks against the load.
+    failed: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from loadstone.search.explore import BEYOND, refusal
 from loadstone.search.objective import ERRORS, Term
 from loadstone.search.outcome import Outcome
 from loadstone.search.probe import Probe
-from loadstone.search.rule import DELIVERED, Over, Rule
+from loadstone.search.rule import CONFIDENCE, DELIVERED, Over, Rule
 from loadstone.statistics.knee import LOADS_MIN, REPEATS_MIN, TOLERANCE, Knee
 
 
@@ -89,14 +89,15 @@ def limit(outcome: Outcome) -> str:
     there, done = figures(outcome, load), outcome.probe(load).throughput
     at = "" if done is None else f", {units.figure(done, 'op/s')}"
     if outcome.kind == "beyond":
-        return f"{text} holds up to {rule.amount(rule.most)}, where the search ended: {there} there{at}"
+        return f"{text} holds up to {rule.amount(rule.most)}, where the search ended: {there}{at} there"
     if outcome.kind == "wall":
         return f"{text} holds at {rule.amount(load)}: {there}{at}"
-    # The loads between which the answer certainly lies.
+    # The loads between which the answer lies.
     low, high = ("?" if each is None else units.load(each) for each in (outcome.low, outcome.high))
     first = next((each.load for each in outcome.decisions if each.load > load), None)
     beyond = "" if first is None else f", {figures(outcome, first)} at {units.load(first)}"
-    return f"{text} holds up to {rule.amount(load)} [{low}, {high}]: {there} there{beyond}{at}"
+    bracket = f"[{low}, {high}]{f' at {units.percent(CONFIDENCE)}' if rule.confirmations else ''}"
+    return f"{text} holds up to {rule.amount(load)} {bracket}: {there}{at} there{beyond}"
 
 
 def figures(outcome: Outcome, load: float) -> str:
@@ -155,10 +156,9 @@ def explained(outcome: Outcome) -> Iterator[str]:
 
 def bracket(outcome: Outcome) -> str:
     """The bracket in words."""
-    low, high = "the objective surely held", "it surely did not"
+    low, high = "the objective held in all trials", "it held in none, or the system failed"
     if outcome.rule.objective is None:
-        low = f"throughput is surely below {units.percent(1 - TOLERANCE)} of the highest"
-        high = "it surely reaches that"
+        low, high = f"throughput is below {units.percent(1 - TOLERANCE)} of the highest", "it reaches that"
     ends = ((outcome.low, low), (outcome.high, high))
     return f"The bracket: {', '.join(f'at {units.load(load)} {what}' for load, what in ends if load is not None)}"
 

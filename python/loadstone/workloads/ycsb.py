@@ -212,12 +212,18 @@ def pace(variant: Variant, given: dict[str, object]) -> dict[str, object]:
 
 
 def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
-    """The number of records, and the mix of operations."""
+    """The number and size of records, the mix of operations, and how requests choose records."""
     work = launched[-1].spec["work"]
     mix = sorted(work.get("mix", {}).items(), key=lambda part: (-part[1], part[0]))
     total = sum(share for _, share in mix)
     shares = [f"{units.percent(share / total)} {name.replace('_', '-')}" for name, share in mix if share and total]
-    facts = {"records": work.get("records"), "mix": ", ".join(shares)}
+    field = mean_length(work["field_length"]) if "field_length" in work else 0
+    facts = {
+        "records": work.get("records"),
+        "record_bytes": round(work.get("field_count", 0) * field),
+        "mix": ", ".join(shares),
+        "distribution": work.get("keys", {}).get("distribution"),
+    }
     return {name: value for name, value in facts.items() if value}
 
 

@@ -19,7 +19,6 @@ from loadstone.experiment.model.values import (
     Bound,
     Count,
     Durability,
-    Guarantee,
     Length,
     LengthOrNone,
     Natural,
@@ -38,6 +37,7 @@ from loadstone.experiment.model.values import (
     whole,
 )
 from loadstone.results.result_set import Question
+from loadstone.search.rule import CONFIRMATIONS
 
 # The spread of one trial is undefined.
 REPEATS_LEAST = 2
@@ -165,8 +165,11 @@ class Compare(Part):
     baseline: Value | None = Field(default=None, examples=["lmdb"])
     """The value that the others are compared with. Default: the first."""
 
-    promises: tuple[Guarantee, ...] = Field(default=(), examples=[["durability"]])
-    """Guarantees that differ on purpose, because their cost is compared."""
+    guarantees: tuple[Text, ...] = Field(default=(), examples=[["durability"]])
+    """Facts that differ on purpose, because their cost is compared: guarantees, or any other fact of results."""
+
+    promises: tuple[Text, ...] = Field(default=(), examples=[["durability"]])
+    """Former name of `guarantees`."""
 
     metrics: tuple[Text, ...] = Field(default=(), examples=[["throughput", "read.p99"]])
     """The figures to compare. Default: throughput and p99 of reads, updates and inserts."""
@@ -293,12 +296,13 @@ class Experiment(Part):
         """What the judge and the report need of the experiment."""
         return Question(
             text=self.question,
-            **self.compare.model_dump(),
+            **self.compare.model_dump(exclude={"guarantees", "promises"}),
+            promises=(*self.compare.guarantees, *self.compare.promises),
             **self.repeats.model_dump(),
             claims=self.claims,
             verify=self.measure.verify,
             checks=self.checks,
-            find=self.find.model_dump(mode="json") if self.find else None,
+            find={**self.find.model_dump(mode="json"), "confirmations": CONFIRMATIONS} if self.find else None,
         )
 
 

@@ -236,7 +236,6 @@ Arrival = Literal["uniform", "poisson"]
 Reuse = Literal[False, "copy", "shared"]
 Fresh = Literal["system", "table", "none"]
 SearchedLoad = Literal["clients", "rate"]
-Guarantee = Literal["durability", "replication", "replication_acknowledged", "consistency"]
 # Values of a workload kind, any of which may vary.
 SIZE_SCHEMA: dict[str, Any] = {
     "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": r"^[0-9]+\s*[kKmMgGtT]?i?[bB]?$"}]

@@ -10,7 +10,7 @@ from loadstone.engine.describe import description
 from loadstone.experiment.model.experiment import PILOT_CAP, PILOT_WINDOWS
 from loadstone.experiment.plan.servers import Started, StartRequest
 from loadstone.format import units, wording
-from loadstone.search.rule import Rule
+from loadstone.search.rule import CONFIRMATIONS, Rule
 
 if TYPE_CHECKING:
     from loadstone.experiment.kind import Data
@@ -43,14 +43,16 @@ def estimate(plan: Plan) -> tuple[float, float]:
     repeats = plan.experiment.repeats
     least, most = repeats.at_least, repeats.at_most or repeats.at_least
     if (rule := rule_of(plan)) is not None:
-        least, most = least * PROBES_LEAST, most * rule.probes_most
+        least, most = least * PROBES_LEAST, rule.trials_most
     return seconds(plan, least, 0), seconds(plan, most, 1)
 
 
 def rule_of(plan: Plan) -> Rule | None:
     """The rule of the search, if there is one."""
     find, repeats = plan.experiment.find, plan.experiment.repeats
-    return None if find is None else Rule.of(find.model_dump(), repeats.at_least, repeats.at_most)
+    if find is None:
+        return None
+    return Rule.of({**find.model_dump(), "confirmations": CONFIRMATIONS}, repeats.at_least, repeats.at_most)
 
 
 def assumptions(plan: Plan) -> str:

@@ -81,13 +81,25 @@ def check(context: Context) -> None:
         warn_of_guarantees(context)
 
 
+# The groups of facts (loadstone.judge.checks.sides_differ) that a part of the file sets.
+GROUPS = {
+    "workload": ("work",),
+    "workloads": ("work",),
+    "systems": ("system", "storage"),
+    "directory": ("storage",),
+    "hooks": ("storage",),
+}
+
+
 def guarantees(context: Context) -> dict[str, tuple[str, ...]]:
-    """The guarantees that each dimension sets, of those that set any."""
+    """The guarantees and the groups of facts that each dimension sets, of those that set any."""
     found: dict[str, dict[str, None]] = {}
     for each in context.templates():
+        sets = GROUPS.get(str(each.path[0]), ())
         if (key := str(each.path[-1])) in GUARANTEES:
-            for name in template.names(each.text):
-                found.setdefault(name, {})[GUARANTEES[key]] = None
+            sets = (*sets, GUARANTEES[key])
+        for name in template.names(each.text) if sets else ():
+            found.setdefault(name, {}).update(dict.fromkeys(sets))
     return {name: tuple(found[name]) for name in context.dimensions if name in found}
 
 
@@ -105,9 +117,9 @@ def warn_of_guarantees(context: Context) -> None:
         if len(set(by_system.values())) > 1:
             settings.setdefault(GUARANTEES[key], []).append(key)
     for guarantee, keys in settings.items():
-        if guarantee not in context.experiment.compare.promises:
+        if guarantee not in context.experiment.question_for_judge().promises:
             message = f"the systems differ in {' and '.join(keys)}, so they may guarantee different {guarantee}"
-            hint = f"set the same for all, or compare its cost: `compare: {{promises: [{guarantee}]}}`"
+            hint = f"set the same for all, or compare its cost: `compare: {{guarantees: [{guarantee}]}}`"
             context.warn(("compare",), f"{message}: if they do, the judge will refuse to rank them", hint)
 
 

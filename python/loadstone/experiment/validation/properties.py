@@ -12,6 +12,8 @@ from loadstone.experiment.reading.path import Path as Keys
 from loadstone.experiment.validation.context import Context
 from loadstone.format.suggestion import suggestion
 
+# Properties of the engine that may differ between systems: how its clients run.
+OF_A_STORE = frozenset({"executors", "spin.sleep"})
 SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 
@@ -73,7 +75,10 @@ def check_store_property(context: Context, path: Keys, store: str, key: str) -> 
         return
     elif key in KEYS:
         context.wrong(path, f"{key} is not a property of a store", f"write `{KEYS[key]}`")
-    elif key in description().properties and key not in OF_A_COMMAND:
+    elif key in description().properties and key not in OF_A_COMMAND | OF_A_STORE:
+        # The sides would do different work.
+        context.wrong(path, f"{key} is a property of the workload", "write it in `workload: {properties: …}`")
+    elif key in OF_A_STORE:
         return
     elif key.partition(".")[0] in description().stores:
         hint = suggestion(key, own, f"the properties of {store} are")

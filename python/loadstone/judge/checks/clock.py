@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
+from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
@@ -18,4 +18,4 @@ def check(trial: TrialResult, _: Settings) -> Looks:
     if jumps:
         times = "once" if jumps == 1 else f"{jumps:,.0f} times"
         message = f"the measuring clock jumped {times} against the kernel's"
-        yield Finding(NAME, Severity.INVALID, message, HINT, (trial.trial,))
+        yield Finding(NAME, Severity.INVALID, message, HINT, (trial.trial,), effect=Effect(excludes=True))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadstone.format import units
-from loadstone.judge.figures import failed, operations
-from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
+from loadstone.judge.figures import BESIDE, count_failed, failed, operations
+from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
@@ -14,6 +14,8 @@ NAME = "errors"
 # The phases by the prefix of their figures' names, with what failed there.
 MEASURED, LOAD = "", "load."
 PHASES = {MEASURED: "operations", LOAD: "operations of the load"}
+# A share of one kind of operation.
+KIND_SHARE = 0.1
 UNCLOSED_HINT = "look at the store's log; a session that does not close has not confirmed its last writes"
 # How the engine's note continues when it quotes the system's message.
 FIRST = ", the first: "
@@ -43,11 +45,21 @@ def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Findi
             attempts = f"{bad:,.0f} of {tries:,.0f} attempts at {what} failed ({units.percent(bad / tries)})"
             message = f"{attempts}; after retries, {count:,.0f} of {every:,.0f} failed"
         severity = Severity.INVALID if bad / tries > settings.threshold(NAME, "share") else Severity.NOTE
+    if prefix == MEASURED and severity == Severity.NOTE and (kinds := [*failing(trial)]):
+        message, severity = f"{message}, among them {units.listed(kinds)}", Severity.INVALID
     if unsent := trial.value(f"{prefix}unsent.unreached"):
         message = f"{message}, {unsent:,.0f} of them unsent: no server could be reached"
     hint = "see the counts by operation and status; a failed operation can be faster than one that works"
     cause = first(trial) if prefix == MEASURED else ""
-    yield Finding(NAME, severity, f"{message}{cause}", hint, (trial.trial,))
+    yield Finding(NAME, severity, f"{message}{cause}", hint, (trial.trial,), effect=Effect(excludes=True))
+
+
+def failing(trial: TrialResult) -> Iterator[str]:
+    """The kinds of operations of which many failed, though they are few of all."""
+    for operation, counts in trial.statuses.items():
+        every, bad = sum(counts.values()), count_failed(trial, operation.lower())
+        if operation.lower() not in BESIDE and every and bad / every > KIND_SHARE:
+            yield f"{units.percent(bad / every)} of {operation}"
 
 
 def sessions(trial: TrialResult) -> Iterator[Finding]:
@@ -55,7 +67,7 @@ def sessions(trial: TrialResult) -> Iterator[Finding]:
     for prefix in PHASES:
         if clients := trial.value(f"{prefix}unclosed"):
             message = unclosed(int(clients), "of the load " if prefix == LOAD else "")
-            yield Finding(NAME, Severity.INVALID, message, UNCLOSED_HINT, (trial.trial,))
+            yield Finding(NAME, Severity.INVALID, message, UNCLOSED_HINT, (trial.trial,), effect=Effect(excludes=True))
 
 
 def unclosed(clients: int, phase: str = "") -> str:

@@ -21,6 +21,8 @@ LIMITS = {"read": "device_read_bps", "write": "device_write_bps", "append": "dev
 VERBS = {"read": "read", "write": "wrote", "append": "appended"}
 # What shows that two repeats are the same run: this many equal figures, one of them with this many digits.
 FIGURES_MIN, DIGITS_MIN = 3, 9
+# In this number of repeats, a figure of this number of digits is not the same by chance.
+CONSTANT_MIN, CONSTANT_DIGITS_MIN = 3, 5
 MEMORY = "the data came from the page cache: read several times more than memory holds, or drop the caches before"
 WRONG = "the figure or the stated speed is wrong: measure the device again, and check whose bytes these are"
 MIXED = "the figures are not from one run, or not in the stated unit: copy them again from one log"
@@ -66,12 +68,12 @@ def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
 
 def mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
     """The same for a variant's mean, the figure that people put into a table."""
-    found: dict[str, list[Speed]] = {}
+    speeds_by_metric: dict[str, list[Speed]] = {}
     for trial in trials:
         for speed in speeds(trial):
-            found.setdefault(speed.metric, []).append(speed)
+            speeds_by_metric.setdefault(speed.metric, []).append(speed)
     ids = tuple(trial.trial for trial in trials)
-    for every in (every for every in found.values() if len(every) > 1):
+    for every in (every for every in speeds_by_metric.values() if len(every) > 1):
         limit = max(speed.limit for speed in every)
         average = replace(every[0], found=fmean(speed.found for speed in every), limit=limit)
         yield from average.finding(settings, ids, f" (mean of {units.many(len(every), 'repeat')})")
@@ -85,12 +87,32 @@ def twice(trials: Sequence[TrialResult]) -> Iterator[Finding]:
         yield Finding(NAME, Severity.INVALID, message, hint, (first.trial, again.trial))
 
 
+def constant(trials: Sequence[TrialResult]) -> Iterator[Finding]:
+    """A figure that is the same in all repeats, with more digits than chance gives: a mean that was copied."""
+    if len(trials) < CONSTANT_MIN or any(trial.loop == "open" for trial in trials):
+        return
+    for metric in trials[0].values:
+        figures = {trial.value(metric) for trial in trials}
+        (figure, *other_figures) = figures
+        copied = not other_figures and figure is not None and len(digits(figure).rstrip("0")) >= CONSTANT_DIGITS_MIN
+        if copied and family(metric)[1] in ("throughput", BANDWIDTH, "mean"):
+            message = f"{metric} is {figure:,.10g} in all {len(trials)} repeats"
+            hint = "a mean is not a repeat: import the figure of each repeat"
+            yield Finding(NAME, Severity.INVALID, message, hint, tuple(trial.trial for trial in trials), metric)
+
+
 def across(pair: Pair, _: Settings) -> Iterator[Finding]:
-    """The same on both sides of a comparison, repeat by repeat: a run that is compared with itself."""
-    sides = [{trial.repeat: trial for trial in trials} for trials in (pair.baselines, pair.contenders)]
-    common = sides[0].keys() & sides[1].keys()
-    if common and all(any(copies([side[repeat] for side in sides])) for repeat in common):
-        message = f"{pair.baseline} and {pair.contender} have the same figures to the last digit"
+    """The same on both sides of a comparison: a run that is compared with itself."""
+    baselines = {trial.trial for trial in pair.baselines}
+    copied_trials = copies([*pair.baselines, *pair.contenders])
+    shared = [
+        (first, again) for first, again in copied_trials if first.trial in baselines and again.trial not in baselines
+    ]
+    # In one experiment every trial was run: single trials that agree are chance.
+    in_blocks = sum(first.repeat == again.repeat for first, again in shared)
+    if shared and (not pair.is_one_run or in_blocks == len(pair.contenders)):
+        of = "" if len(shared) == len(pair.contenders) else f" in {units.many(len(shared), 'repeat')}"
+        message = f"{pair.baseline} and {pair.contender} have the same figures to the last digit{of}"
         yield Finding(NAME, Severity.INVALID, message, "one run is compared with itself: name two runs", pair.trials)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadstone.format import units
-from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
+from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
@@ -11,6 +11,7 @@ NAME = "interference"
 SHARES = {
     "cpu.steal": ("the hypervisor took {share} of the processors for other machines", "use a dedicated host"),
     "cpu.others": ("other processes used {share} of the processors", "end them, or measure while they are idle"),
+    "cpu.throttled": ("a limit on processors stopped the engine for {share} of the time", "raise the limit"),
     "io.others": ("other processes kept the disks busy for {share} of the time", "use a dedicated device"),
 }
 
@@ -24,4 +25,4 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
         share = trial.value(metric)
         if share is not None and share > limit:
             text = message.format(share=units.percent(share))
-            yield Finding(NAME, Severity.SUSPECT, text, hint, (trial.trial,), chance=True)
+            yield Finding(NAME, Severity.SUSPECT, text, hint, (trial.trial,), effect=Effect(disturbs=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadstone.format import units
-from loadstone.judge.checks import generator_limited
+from loadstone.judge.checks import rate as load
 from loadstone.judge.figures import ALL, BESIDE, COMPOSED, attempted, clients, failed, family, operations
 from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
@@ -29,8 +29,8 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
     least, most = (rate * mean / 1e9 / users for mean in means)
     # What our own loop takes between operations of an embedded store is not in any latency. A disturbed probe of it is
     # too long: no more counts than `generator-limited` lets pass.
-    ours = 0.0 if generator_limited.networked(trial) else rate * (trial.value("driver") or 0) / 1e9 / users
-    ours = min(ours, settings.threshold(generator_limited.NAME, "driver"))
+    ours = 0.0 if load.is_networked(trial) else rate * (trial.value("driver") or 0) / 1e9 / users
+    ours = min(ours, settings.threshold(load.GENERATOR_LIMITED, "driver"))
     if most + ours < low and trial.value(ENDING) is None:
         busy, mean, hint = most, means[1], "clients pause while a server is gone: see the failed operations"
         if not failed(trial):

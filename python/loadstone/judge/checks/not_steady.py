@@ -12,7 +12,7 @@ import numpy as np
 
 from loadstone.format import units
 from loadstone.judge.figures import is_latency, rank, seconds
-from loadstone.judge.finding import About, Finding, Looks, NotLooked, Severity
+from loadstone.judge.finding import About, Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import DEFAULT_METRICS
 from loadstone.results.trial_result import Series, TrialResult
@@ -58,7 +58,8 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Looks:
         hint = warm_up_hint(series) or HINT
         message = f"throughput {' and '.join(parts)}"
         factor = 1.0 if drops else factor
-        yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), chance=not drops, moves=factor)
+        effect = Effect(disturbs=not drops, drifts=factor)
+        yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), effect=effect)
     for name, known in latencies(series, settings):
         if len(known) < len(rates):
             yield NotLooked(NAME, f"some intervals have no {name}", about="latencies")
@@ -66,8 +67,8 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Looks:
         parts, factor = moving(name, known, series, settings)
         if parts:
             message = f"the {name} {' and '.join(parts)}"
-            here = (trial.trial,)
-            yield Finding(NAME, Severity.SUSPECT, message, HINT, here, about="latencies", chance=True, moves=factor)
+            here, effect = (trial.trial,), Effect(disturbs=True, drifts=factor)
+            yield Finding(NAME, Severity.SUSPECT, message, HINT, here, about="latencies", effect=effect)
 
 
 def latencies(series: Series, settings: Settings) -> Iterator[tuple[str, Sequence[float]]]:

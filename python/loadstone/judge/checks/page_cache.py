@@ -54,6 +54,15 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
         yield NotLooked(NAME, "the reads that the device served were not counted", ours=ours)
 
 
+def share_from_device(trial: TrialResult) -> float | None:
+    """The share of what reads returned that the device gave; None where that was not measured."""
+    read, returned = moved(trial, "device.read"), trial.value("returned")
+    if read is None or not returned:
+        return None
+    counted = missed(trial, read)
+    return read / returned if counted is None else counted
+
+
 def small(trial: TrialResult, returned: float) -> bool:
     """Whether a read may have returned less than a part of a file; there are at most as many reads as operations."""
     reads = trial.value("read.count") or trial.value("operations")

@@ -55,6 +55,9 @@ LOST = {
 
 def recorded(trial: TrialResult) -> Iterator[Finding]:
     """Acknowledged writes that are missing, by the ledger of the trial."""
+    if trial.value("ledger.acknowledged") == 0:
+        message = "the ledger has no acknowledged write: nothing can be lost, and nothing was checked"
+        yield Finding(NAME, Severity.INVALID, message, "see the failed operations", (trial.trial,))
     found = [f"{count:,.0f} {what}" for name, what in LOST.items() if (count := trial.value(f"ledger.{name}"))]
     if found:
         message = f"{'; '.join(found)} (of {trial.value('ledger.acknowledged') or 0:,.0f} acknowledged)"

@@ -16,7 +16,7 @@ from rich.text import Text
 from loadstone.format import units, wording
 from loadstone.judge.finding import Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, Search, VariantKey
-from loadstone.report import probes
+from loadstone.report import probes, scenarios
 from loadstone.report.servers import by_variant
 from loadstone.report.table import Column, Entry
 from loadstone.report.view import View
@@ -26,7 +26,13 @@ from loadstone.results.result_set import natural, variant_name
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import THROUGHPUT
 
-STYLES = {Severity.INVALID: "bold red", Severity.SUSPECT: "yellow", Severity.WITHHELD: "cyan", Severity.NOTE: "dim"}
+STYLES = {
+    Severity.INVALID: "bold red",
+    Severity.SUSPECT: "yellow",
+    Severity.UNCHECKED: "magenta",
+    Severity.WITHHELD: "cyan",
+    Severity.NOTE: "dim",
+}
 # The columns for names of servers on a terminal that is too narrow for long ones in one line.
 NAMES_WIDTH = 36
 
@@ -45,6 +51,8 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
         measured = (variant for variant, each in judgement.cells if each == metric)
         for part in dict.fromkeys(picked(variant, projected.table) for variant in measured):
             console.print(metric_table(judgement, projected, metric, part, console))
+    if scenarios_of := scenario_table(judgement):
+        console.print(scenarios_of)
     if results.question.repeats:
         # A module that imports this one.
         from loadstone.report.terminal.repeats import repeats
@@ -58,6 +66,21 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
     for renderable in findings(judgement):
         console.print(renderable, soft_wrap=True)
+
+
+def scenario_table(judgement: Judgement) -> Table | None:
+    """What each scenario alone would allow to claim; None where nothing is open."""
+    content = scenarios.table(View(judgement))
+    if not content:
+        return None
+    table = framed("scenarios")
+    for column in content.columns:
+        table.add_column(column.title, justify="right" if column.align == "right" else "left")
+    for group in content.groups:
+        table.add_row(Text(group.title, style="bold"))
+        for row in group.rows:
+            table.add_row(*(entry.text for entry in row))
+    return table
 
 
 def framed(title: str) -> Table:

@@ -1,0 +1,158 @@
+"""attempts: trials that ended early, failed, were interrupted or lost an engine or a server, and missing points."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Literal
+
+from loadstone.format import units
+from loadstone.judge.figures import note_text
+from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
+from loadstone.judge.judgement import VariantKey
+from loadstone.judge.settings import Settings
+from loadstone.results.result_set import variant_name
+from loadstone.results.trial_result import Scalar, TrialResult
+from loadstone.statistics.comparison import ALPHA
+
+RETRIED, INTERRUPTED, INCOMPLETE = "retried", "interrupted", "incomplete"
+LOST, DIED = "lost-segment", "server-died"
+RETRIED_HINT = "find out why it failed: a system that fails one time in two does not hold its load every other time"
+INTERRUPTED_HINT = "read the files of these attempts: a system that hangs is ended by hand, and that is a failure"
+RESUME = "continue with --resume"
+LOST_HINT = "read the engine's log and its host's kernel log, then run it again with --resume"
+LOST_ENDS = {
+    "lost": "the engine vanished before it reported its result",
+    "lease": "the engine stopped because it lost contact with the lab",
+}
+# This number of interrupted attempts is no coincidence.
+INTERRUPTED_MIN = 4
+
+
+def check(trial: TrialResult, _: Settings) -> Looks:
+    """How the trial and the attempts before it ended."""
+    here, excludes = (trial.trial,), Effect(excludes=True)
+    if (message := LOST_ENDS.get(trial.end)) is not None:
+        reason, hint = note_text(trial, LOST)
+        yield Finding(LOST, Severity.INVALID, f"{message}{reason}", hint or LOST_HINT, here, effect=excludes)
+    elif lost := trial.value("segments.lost"):
+        every = trial.value("segments")
+        message = f"segments lost: {lost:,.0f}{f' of {every:,.0f}' if every else ''}"
+        yield Finding(LOST, Severity.INVALID, message, LOST_HINT, here, effect=excludes)
+    # Only the runner knows the servers.
+    yield from (
+        Finding(DIED, Severity.INVALID, note.message, note.hint, here) for note in trial.notes if note.name == DIED
+    )
+    if trial.failures:
+        attempts = units.many(len(trial.failures), "earlier attempt")
+        message = f"{attempts} at this trial failed, the last: {trial.failures[-1]}"
+        yield Finding(RETRIED, Severity.SUSPECT, message, RETRIED_HINT, here)
+    if trial.end not in ("done", *LOST_ENDS):
+        reason, hint = note_text(trial, INCOMPLETE, trial.end)
+        message = f"the trial was not finished: {trial.end}{reason}"
+        yield Finding(INCOMPLETE, Severity.INVALID, message, hint or RESUME, here, effect=excludes)
+
+
+def find_interrupted(trials: Sequence[TrialResult]) -> Iterator[Finding]:
+    """Attempts at a variant that the user ended: now and then that is an accident."""
+    if count := sum(trial.interruptions for trial in trials):
+        severity = Severity.SUSPECT if count >= INTERRUPTED_MIN else Severity.NOTE
+        ids = tuple(trial.trial for trial in trials if trial.interruptions)
+        verb = "was" if count == 1 else "were"
+        message = f"{units.many(count, 'attempt')} at {units.many(len(ids), 'trial')} {verb} interrupted"
+        yield Finding(INTERRUPTED, severity, message, INTERRUPTED_HINT, ids)
+
+
+def lacking(trial: TrialResult, missing: Sequence[NotLooked]) -> Iterator[Finding]:
+    """A trial of Loadstone's that lacks what all of them have: a check that could not look has not passed."""
+    reasons: dict[str, dict[str, None]] = {}
+    for not_looked in missing:
+        reasons.setdefault(not_looked.reason, {})[not_looked.check] = None
+    for reason, names in reasons.items():
+        message = f"{reason}: {units.listed([*names], len(names))} could not look"
+        yield Finding(INCOMPLETE, Severity.SUSPECT, message, "restore the file, or measure again", (trial.trial,))
+
+
+def repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[Finding]:
+    """Planned repeats of a variant that are missing; the variant has others."""
+    message = f"{len(missing)} of {units.many(len(trials) + len(missing), 'repeat')} planned are missing"
+    yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, tuple(missing))
+
+
+def find_early_end(trials: Sequence[TrialResult], n: int, settings: Settings) -> Iterator[Finding]:
+    """A variant whose repeats ended although the stopping rule asks for more."""
+    if settings.at_least < n < (settings.at_most or settings.at_least):
+        message = f"the repeats ended after {n}, before their interval was narrow at two looks in a row"
+        yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, tuple(trial.trial for trial in trials))
+
+
+def find_empty(trials: Sequence[TrialResult]) -> Iterator[Finding]:
+    """No trial at all, or none with a figure: that is never valid."""
+    if not any(trial.values for trial in trials):
+        message = "no trial has a figure" if trials else "there are no trials"
+        hint = "see the trials' own findings" if trials else RESUME
+        yield Finding(INCOMPLETE, Severity.INVALID, message, hint, tuple(trial.trial for trial in trials))
+
+
+def counterparts(unpaired: Sequence[str], variants: int) -> Iterator[Finding]:
+    """Variants without a counterpart, by name, although others have one: a gap, planned or not."""
+    if unpaired:
+        missing = f"{len(unpaired)} of {variants} variants have no counterpart"
+        message = f"{missing} to compare with: {units.listed(unpaired)}"
+        yield Finding(INCOMPLETE, Severity.NOTE, message, "measure the other side of these points, too")
+
+
+def metrics(requested: Sequence[str], measured: Collection[str]) -> Iterator[Finding]:
+    """Requested metrics that no trial has: without this note they would be missing silently."""
+    if missing := [metric for metric in requested if metric not in measured]:
+        message = f"requested and not measured: {units.listed(missing)}"
+        hint = "look for a misspelt name in docs/reference/results.md; what the host hides cannot be measured"
+        yield Finding(INCOMPLETE, Severity.NOTE, message, hint)
+
+
+def search(request: str) -> Iterator[Finding]:
+    """A search for something that cannot be searched for, which earlier versions accepted; its trials are kept."""
+    message = f"what was searched for is not an objective: {request}"
+    yield Finding(
+        INCOMPLETE, Severity.NOTE, message, "its trials are shown; search again for p99 < 10ms or errors < 1%"
+    )
+
+
+def points(missing: Mapping[VariantKey, Sequence[str]], planned: int) -> Iterator[Finding]:
+    """Planned variants without any trial, with their trials' ids, and how many variants were planned."""
+    if missing:
+        names = units.listed([*map(variant_name, missing)])
+        message = f"{len(missing)} of {planned} planned points are missing: {names}"
+        trials = tuple(trial for trials in missing.values() for trial in trials)
+        yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, trials)
+
+
+def baseline(by: str, requested: Scalar, used: Scalar | None) -> Iterator[Finding]:
+    """A baseline that was never measured; another one took its place."""
+    if str(used) != str(requested):
+        message = f"the baseline {by}={requested} has no trial; {by}={used} is used instead"
+        yield Finding(INCOMPLETE, Severity.SUSPECT, message, "run it, or name another baseline")
+
+
+def failures(trials: Iterable[TrialResult]) -> int:
+    """how many attempts at these trials failed, with or without a later success."""
+    return sum(len(trial.failures) + trial.failed for trial in trials)
+
+
+def turns(worse: Sequence[float], better: Sequence[float], failed: tuple[int, int], worst: float) -> bool:
+    """Whether a claim that `better` beats `worse` falls when failed attempts count as the worst possible figure.
+
+    `failed` counts the failures of each side, and `worst` is 0 where more is better, else infinity. The claim falls
+    when the medians swap, or when a rank test (Mann and Whitney, Ann. Math. Statist. 18, 1947), which can take
+    infinities, finds a difference without the failures but not with them.
+    """
+    # Imported late: it takes nearly a second of processor time, and few trials have failed.
+    from scipy.stats import mannwhitneyu
+
+    with_worse, with_better = [*worse, *[worst] * failed[0]], [*better, *[worst] * failed[1]]
+    more: Literal["greater", "less"] = "greater" if worst == 0 else "less"
+    low, high = median(with_worse), median(with_better)
+    if low == high or (high > low) != (worst == 0):
+        return True
+    apart = mannwhitneyu(better, worse, alternative=more).pvalue < ALPHA / 2
+    return bool(apart and mannwhitneyu(with_better, with_worse, alternative=more).pvalue >= ALPHA / 2)

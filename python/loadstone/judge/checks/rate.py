@@ -1,0 +1,239 @@
+"""rate: whether the rate, or the clients, reached the system: what limited the load was the system and nothing else.
+
+Findings: `rate-not-held`, `carried-over`, `client-limited`, `generator-limited`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from loadstone.engine.events import CENSORED
+from loadstone.format import units
+from loadstone.judge.figures import LOWER, attempted, censored, clients, due, operations, share
+from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import Series, TrialResult
+from loadstone.statistics.steady import rise
+
+RATE_NOT_HELD, CARRIED_OVER = "rate-not-held", "carried-over"
+CLIENT_LIMITED, GENERATOR_LIMITED = "client-limited", "generator-limited"
+# The notes of the engine under these names make a trial invalid.
+INVALIDATING = (RATE_NOT_HELD, GENERATOR_LIMITED)
+RATE_HINT = "lower the rate, or search for the highest rate that is held: `find: {over: rate}`; throughput stands"
+BOUNDS_HINT = "set spin.sleep=true, use another host, or lower the rate"
+# Beyond this share, the bursts of late operations change the load itself.
+FAR = 0.1
+# Beyond this share, the engine's own time is not known well enough.
+HALF = 0.5
+
+
+def check(trial: TrialResult, settings: Settings) -> Looks:
+    """All checks of one trial's load."""
+    for check_of in (check_generator, check_clients, check_rate, check_carried):
+        yield from check_of(trial, settings)
+
+
+def check_rate(trial: TrialResult, settings: Settings) -> Looks:
+    """Operations that were due and never ended."""
+    if trial.loop is None:
+        yield NotLooked(RATE_NOT_HELD, "it is not known whether a rate was set")
+    if trial.loop != "open":
+        return
+    target, done = trial.fact("target"), attempted(trial)
+    missed = 1 - done / target if target and done is not None else 0.0
+    uncounted = trial.value("censored") is None and not any(CENSORED in counts for counts in trial.statuses.values())
+    if uncounted:
+        yield NotLooked(RATE_NOT_HELD, "operations that never ended were not counted", ours=True)
+    grew = uncounted and missed > settings.threshold(RATE_NOT_HELD, "queue") and has_queue(trial, missed)
+    if target and done is not None and (grew or missed > settings.threshold(RATE_NOT_HELD, "missed")):
+        yield rate_finding(trial, f"{units.rate(done)} was done of the {units.rate(target)} requested")
+        return
+    overdue, total = trial.value("overdue") or 0, due(trial)
+    share = (censored(trial) + overdue) / total if total else 0.0
+    if share > settings.threshold(RATE_NOT_HELD, "censored"):
+        outcome = "were sent after the cut-off" if overdue else "never ended"
+        yield rate_finding(trial, f"{units.percent(share)} of the {total:,.0f} operations that were due {outcome}")
+
+
+def has_queue(trial: TrialResult, missed: float) -> bool:
+    """Whether response times show a queue that grew by the operations not done.
+
+    At the end such a queue takes the missed share of the run to answer; the p99 is nearly that. Operations missed
+    because the tool started late or ended early delay no others.
+    """
+    backlog_ns = missed * (trial.value("runtime") or 0.0)
+    slowest_ns = max((value.value for metric, value in trial.values.items() if metric.endswith(".p99")), default=0.0)
+    return 0 < backlog_ns < 2 * slowest_ns
+
+
+def check_series(trial: TrialResult, series: Series, settings: Settings) -> Looks:
+    """Response times that rise over the window: the queue grows by the operations not done."""
+    if trial.loop != "open" or not series.length_seconds:
+        return
+    if not series.p50_ns and not series.p99_ns:
+        yield NotLooked(RATE_NOT_HELD, "there are no latencies over time", ours=True)
+    whole = len(series.whole_rates)
+    seconds = series.start_seconds[whole - 1] + series.length_seconds[whole - 1]
+    for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
+        if message := rises([latency for latency in column[:whole] if latency is not None], seconds, settings):
+            # Where the median rises, so does every percentile above.
+            yield rate_finding(trial, f"the {name} of the response times {message}")
+            return
+
+
+def rises(latencies: Sequence[float], seconds: float, settings: Settings) -> str:
+    """How response times (ns) rise over a window; empty where they do not, or where that cannot be decided."""
+    line = rise(latencies)
+    if line is None or line.p >= settings.threshold(RATE_NOT_HELD, "alpha"):
+        return ""
+    behind = line.rise / 1e9 / seconds
+    if (
+        behind <= settings.threshold(RATE_NOT_HELD, "behind")
+        or line.rise <= settings.threshold(RATE_NOT_HELD, "rise") * line.first
+    ):
+        return ""
+    return f"rises by {units.duration(line.rise)} over the window of {seconds:.3g} s, from {units.duration(line.first)}"
+
+
+def rate_finding(trial: TrialResult, message: str) -> Finding:
+    """About latencies alone: the throughput of the window stands."""
+    return Finding(RATE_NOT_HELD, Severity.INVALID, message, RATE_HINT, (trial.trial,), about="latencies")
+
+
+def check_carried(trial: TrialResult, settings: Settings) -> Looks:
+    """How far into the window the last operation of the warm-up lasted."""
+    count, longest, window = trial.value("carried"), trial.value("carried.max"), trial.value("runtime")
+    if count is None:
+        yield NotLooked(CARRIED_OVER, "operations of the warm-up that ended in the window were not counted")
+    if not count or not longest or not window or longest <= settings.threshold(CARRIED_OVER, "share") * window:
+        return
+    backlog = trial.loop == "open"
+    severity = Severity.INVALID if backlog else Severity.SUSPECT
+    spent = f"{units.duration(longest)} of its {units.duration(window)}"
+    message = f"{count:,.0f} operations of the warm-up had not ended when the window began, and took up to {spent}"
+    hint = f"use a longer warm-up{' or a lower rate' if backlog else ''}, or find out what the system did then"
+    here, effect = (trial.trial,), Effect(excludes=True)
+    yield Finding(CARRIED_OVER, severity, message, hint, here, about="latencies", effect=effect)
+
+
+def check_clients(trial: TrialResult, settings: Settings) -> Looks:
+    """Operations that were more than 1 ms late because no client was idle."""
+    late = share(trial, "late.client")
+    if late is None and trial.loop == "open":
+        yield NotLooked(CLIENT_LIMITED, "operations that waited for a client were not counted", ours=True)
+    if late is not None and late > settings.threshold(CLIENT_LIMITED, "late"):
+        message = f"{units.percent(late)} of the operations waited over 1 ms because all clients were busy"
+        hint = "the response time includes that wait; use more clients to see the store's own limit"
+        yield Finding(CLIENT_LIMITED, Severity.NOTE, message, hint, (trial.trial,))
+
+
+def clients_decided(trial: TrialResult) -> bool:
+    """Whether the figures already cover what the engine's note would add."""
+    return share(trial, "late.client") is not None
+
+
+def check_generator(trial: TrialResult, settings: Settings) -> Looks:
+    """Late although a client was idle, or short of processors; any figure of a debug build."""
+    if trial.facts.get("profile") == "debug":
+        message = "this engine is a debug build: its figures are invalid"
+        here, effect = (trial.trial,), Effect(excludes=True)
+        yield Finding(GENERATOR_LIMITED, Severity.INVALID, message, "run make", here, effect=effect)
+    yield from lateness(trial, settings)
+    if is_networked(trial):
+        yield from processors(trial, settings)
+    elif trial.loop == "closed" and trial.value("driver") is None:
+        yield NotLooked(GENERATOR_LIMITED, "the load generator's own time per operation was not measured", ours=True)
+
+
+def lateness(trial: TrialResult, settings: Settings) -> Looks:
+    """Operations at a rate that were sent late although a client was idle.
+
+    Where it is known how late each was, the latencies lie between two figures, and a comparison uses both.
+    """
+    late = share(trial, "late.generator")
+    if late is None and trial.loop == "open":
+        yield NotLooked(GENERATOR_LIMITED, "the operations that were sent late were not counted", ours=True)
+    if late is not None and late > settings.threshold(GENERATOR_LIMITED, "late"):
+        bounded = any(f".{LOWER}." in metric for metric in trial.values)
+        severity = Severity.INVALID if not bounded else Severity.SUSPECT if late > FAR else Severity.NOTE
+        message = f"{units.percent(late)} of the operations were sent more than 1 ms late although a client was idle"
+        here, effect = (trial.trial,), Effect(excludes=True)
+        yield Finding(GENERATOR_LIMITED, severity, message, BOUNDS_HINT, here, about="latencies", effect=effect)
+
+
+def processors(trial: TrialResult, settings: Settings) -> Looks:
+    """Threads that drive clients of a networked store, at their limit. The system may be faster by any factor."""
+    share, hint = trial.value("executor.busy_max"), "more engines, or a host with more processors"
+    # One thread at its limit delays its clients, however idle the other processors are.
+    if share is not None:
+        message, hint = "an executor was busy for {} of the time", f"more executors (executors=N), {hint}"
+    else:
+        share, message = trial.value("cpu.engine_share"), "the engine used {} of the processors"
+    if share is None:
+        yield NotLooked(GENERATOR_LIMITED, "the use of the load generator's threads was not measured", ours=True)
+    elif share > settings.threshold(GENERATOR_LIMITED, "cpu"):
+        text = message.format(units.percent(share))
+        here, effect = (trial.trial,), Effect(understates=math.inf)
+        yield Finding(GENERATOR_LIMITED, Severity.INVALID, text, f"use {hint}", here, effect=effect)
+
+
+def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
+    """Whether a large part of each operation is the engine's own time, with an embedded store in a closed loop.
+
+    The throughput is then too low by a known share: a bound that comparisons use. Latencies do not contain that time.
+    """
+    cost, whole_ns = overhead(trials)
+    if cost / whole_ns <= settings.threshold(GENERATOR_LIMITED, "driver"):
+        return
+    share = units.percent(cost / whole_ns)
+    message = f"{share} of each operation's time is the engine's ({cost:.0f} ns of {whole_ns:.0f} ns)"
+    hint = "compare service times, not throughput, or use larger values"
+    severity = Severity.NOTE if cost / whole_ns <= HALF else Severity.INVALID
+    ids, effect = tuple(trial.trial for trial in trials), Effect(understates=understatement(trials))
+    yield Finding(GENERATOR_LIMITED, severity, message, hint, ids, about="throughput", effect=effect)
+
+
+def overhead(trials: Sequence[TrialResult]) -> tuple[float, float]:
+    """The engine's own time for an operation of an embedded store in a closed loop, 0 if unknown, and the whole, ns.
+
+    The driver is probed on the null store before each trial, and disturbances can only make a probe longer: so the
+    shortest of the variant's probes is compared with the median of its times per operation.
+    """
+    known = [
+        (trial, cost, whole_ns) for trial in trials for cost, whole_ns in [(trial.value("driver"), operation_ns(trial))]
+    ]
+    costs = [(cost, whole_ns) for trial, cost, whole_ns in known if cost and whole_ns and trial.loop == "closed"]
+    if not costs or any(is_networked(trial) for trial in trials):
+        return 0.0, 1.0
+    return min(cost for cost, _ in costs), median(whole_ns for _, whole_ns in costs)
+
+
+def understatement(trials: Sequence[TrialResult]) -> float:
+    """How many times faster than measured a system could be if the engine's own time were zero."""
+    cost, whole_ns = overhead(trials)
+    return whole_ns / (whole_ns - cost) if cost < whole_ns else math.inf
+
+
+def operation_ns(trial: TrialResult) -> float | None:
+    """One client's time for one operation, with the time between two of them, ns.
+
+    With more clients than processors, only as many work at once. The remaining clients wait for a processor: that is
+    not the store's work, and would make the engine's share appear smaller the more clients there are.
+    """
+    users, runtime, count = clients(trial), trial.value("runtime"), operations(trial)
+    if not users or not runtime or not count:
+        return None
+    return runtime * min(users, trial.fact("cpus") or users) / count
+
+
+def is_networked(trial: TrialResult) -> bool:
+    """Whether the system runs outside the engine's process."""
+    return trial.facts.get("networked") == "yes"
+
+
+def generator_decided(trial: TrialResult) -> bool:
+    """Whether the figures already cover what the engine's note would add."""
+    known = ("executor.busy_max", "cpu.engine_share") if is_networked(trial) else ("driver",)
+    return share(trial, "late.generator") is not None and any(trial.value(name) is not None for name in known)

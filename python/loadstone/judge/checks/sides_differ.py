@@ -1,0 +1,338 @@
+"""sides-differ: the sides, or the repeats of one side, did different things or ran under different conditions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from statistics import median
+
+from loadstone.format import units, wording
+from loadstone.judge.checks import page_cache
+from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, Looks, NotLooked, Pair, Severity
+from loadstone.judge.record import UNKNOWN, missing, mix, record
+from loadstone.judge.settings import Settings
+from loadstone.results.projection import POOLED
+from loadstone.results.result_set import natural
+from loadstone.results.trial_result import Scalar, TrialResult
+
+NAME = "sides-differ"
+DURABILITY = "durability"
+# A stronger guarantee costs time: such a comparison measures the guarantee.
+GUARANTEES = (DURABILITY, "replication", "replication_acknowledged", "consistency")
+# Where these differ, the figures are of different quantities.
+ARITHMETIC = ("work", "loop", "rate", "latency")
+# Work whose time is the result, as it ends with the last file or row.
+ENDING = ("testdfsio", "dfsio", "sort", "hbase-pe")
+# Results from before `interval` existed have `none` for it, and the same `how`.
+RENAMED = {"none", "interval"}
+# The names of facts whose own name is not plain.
+NAMES = {
+    "cpu_model": "processor",
+    "cpus": "number of processors",
+    "memory_bytes": "memory",
+    "hosts": "number of hosts",
+    "data_nodes": "number of data nodes",
+    "engine": "engine's version",
+    "version": "system's version",
+    "system_version": "version of the servers",
+    "server_version": "exact version of the servers",
+    "jvm": "JVM",
+    "server_jvm": "JVM of the servers",
+    DURABILITY: DURABILITY,
+    "replication_acknowledged": "replicas acknowledged",
+    "mix": "operations",
+    "record_bytes": "size of a record",
+    "records": "number of records",
+    "distribution": "distribution of requests",
+    "window": "length of the window",
+    "latency": "meaning of latency",
+    "work": "workload kind",
+    "clients": "number of clients",
+    "device_read_bps": "speed of the device",
+}
+# Facts by their group. A system has everything that its store and servers state; work and storage are what the load
+# does, and where.
+SYSTEM, WORK, STORAGE = (
+    frozenset(text.split())
+    for text in (
+        "store system version system_version server_version jvm server_jvm cache_bytes map_bytes compression how"
+        " directory client connections executors spin data_in binding networked heap mode nodes driver",
+        "work records record_bytes mix distribution files file_bytes bytes buffer_bytes action access sync test phase"
+        " rows row_bytes value_bytes block_size mode iodepth jobs numjobs direct window operations bytes_per_read"
+        " device",
+        "file_system device device_read_bps device_write_bps directory",
+    )
+)
+SYSTEM_PREFIXES = ("store.", "server.", "table.")
+# The written consequences of a compared dimension: names of facts, or of a group of facts.
+CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("system", "store", "variant", "run"), ("system",)),
+    "clients": ("connections", "executors", "work.insert_lag"),
+    "rate": ("loop", "latency", "arrival", "pace.rate", "pace.mode", "pace.arrival"),
+    "loop": ("rate", "latency", "arrival", "pace.rate", "pace.mode", "pace.arrival"),
+    "workload": ("work",),
+    "test": ("work",),
+    DURABILITY: ("how",),
+    "replication": ("replication_acknowledged",),
+    "consistency": ("replication_acknowledged",),
+}
+RESUMED = "a run resumed after a change measures two different things: start a new one"
+DIFFERS = "give both the same, or compare by it; if the difference is the question, name it in `compare.guarantees`"
+COST = "the comparison is by this guarantee: the difference is its cost"
+MANY = 10**10
+# The most values of a side, and the most differences, in a message.
+VALUES, DIFFERENCES = 4, 6
+# From counts, a repeat's own mix is known less well than a side's.
+COARSE = 5
+
+Records = Sequence[Mapping[str, Scalar]]
+
+
+def check(pair: Pair, settings: Settings) -> Looks:
+    """Every fact that is known on both sides and differs, with both values."""
+    sides = [[record(trial) for trial in trials] for trials in pair.sides]
+    unlike: dict[Severity, list[str]] = {Severity.SUSPECT: [], Severity.INVALID: [], Severity.NOTE: []}
+    for name in dict.fromkeys(chain.from_iterable(chain(*sides))):
+        baseline, contender = (distinct(name, side, settings) for side in sides)
+        if not baseline or not contender or name == "operations":
+            continue
+        is_constant = len(baseline) == len(contender) == 1
+        if is_constant and not differ(name, baseline, contender, settings):
+            continue
+        if is_pooled(pair, name) or (name == "window" and not differ_in_length(sides, settings)):
+            continue
+        if not is_constant:
+            yield find_change(pair, name, sides, settings)
+            continue
+        text = f"{name_fact(name)} ({render_values(name, baseline)} against {render_values(name, contender)})"
+        if not is_allowed(pair, name):
+            is_older = name == DURABILITY and {*baseline, *contender} == RENAMED and len(distinct_how(sides)) == 1
+            is_bad = name in GUARANTEES or name in ARITHMETIC
+            unlike[Severity.NOTE if is_older else Severity.INVALID if is_bad else Severity.SUSPECT].append(text)
+        elif name in GUARANTEES:
+            unlike[Severity.NOTE].append(text)
+    unlike[Severity.SUSPECT] += [*mix_differences(pair, settings), *cache_differences(pair, settings)]
+    for severity, texts in unlike.items():
+        if texts:
+            message = f"{pair.baseline} and {pair.contender} differ in {units.listed(texts, DIFFERENCES)}"
+            yield Finding(NAME, severity, message, COST if severity == Severity.NOTE else DIFFERS, pair.trials)
+    yield from pool_differences(pair, settings)
+    yield from unit_differences(pair, settings)
+    yield from durability(pair, sides)
+    if not pair.is_one_run and (unknown := missing([*chain(*sides)], all(map(mix, pair.sides)))):
+        # A claim then has a condition.
+        message = f"{UNKNOWN_OF_BOTH}{', '.join(map(name_fact, unknown))}"
+        hint = f"state it for either side: {' '.join(f'--fact {name}=…' for name in unknown)}"
+        yield Finding(NAME, Severity.UNCHECKED, message, hint, pair.trials)
+
+
+def is_allowed(pair: Pair, name: str) -> bool:
+    """Whether a fact is compared, or a written consequence of a compared fact."""
+    dimensions = pair.by.split(",")
+    written = {text for dimension in dimensions for text in (dimension, *CONSEQUENCES.get(dimension, ()))}
+    written |= {text for fact in GUARANTEES if pair.is_compared(fact) for text in CONSEQUENCES.get(fact, ())}
+    return pair.is_compared(name) or not (written | pair.groups).isdisjoint({name, *groups(name, pair)})
+
+
+def groups(name: str, pair: Pair) -> Iterator[str]:
+    """The groups of facts that a fact belongs to."""
+    if name in GUARANTEES:
+        return
+    of_system = any(name in trial.of_system for trial in chain(*pair.sides))
+    if name in SYSTEM or name.startswith(SYSTEM_PREFIXES) or of_system:
+        yield "system"
+    if name in WORK or name.startswith("work."):
+        yield "work"
+    if name in STORAGE or name.endswith("file_system"):
+        yield "storage"
+
+
+def find_change(pair: Pair, name: str, records: Sequence[Records], settings: Settings) -> Finding:
+    """A fact that changed between the repeats of a side, as after a resume."""
+    sides = [distinct(name, side, settings) for side in records]
+    by_block = [
+        {trial.repeat: facts.get(name) for trial, facts in zip(trials, side, strict=True)}
+        for trials, side in zip(pair.sides, records, strict=True)
+    ]
+    both = {block: [side[block] for side in by_block] for block in sorted(by_block[0].keys() & by_block[1].keys())}
+    apart = [
+        str(block)
+        for block, (first, second) in both.items()
+        if first is not None and second is not None and differ(name, [first], [second], settings)
+    ]
+    # A system's own settings may differ between the sides, but not between repeats of one.
+    may_differ = is_allowed(pair, name)
+    own = may_differ or "system" in groups(name, pair) or name in GUARANTEES
+    if pair.blocks and not apart and not own:
+        values = render_values(name, list(dict.fromkeys(chain(*sides))))
+        message = f"the {name_fact(name)} changed between blocks ({values}); within each block it is the same"
+        return Finding(NAME, Severity.NOTE, message, RESUMED, pair.trials)
+    within = pair.blocks and bool(apart) and not own
+    where = f"within blocks {units.listed(apart)}" if within else "between repeats"
+    values = "; ".join(render_values(name, side) for side in sides if len(side) > 1 or within)
+    is_bad = name in (*ARITHMETIC, *GUARANTEES) and not may_differ and differ(name, sides[0], sides[1], settings)
+    severity = Severity.INVALID if is_bad else Severity.SUSPECT
+    return Finding(NAME, severity, f"the {name_fact(name)} changed {where}: {values}", RESUMED, pair.trials)
+
+
+def is_pooled(pair: Pair, name: str) -> bool:
+    """Whether the trials of a side were pooled over this; their shares have a separate finding."""
+    return name.startswith(POOLED) or any(f"{POOLED}{name}" in trial.facts for trial in chain(*pair.sides))
+
+
+def variant_changes(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
+    """Facts that change between repeats of a variant in no pair: no block has a second trial with the same change."""
+    records = [record(trial) for trial in trials]
+    for name in dict.fromkeys(chain.from_iterable(records)):
+        values = distinct(name, records, settings)
+        if len(values) > 1 and name not in ("operations", "window", "rate"):
+            message = f"the {name_fact(name)} changed between repeats: {render_values(name, values)}"
+            yield Finding(NAME, Severity.SUSPECT, message, RESUMED, tuple(trial.trial for trial in trials))
+
+
+def distinct(name: str, side: Records, settings: Settings) -> list[Scalar]:
+    """The values of a fact that differ, in the order of first appearance."""
+    values: list[Scalar] = []
+    for facts in side:
+        if name in facts and (not values or differ(name, values, [facts[name]], settings)):
+            values.append(facts[name])
+    return list(dict.fromkeys(values))
+
+
+def distinct_how(sides: Sequence[Records]) -> set[Scalar]:
+    """The ways in which both sides keep their guarantee."""
+    return {facts["how"] for facts in chain(*sides) if "how" in facts}
+
+
+def differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], settings: Settings) -> bool:
+    """Whether values differ by more than their tolerance; a setting may be a number where a server's fact is text."""
+    if set(map(str, first)) == set(map(str, second)):
+        return False
+    try:
+        numbers = [float(value) for value in (*first, *second)]
+    except (ValueError, OverflowError):
+        return True
+    # Two measurements are never equal.
+    is_measured = name.endswith("_bps") or name in ("rate", "window", "bytes_per_read")
+    share = settings.threshold(NAME, "measured") if is_measured else 0.0
+    share = settings.threshold(NAME, "memory") if name == "memory_bytes" else share
+    return max(numbers) - min(numbers) > share * max(map(abs, numbers))
+
+
+def differ_in_length(sides: Sequence[Records], settings: Settings) -> bool:
+    """Whether windows differ for another reason than that the faster side needs less time for the same work."""
+    if any(facts.get("work") in ENDING for facts in chain(*sides)):
+        return False
+    counts = [[float(facts["operations"]) for facts in side if "operations" in facts] for side in sides]
+    if not all(counts):
+        return True
+    low, high = sorted(map(median, counts))
+    return high - low > settings.threshold(NAME, "mix") * high
+
+
+def mix_differences(pair: Pair, settings: Settings) -> Iterator[str]:
+    """Shares of operations, where no fact states them; also the shares of single repeats."""
+    most, (first, second) = settings.threshold(NAME, "mix"), map(mix, pair.sides)
+    if not first or not second or all(pair.facts("mix")) or is_allowed(pair, "mix"):
+        return
+    repeats = [shares for trial in chain(*pair.sides) if (shares := mix([trial]))]
+    for operation in sorted({*first, *second}):
+        before, after = first.get(operation, 0.0), second.get(operation, 0.0)
+        own = [of_repeat.get(operation, 0.0) for of_repeat in repeats]
+        if abs(before - after) > most:
+            yield f"the share of {operation} ({units.percent(before)} against {units.percent(after)})"
+        elif max(own) - min(own) > COARSE * most:
+            yield f"the share of {operation} between repeats ({units.percent(min(own))} to {units.percent(max(own))})"
+
+
+def cache_differences(pair: Pair, settings: Settings) -> Iterator[str]:
+    """Reads that the device served on one side, and the page cache on the other."""
+    sides = [
+        [share for trial in trials if (share := page_cache.share_from_device(trial)) is not None]
+        for trials in pair.sides
+    ]
+    if not all(sides) or is_allowed(pair, "device"):
+        return
+    low, high = sorted(sides, key=median)
+    cached, served = (settings.threshold(page_cache.NAME, name) for name in ("share", "claimed_share"))
+    if max(low) < cached and min(high) > served:
+        first, second = (units.percent(median(side)) for side in sides)
+        yield f"what serves reads (the device {first} against {second})"
+
+
+def pool_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
+    """Dimensions that the sides pooled in different shares: a difference may be due to these.
+
+    A dimension with a single value on each side belongs to the comparison.
+    """
+    facts = dict.fromkeys(name for trial in chain(*pair.sides) for name in trial.facts)
+    for fact in (name for name in facts if name.startswith(POOLED)):
+        sides = [
+            {value: count / len(trials) for value, count in Counter(trial.facts.get(fact) for trial in trials).items()}
+            for trials in pair.sides
+        ]
+        most = max(abs(sides[0].get(value, 0) - sides[1].get(value, 0)) for value in {*sides[0], *sides[1]})
+        if most <= settings.threshold(NAME, "mix") or max(map(len, sides)) == 1:
+            continue
+        name = fact.removeprefix(POOLED)
+        shares = " against ".join(
+            units.listed([f"{units.percent(side[value])} of {value}" for value in sorted(side, key=natural)], VALUES)
+            for side in sides
+        )
+        message = f"{pair.baseline} and {pair.contender} pool {name} in different shares: {shares}"
+        yield Finding(NAME, Severity.SUSPECT, message, f"add {name} to --row, so that it is not pooled", pair.trials)
+
+
+def unit_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
+    """Figures of one name in two units."""
+    sides: list[dict[str, set[str]]] = [{}, {}]
+    for units_by_metric, trials in zip(sides, pair.sides, strict=True):
+        for metric, value in chain.from_iterable(trial.values.items() for trial in trials):
+            units_by_metric.setdefault(metric, set()).add(value.unit)
+    for metric in sorted(sides[0].keys() & sides[1].keys()):
+        if len(names := sorted(sides[0][metric] | sides[1][metric])) > 1:
+            message = f"{metric} is in {' and in '.join(name or 'no unit' for name in names)}"
+            hint = "these are different things under one name: rename one of them"
+            # A metric beyond the request decides nothing.
+            severity = Severity.INVALID if metric in (settings.metrics or [metric]) else Severity.NOTE
+            yield Finding(NAME, severity, message, hint, pair.trials, metric)
+
+
+def durability(pair: Pair, records: Sequence[Records]) -> Looks:
+    """A side that does not state what its writes survive; every store of Loadstone does."""
+    states = [[state for facts in side if (state := facts.get(DURABILITY))] for side in records]
+    if all(states):
+        return
+    if any(states):
+        silent, trials = (pair.contender, pair.contenders) if states[0] else (pair.baseline, pair.baselines)
+        message = f"{silent} does not state its durability; the other side keeps {next(chain(*states))}"
+        reasons = [trial.facts[name] for trial in trials if (name := f"{DURABILITY}_{UNKNOWN}") in trial.facts]
+        message += f": {reasons[0]}" if reasons else ""
+    elif any("engine" in facts for facts in chain(*records)):
+        message = f"neither {pair.baseline} nor {pair.contender} states its durability"
+    else:
+        yield NotLooked(NAME, "neither side states its durability")
+        return
+    yield Finding(NAME, Severity.SUSPECT, message, f"state it: --fact {DURABILITY}=…", pair.trials)
+
+
+def name_fact(name: str) -> str:
+    """A fact's name in words."""
+    return NAMES.get(name) or wording.fact(name)
+
+
+def render_values(name: str, values: Sequence[Scalar]) -> str:
+    """A side's first few values, in words."""
+    return " and ".join(render_value(name, value) for value in values[:VALUES])
+
+
+def render_value(name: str, value: Scalar) -> str:
+    """One value; sizes are scaled, also where the engine recorded them as text."""
+    if name == "window" and isinstance(value, int | float):
+        return units.duration(value)
+    if name.endswith(("_bytes", "_bps")) or name == "bytes":
+        return wording.fact_value(name, value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MANY:
+        return f"{value:,.10g}"
+    return wording.fact_value("", value)

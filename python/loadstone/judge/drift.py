@@ -1,0 +1,107 @@
+"""Drift within trials, and processors that others used: by how much the ratio of two sides may be off."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
+from statistics import fmean, geometric_mean
+
+import numpy as np
+
+from loadstone.format import units
+from loadstone.judge.checks import interference, not_steady
+from loadstone.judge.checks.not_steady import HALVES, Levels, courses_of
+from loadstone.judge.figures import is_latency
+from loadstone.judge.finding import Finding, Pair, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import statistic
+from loadstone.statistics.centre import t_interval
+from loadstone.statistics.estimate import REPEATS_MIN
+
+TURNS = "which could turn the claim"
+
+
+def trial_drift(
+    pair: Pair, metric: str, findings: Sequence[Finding], time_series: Mapping[str, Levels]
+) -> tuple[float, list[Finding]]:
+    """The factor by which trials of both sides drifted, and the findings on it; 1 where it is not known by how much.
+
+    A trial's steady figure is assumed to lie within the factor. Repeats that drift in one direction have a
+    finding without a factor, as the drift may continue.
+    """
+    drifting = [
+        finding for finding in findings if finding.severity == Severity.SUSPECT and 1 < finding.effect.drifts < math.inf
+    ]
+    own = statistic(metric)
+    known = all((own, HALVES) in time_series.get(trial, {}) for finding in drifting for trial in finding.trials)
+    if not drifting or not known or own not in courses_of(metric):
+        return 1.0, []
+    sides = pair.ids
+    largest = [
+        max((finding.effect.drifts for finding in drifting if side & set(finding.trials)), default=1.0)
+        for side in sides
+    ]
+    return math.prod(largest), drifting
+
+
+def ratio_drift(
+    pair: Pair, metric: str, time_series: Mapping[str, Levels], disturbed: Collection[int], settings: Settings
+) -> tuple[float, Finding] | None:
+    """The largest factor by which the ratio moves alike in all blocks, however little; None where it does not.
+
+    Repeats that were `disturbed` hide a common drift, so the remaining repeats are tested alone as well.
+    """
+    # The mean of a line lies in its middle; a percentile can lie at its worst end.
+    reach = 2 if is_latency(metric) else 1
+    drifts: list[tuple[float, Finding]] = []
+    for name in courses_of(metric):
+        for part, alpha in not_steady.tests(settings):
+            baseline, contender = (levels(trials, time_series, name, part) for trials in pair.sides)
+            both = baseline.keys() & contender.keys()
+            for blocks in (both, both - {*disturbed}):
+                if len(blocks) < REPEATS_MIN:
+                    continue
+                outside, inside = (
+                    [contender[block][at] / baseline[block][at] for block in sorted(blocks)] for at in (0, 1)
+                )
+                steps = np.log(np.array(inside) / np.array(outside))
+                (mean, _, _), p = t_interval(steps)
+                # Of blocks that all move alike p is not a number.
+                if p >= alpha:
+                    continue
+                first, second = geometric_mean(outside), geometric_mean(inside)
+                change = not_steady.moves(first, second, units.times, units.times)
+                message = f"{part}, the ratio of {name} {change} (mean of {len(steps)} blocks), {TURNS}"
+                finding = Finding(not_steady.NAME, Severity.SUSPECT, message, not_steady.HINT, pair.trials, metric)
+                drifts.append((math.exp(reach * abs(float(mean))), finding))
+    return max(drifts, key=itemgetter(0), default=None)
+
+
+def levels(
+    trials: Sequence[TrialResult], time_series: Mapping[str, Levels], name: str, part: str
+) -> dict[int, tuple[float, float]]:
+    """A figure outside a part of the window and in it, by repeat."""
+    known = ((trial.repeat, time_series.get(trial.trial, {}).get((name, part))) for trial in trials)
+    return {repeat: both for repeat, both in known if both is not None}
+
+
+def unequal_processors(pair: Pair, metric: str, settings: Settings) -> Iterator[tuple[float, Finding]]:
+    """The factor by which one side may be slower, as other processes used more of its host."""
+    for name, (text, hint) in interference.SHARES.items() if courses_of(metric) else ():
+        baseline, contender = (
+            {trial.repeat: share for trial in trials if (share := trial.value(name)) is not None}
+            for trials in pair.sides
+        )
+        blocks = baseline.keys() & contender.keys()
+        if len(blocks) < REPEATS_MIN:
+            continue
+        (mean, _, _), p = t_interval(np.array([contender[block] - baseline[block] for block in blocks]))
+        if p >= settings.threshold(not_steady.NAME, "together"):
+            continue
+        shares = [units.percent(fmean(side[block] for block in blocks)) for side in (baseline, contender)]
+        of = f"for {pair.baseline}, {shares[1]} for {pair.contender} (means)"
+        message = f"{text.format(share=shares[0])} {of}, {TURNS}"
+        finding = Finding(interference.NAME, Severity.SUSPECT, message, hint, pair.trials, metric)
+        yield 1 / max(1 - abs(float(mean)), 1e-9), finding

@@ -1,0 +1,84 @@
+"""When the runs of two sides took place: only sides that alternate share what changes with time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from loadstone.format import units
+from loadstone.judge.checks import sides_differ
+from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, Pair, Severity
+from loadstone.results.result_set import ResultSet
+from loadstone.results.trial_result import TrialResult
+from loadstone.statistics.estimate import REPEATS_MIN
+
+Order = Literal["alternating", "apart", "unknown"]
+# The number of runs, or the share of a side's runs, by which one side may be ahead at any time: a trial was repeated.
+AHEAD, AHEAD_SHARE = 2, 0.25
+DAYS = "a difference between days looks the same"
+DECIDES = (
+    "run both in one experiment, which interleaves them; or run each six times, alternately, and compare"
+    " `A1,A2,A3,A4,A5,A6 B1,B2,B3,B4,B5,B6`"
+)
+
+
+def begins(results: ResultSet, trials: Sequence[TrialResult], *, by_run: bool) -> list[int] | None:
+    """When each trial, or each run, began; None where a time is not known."""
+    first: dict[str, int] = {}
+    for trial in trials:
+        if trial.start_unix_ns is None:
+            return None
+        run = results.run_of(trial.trial) if by_run else trial.trial
+        first[run] = min(first.get(run, trial.start_unix_ns), trial.start_unix_ns)
+    return list(first.values())
+
+
+def order_of(baseline: Sequence[int] | None, contender: Sequence[int] | None) -> Order:
+    """Whether two series of times alternate: at no time is one side far ahead of the other."""
+    if baseline is None or contender is None:
+        return "unknown"
+    sides = sorted(
+        [(time, 1 / len(baseline)) for time in baseline] + [(time, -1 / len(contender)) for time in contender]
+    )
+    ahead = most = 0.0
+    for _, step in sides:
+        ahead += step
+        most = max(most, abs(ahead))
+    fewest = min(len(baseline), len(contender))
+    return "alternating" if most * fewest <= max(AHEAD, AHEAD_SHARE * fewest) + 0.5 else "apart"
+
+
+def examine_order(pair: Pair, results: ResultSet) -> tuple[Pair, list[Finding]]:
+    """The pair, with blocks only where its trials were interleaved, and the findings on when its sides ran."""
+    is_one_run = pair.is_one_run
+    order = order_of(*(begins(results, side, by_run=not is_one_run) for side in pair.sides))
+    if is_one_run:
+        pair = replace(pair, blocks=pair.blocks and order != "apart")
+    return pair, [*findings(pair, order, results)]
+
+
+def findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
+    """What may be a difference between times: a day, a neighbour, the temperature."""
+    runs = [len(runs_of(results, side)) for side in pair.sides]
+    repeated = max(len(pair.baselines) - runs[0], len(pair.contenders) - runs[1]) > 0
+    message = ""
+    if pair.is_one_run:
+        message = (
+            "" if order != "apart" else "declared interleaved, but by their times the sides ran one after the other"
+        )
+    elif repeated and min(runs) < REPEATS_MIN:
+        counts = f"{units.many(runs[0], 'run')} of {pair.baseline} and {units.many(runs[1], 'run')} of {pair.contender}"
+        message = f"{counts}: {DAYS}; 6 alternating runs of each could tell"
+    elif order == "apart" and min(len(pair.baselines), len(pair.contenders)) > 1:
+        message = f"the runs of {pair.baseline} and {pair.contender} did not alternate: {DAYS}"
+    if message:
+        yield Finding(sides_differ.NAME, Severity.SUSPECT, message, DECIDES, pair.trials)
+    elif not pair.is_one_run and order == "unknown":
+        message = f"{UNKNOWN_OF_BOTH}order of the runs"
+        yield Finding(sides_differ.NAME, Severity.UNCHECKED, message, DECIDES, pair.trials)
+
+
+def runs_of(results: ResultSet, trials: Sequence[TrialResult]) -> list[str]:
+    """The runs of a side, in the order of first appearance."""
+    return list(dict.fromkeys(results.run_of(trial.trial) for trial in trials))

@@ -1,0 +1,75 @@
+"""The record of a trial: every known setting, requested or observed, and the conditions under which it ran."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from loadstone.judge.figures import COMPOSED, clients, due, ended, operations
+from loadstone.results.trial_result import Scalar, TrialResult
+
+# A fact whose value says that nothing is known.
+UNKNOWN = "unknown"
+# Facts that are measured or assigned in each trial: they differ between repeats of one setting.
+VOLATILE = frozenset({"address", "checksum", "jvm_compiling", "percentiles_of", "target"})
+# What an operation is, by the tool that did it: figures of different operations cannot be compared.
+WORK_OF_TOOL = {"ycsb": "ycsb", "go-ycsb": "ycsb", "loadstone": "ycsb"}
+# The workload kind of a trial of Loadstone, by the facts that only this kind has.
+WORK_OF_FACT = {"mix": "ycsb", "file_bytes": "dfsio", "row_bytes": "sort"}
+# What a comparison must know of both sides, by workload kind.
+NEEDED: dict[str, tuple[str, ...]] = {
+    "ycsb": ("clients", "loop", "records", "record_bytes", "distribution", "window"),
+    "cassandra-stress": ("clients", "loop", "records", "record_bytes", "distribution", "window"),
+    "hbase-pe": ("clients", "rows", "value_bytes"),
+    "fio": ("mode", "block_size", "iodepth", "direct"),
+    "testdfsio": ("files", "bytes"),
+}
+# Of work that no tool names.
+NEEDED_OTHERWISE = ("work", "clients", "loop", "records", "record_bytes", "mix", "distribution", "window")
+
+
+def record(trial: TrialResult) -> dict[str, Scalar]:
+    """Settings as requested, facts as observed (these win), and what the figures tell of both."""
+    facts = {name: fact for name, fact in trial.facts.items() if fact != UNKNOWN and name not in VOLATILE}
+    known: dict[str, Scalar | None] = {**trial.requested, **facts}
+    known["clients"], known["loop"] = clients(trial), trial.loop
+    if (work := work_of(trial)) is not None:
+        known["work"] = work
+    if trial.loop is not None:
+        known.setdefault("latency", "response" if trial.loop == "open" else "service")
+    every, length = due(trial), trial.value("runtime")
+    if trial.loop == "open":
+        target = trial.fact("target")
+        known["rate"] = target if target or not every or not length else every / length * 1e9
+    known["window"], known["operations"] = length, operations(trial)
+    if "engine" in trial.facts:
+        known["ledger"] = "ledger.acknowledged" in trial.values
+    returned, reads = trial.value("returned"), trial.value("read.count")
+    if returned and reads:
+        known["bytes_per_read"] = returned / reads
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def work_of(trial: TrialResult) -> str | None:
+    """The workload kind: what one operation is."""
+    tool = str(trial.facts.get("tool", ""))
+    if tool:
+        return WORK_OF_TOOL.get(tool, tool)
+    return next((work for fact, work in WORK_OF_FACT.items() if fact in trial.facts), None)
+
+
+def missing(records: Sequence[dict[str, Scalar]], counted: bool) -> list[str]:
+    """The facts that a comparison needs and a trial lacks; `counted`: whether operations were counted by kind."""
+    kinds = {str(facts.get("work", "")) for facts in records}
+    needed = NEEDED.get(kinds.pop(), NEEDED_OTHERWISE) if len(kinds) == 1 else NEEDED_OTHERWISE
+    return [name for name in needed if not (name == "mix" and counted) and any(name not in facts for facts in records)]
+
+
+def mix(trials: Sequence[TrialResult]) -> dict[str, float]:
+    """The share of each kind of operation, by how often each ended; empty where they were not counted."""
+    counts: Counter[str] = Counter()
+    for trial in trials:
+        for kind, _, count in ended(trial):
+            if kind not in COMPOSED:
+                counts[kind] += count
+    return {name: count / counts.total() for name, count in counts.items() if counts.total()}

@@ -1,0 +1,188 @@
+"""Scenarios: the named alternatives that findings leave open, each as samples that the two sides could have had."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from loadstone.judge.checks import errors, rate
+from loadstone.judge.figures import is_latency, lower_name
+from loadstone.judge.finding import Finding, Pair, Severity, concerns
+from loadstone.judge.judgement import Cell, VariantKey
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import Direction
+from loadstone.statistics.centre import LEVEL
+from loadstone.statistics.comparison import ALPHA, Evidence, between, blocked, unpaired
+from loadstone.statistics.estimate import REPEATS_MIN, Estimate
+
+Kind = Literal["measured", "own-time", "lateness", "valid", "clean", "failures", "drift", "processors"]
+Samples = Mapping[int, float]
+Sides = tuple[Samples, Samples]
+# The level of the interval by which two sides are found to be equivalent: two tests at 5 % (Schuirmann 1987).
+ALIKE = 1 - 2 * ALPHA
+# Where repeats are excluded, this number of common blocks is tested as blocks.
+FREE_MIN = 4
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One alternative; `measured` comes first."""
+
+    kind: Kind
+    sides: Sides
+    # The sides that may be faster than measured by any factor.
+    unlimited: tuple[bool, bool] = (False, False)
+    # The side whose figures differ from the measured ones, if it is one: 0 for the baseline.
+    side: int | None = None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether repeats are excluded: as a condition of the claim from all repeats, fewer blocks are enough."""
+        return self.kind in ("valid", "clean")
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A scenario with its evidence: contender ÷ baseline at 95 %, and at the level by which sides are equivalent."""
+
+    scenario: Scenario
+    evidence: Evidence
+    alike: Estimate
+
+
+def scenarios(
+    pair: Pair,
+    metric: str,
+    sides: Sides,
+    way: Direction | None,
+    findings: Sequence[Finding],
+    disturbed: Sequence[Finding],
+    lows: Sequence[Samples | None],
+) -> Iterator[Scenario]:
+    """As measured; either side at its best; without invalid trials; without `disturbed` ones.
+
+    `lows`: each side's latencies without the load generator's lateness, where it has them.
+    """
+    yield Scenario("measured", sides)
+    for at, (factor, low) in enumerate(zip(factors(pair, metric, findings), lows, strict=True)):
+        if way is not None and 1 < factor < math.inf:
+            scale = factor if way == "higher" else 1 / factor
+            faster = {repeat: figure * scale for repeat, figure in sides[at].items()}
+            yield Scenario("own-time", put(sides, at, faster), side=at)
+        elif way is not None and factor == math.inf:
+            # The faster a side is, the lower its latency.
+            unlimited = (at == 0, at == 1) if way == "higher" else (at == 1, at == 0)
+            yield Scenario("own-time", sides, unlimited, at)
+        if low is not None:
+            yield Scenario("lateness", put(sides, at, low), side=at)
+    bad, unclean = repeats_of(pair, filter(is_single, findings)), repeats_of(pair, disturbed)
+    if any(bad):
+        yield Scenario("valid", exclude_repeats(sides, bad))
+    if any(unclean):
+        yield Scenario("clean", exclude_repeats(exclude_repeats(sides, bad), unclean))
+
+
+def weigh(scenario: Scenario, way: Direction | None, blocks: bool) -> Weighed:
+    """The evidence in one scenario: within blocks where variants were interleaved, else between runs."""
+    evidences = [evidence_of(scenario, blocks, level) for level in (LEVEL, ALIKE)]
+    ratios = [open_ratio(evidence.ratio, scenario.unlimited) if way else evidence.ratio for evidence in evidences]
+    return Weighed(scenario, replace(evidences[0], ratio=ratios[0]), ratios[1])
+
+
+def evidence_of(scenario: Scenario, blocks: bool, level: float) -> Evidence:
+    """Where different repeats of the sides are excluded, few blocks may be common."""
+    baseline, contender = scenario.sides
+    if not blocks:
+        return between([*baseline.values()], [*contender.values()], level)
+    if scenario.is_part and len(baseline.keys() & contender.keys()) < FREE_MIN:
+        return unpaired([*baseline.values()], [*contender.values()], level)
+    return blocked(baseline, contender, level, FREE_MIN if scenario.is_part else REPEATS_MIN)
+
+
+def open_ratio(ratio: Estimate, unlimited: tuple[bool, bool]) -> Estimate:
+    """A ratio whose interval is open towards a side that may be faster by an unknown factor."""
+    if ratio.low is None or ratio.high is None:
+        return ratio
+    return replace(ratio, low=0.0 if unlimited[0] else ratio.low, high=math.inf if unlimited[1] else ratio.high)
+
+
+def put(sides: Sides, at: int, samples: Samples) -> Sides:
+    """The sides with one of them replaced."""
+    return (samples, sides[1]) if at == 0 else (sides[0], samples)
+
+
+def exclude_repeats(sides: Sides, excluded: tuple[Collection[int], Collection[int]]) -> Sides:
+    """The sides without some repeats."""
+    baseline, contender = (
+        {repeat: value for repeat, value in side.items() if repeat not in bad}
+        for side, bad in zip(sides, excluded, strict=True)
+    )
+    return baseline, contender
+
+
+def is_single(finding: Finding) -> bool:
+    """Whether a finding makes one trial invalid, and not the variant's other trials."""
+    return finding.effect.excludes and len(finding.trials) == 1 and finding.severity == Severity.INVALID
+
+
+def find_covered(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
+    """The invalid findings that scenarios cover: by how far figures are off is known, or which repeats to leave out."""
+    biased = [finding for finding in findings if finding.effect.understates > 1]
+    sides = pair.ids
+    if all(
+        any(math.isinf(finding.effect.understates) and side & set(finding.trials) for finding in biased)
+        for side in sides
+    ):
+        biased = [finding for finding in biased if math.isfinite(finding.effect.understates)]
+    alone = [finding for finding in findings if is_single(finding)]
+    return biased if lacking(alone, pair) else [*biased, *alone]
+
+
+def lacking(alone: Sequence[Finding], pair: Pair) -> int:
+    """How many repeats more a claim takes without the trials that these findings are about."""
+    left = [
+        {trial.repeat for trial in trials if trial.values} - set(repeats)
+        for trials, repeats in zip(pair.sides, repeats_of(pair, alone), strict=True)
+    ]
+    return max(REPEATS_MIN - min(map(len, left)), 0)
+
+
+def find_discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], metric: str) -> set[int]:
+    """The repeats whose figures cannot be trusted, without failed trials. Failed operations are in the figures."""
+    alone = [
+        finding
+        for finding in findings
+        if is_single(finding) and finding.check != errors.NAME and concerns(finding, metric)
+    ]
+    bad = {trial for finding in alone for trial in finding.trials}
+    return {trial.repeat for trial in trials if trial.trial in bad and not trial.failed}
+
+
+def repeats_of(pair: Pair, findings: Iterable[Finding]) -> tuple[set[int], set[int]]:
+    """The repeats of either side that findings are about."""
+    bad = {trial for finding in findings for trial in finding.trials}
+    baseline, contender = ({trial.repeat for trial in trials if trial.trial in bad} for trials in pair.sides)
+    return baseline, contender
+
+
+def factors(pair: Pair, metric: str, findings: Sequence[Finding]) -> tuple[float, float]:
+    """How many times faster than measured either side may be; both count once either has a finding."""
+    accused = [finding for finding in findings if finding.effect.understates > 1]
+    largest = []
+    for trials in pair.sides:
+        ids = {trial.trial for trial in trials}
+        own = [finding.effect.understates for finding in accused if ids & set(finding.trials)]
+        if accused and not is_latency(metric):
+            own.append(rate.understatement(trials))
+        largest.append(max(own, default=1.0))
+    return largest[0], largest[1]
+
+
+def lower_samples(
+    keys: Sequence[VariantKey], metric: str, cells: Mapping[tuple[VariantKey, str], Cell]
+) -> list[Samples | None]:
+    """The lower bounds of a latency at a rate, for each variant."""
+    cells_of_sides = (cells.get((key, lower_name(metric))) if is_latency(metric) else None for key in keys)
+    return [dict(cell.samples) if cell is not None and not cell.bound else None for cell in cells_of_sides]

@@ -1,0 +1,60 @@
+"""The table of scenarios: what each of them alone would allow to claim, so that readers can dispute a verdict."""
+
+from __future__ import annotations
+
+import math
+
+from loadstone.format import wording
+from loadstone.judge.judgement import Claim, Comparison, ScenarioRow
+from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.view import View
+
+# The most comparisons shown: a report must stay readable.
+COMPARISONS_MAX = 12
+READINGS: dict[Claim, str] = {
+    "better": "better",
+    "worse": "worse",
+    "same": "no difference that matters",
+    "slight": "differs by less than matters",
+    "none": "no such claim",
+}
+COLUMNS = (
+    Column("scenario"),
+    Column("ratio", "right"),
+    Column("interval", "right"),
+    Column("n", "right"),
+    Column("alone"),
+)
+LEAD = "What findings leave open. A claim is valid where it holds in every scenario."
+
+
+def table(view: View) -> Table:
+    """The scenarios of every comparison that has more than one."""
+    open_ones = [comparison for comparison in view.judgement.comparisons if len(comparison.scenarios) > 1]
+    groups = tuple(
+        Rows(title(view, comparison), tuple(map(entries, comparison.scenarios)))
+        for comparison in open_ones[:COMPARISONS_MAX]
+    )
+    more = len(open_ones) - COMPARISONS_MAX
+    notes = (f"{more} more comparisons have scenarios: see `loadstone show --json`",) if more > 0 else ()
+    return Table("", COLUMNS, groups, notes)
+
+
+def title(view: View, comparison: Comparison) -> str:
+    """Which comparison it is."""
+    left, right = (view.value(cell.variant) for cell in (comparison.contender, comparison.baseline))
+    context = view.title(comparison.context)
+    return f"{wording.metric(comparison.metric)}: {left} against {right}{f' · {context}' if context else ''}"
+
+
+def entries(row: ScenarioRow) -> tuple[Entry, ...]:
+    """One scenario."""
+    ratio = "" if math.isnan(row.ratio.value) else wording.change(row.ratio)
+    between = wording.change_interval(row.ratio, f" {wording.DASH} ") or wording.DASH
+    return (
+        Entry(row.name),
+        Entry(ratio),
+        Entry(between),
+        Entry(str(row.n)),
+        Entry(READINGS.get(row.reading, row.reading)),
+    )

@@ -1,0 +1,224 @@
+"""Days that are taken for systems, failures that vanish, and searches that are too sure of themselves or not enough."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from judge_support import Spoil, asking
+from judge_support import given as set_figures
+from known_truth_expected import Case, favours, fires, no_claim, not_trusted, says, unsure, verdict, whole, wins
+from known_truth_support import SHAPE, failed, figure, of_trials, on, scaled, trial
+from known_truth_support import course as make_series
+from known_truth_support import world as craft_results
+from liar_support import DAY_NS, HOUR_NS, KNOWN, START_NS, alternating, noise, pair, set_times, side, ycsb
+from loadstone.results.result_set import ResultSet
+from loadstone.results.trial_result import Scalar, TrialResult
+from loadstone.results.union import union
+
+LATENCIES = [f"{kind}.{name}" for kind in ("read", "all") for name in (*SHAPE, "mean")]
+MINUTE_NS = 60 * 10**9
+
+
+def begin_in_blocks(trial_of: TrialResult) -> int:
+    """A minute after the trial before it."""
+    return START_NS + (trial_of.order or 0) * MINUTE_NS
+
+
+def folder(day: int, rate: float, system: str = "rocksdb") -> ResultSet:
+    """One run of six repeats on one day."""
+    results = craft_results({system: rate}, noise=0.005, planned={})
+    results = set_times(results, lambda trial_of: START_NS + day * DAY_NS + (trial_of.order or 0) * MINUTE_NS)
+    return replace(
+        results,
+        name=f"run{day}",
+        trials=[replace(trial_of, facts={**trial_of.facts, **KNOWN}) for trial_of in results.trials],
+    )
+
+
+def daily(days: tuple[int, ...], other: tuple[int, ...], ratio: float) -> ResultSet:
+    """Runs of two commits on these days, whose level differs from day to day by two percent."""
+    levels = dict(zip(sorted((*days, *other)), noise("days", len(days) + len(other), 0.02), strict=True))
+    first = [folder(day, 1000 * levels[day]) for day in days]
+    second = [folder(day, 1000 * ratio * levels[day]) for day in other]
+    return union([first, second])
+
+
+def a_day_later(ratio: float) -> ResultSet:
+    """A folder that declares itself interleaved, all of whose trials of one side ran a day later."""
+
+    def begin(trial_of: TrialResult) -> int:
+        return begin_in_blocks(trial_of) + (DAY_NS if trial_of.config["system"] == "lmdb" else 0)
+
+    return set_times(craft_results({"rocksdb": 1000.0, "lmdb": 1000.0 * ratio}), begin)
+
+
+def search_rate(capacity: float = 12_000.0, alter: Spoil | None = None, **question: object) -> ResultSet:
+    """A search by rate that finds its limit, as it tries rates that are not held."""
+    source = random.Random("search")
+    results: list[TrialResult] = []
+    loads = [1000.0, 2000.0, 4000.0, 8000.0, 16_000.0, 32_000.0, 11_300.0, 13_400.0, 12_300.0, 11_800.0]
+    for load in loads:
+        jitter = noise(load)
+        for repeat in range(1, 7):
+            done = min(load, capacity * source.gauss(1, 0.005))
+            trial_of = trial("lmdb", repeat, done, load)
+            latency = 2e6 if done >= load else 900e6
+            trial_of = scaled(LATENCIES, latency * jitter[repeat - 1] / (trial_of.value("all.p99") or 1))(trial_of)
+            trial_of = set_figures(censored=max(0.0, (load - done) * 60))(trial_of)
+            name = f"r{load:g}-{repeat}"
+            trial_of = replace(
+                trial_of, trial=name, config={"system": "lmdb", "rate": load}, facts={**trial_of.facts, "target": load}
+            )
+            results.append(replace(trial_of if alter is None else alter(trial_of), order=len(results)))
+    find: dict[str, Scalar | None] = {"such_that": "p99 < 10ms", "over": "rate", "from": 1000, "to": 32_000}
+    searching = replace(asking(), find=find, at_least=3, at_most=6, **question)  # type: ignore[arg-type]
+    return of_trials(results, question=searching, interleaved=False)
+
+
+def dying(share_from: float = 256) -> ResultSet:
+    """A search over clients, in which the server exits in one trial of four from 256 clients upwards."""
+    results: list[TrialResult] = []
+    for load in [*(2.0**power for power in range(11)), 181.0, 215.0, 235.0]:
+        for repeat in range(1, 5):
+            trial_of = trial("lmdb", repeat, 1000.0 * load * noise(load, 4)[repeat - 1])
+            trial_of = scaled(LATENCIES, 2e6 / (trial_of.value("all.p99") or 1))(trial_of)
+            trial_of = set_figures(device__reads=0, device__read=0, device__read_per_operation=0)(trial_of)
+            trial_of = replace(trial_of, clients=int(load), config={"system": "lmdb", "clients": int(load)})
+            trial_of = replace(trial_of, trial=f"c{load:g}-{repeat}", order=len(results))
+            if load >= share_from and repeat == 1 + len(results) // 4 % 4:
+                trial_of = replace(trial_of, end="failed", values={})
+            results.append(trial_of)
+    find: dict[str, Scalar | None] = {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": 1024}
+    question = replace(asking(), find=find, at_least=3, at_most=4)
+    return of_trials(
+        results,
+        lambda trial_of: make_series(trial_of) if trial_of.values else None,
+        question=question,
+        interleaved=False,
+    )
+
+
+def slow_failures(trial_of: TrialResult) -> TrialResult:
+    """The slowest 0.08 percent time out: the mean of the remaining operations is a fifth, the p99 is unchanged."""
+    results = failed(0.0008)(trial_of)
+    return scaled(["read.mean", "all.mean"], 0.2)(results)
+
+
+def failing_updates(trial_of: TrialResult) -> TrialResult:
+    """All updates fail, which are 0.09 percent of the load."""
+    operations = round(trial_of.values["operations"].value)
+    updates = round(0.0009 * operations)
+    results = replace(trial_of, statuses={"READ": {"OK": operations - updates}, "UPDATE": {"ERROR": updates}})
+    return replace(results, values={**results.values, "errors": figure("errors", updates, operations)})
+
+
+def ledger(trial_of: TrialResult, acknowledged: float) -> TrialResult:
+    """A trial whose writes were recorded."""
+    counts = {f"ledger.{name}": figure(f"ledger.{name}", 0, 1) for name in ("lost", "corrupt", "phantom", "unsure")}
+    noted = figure("ledger.acknowledged", acknowledged, 1)
+    return replace(trial_of, values={**trial_of.values, **counts, noted.metric: noted})
+
+
+RUNS = [
+    Case(
+        "one run of each of two commits, whose days differ by four percent",
+        lambda: daily((0,), (1,), 1.04),
+        (not_trusted(), verdict("suspect"), says("6 .*runs|runs .*6")),
+    ),
+    Case(
+        "six runs of each of two commits, alternating, ten percent apart",
+        lambda: daily((0, 2, 4, 6, 8, 10), (1, 3, 5, 7, 9, 11), 1.1),
+        (favours("run1"), verdict("valid"), says("n=6")),
+    ),
+    Case(
+        "six runs of one commit, then six of the other",
+        lambda: daily((0, 1, 2, 3, 4, 5), (6, 7, 8, 9, 10, 11), 1.1),
+        (not_trusted(), verdict("suspect")),
+    ),
+    Case(
+        "declared interleaved, but one side ran a day later",
+        lambda: a_day_later(1.1),
+        (not_trusted(), verdict("suspect"), fires("between-runs", "suspect")),
+    ),
+    Case(
+        "declared interleaved, and by its times it was",
+        lambda: set_times(craft_results({"rocksdb": 1000.0, "lmdb": 1100.0}), begin_in_blocks),
+        (wins("lmdb", 1.1), verdict("valid")),
+    ),
+    Case(
+        "six logs of one system, and on the next day six of the other",
+        lambda: pair(
+            side("plain", ycsb(1000, "a"), begins=[START_NS + at * HOUR_NS for at in range(6)], known=KNOWN),
+            side("tuned", ycsb(1100, "b"), begins=[START_NS + DAY_NS + at * HOUR_NS for at in range(6)], known=KNOWN),
+        ),
+        (not_trusted(), verdict("suspect")),
+    ),
+    Case(
+        "logs whose times alternate",
+        lambda: pair(
+            side("plain", ycsb(1000, "a"), begins=alternating(0), known=KNOWN),
+            side("tuned", ycsb(1100, "b"), begins=alternating(1), known=KNOWN),
+        ),
+        (favours("tuned"), verdict("valid")),
+    ),
+    # Failures.
+    Case(
+        "the slowest operations time out, and the mean leaves them out",
+        lambda: craft_results(
+            {"rocksdb": 1000.0, "lmdb": 1000.0},
+            spoil=on("lmdb", slow_failures),
+            question=asking(metrics=("read.mean",)),
+        ),
+        (no_claim(), not_trusted(), verdict("valid", "suspect", "invalid")),
+        metric="read.mean",
+    ),
+    Case(
+        "all updates of one side fail, but few operations are updates",
+        lambda: craft_results({"rocksdb": 1000.0, "lmdb": 1300.0}, spoil=on("lmdb", failing_updates)),
+        (unsure(), verdict("suspect", "invalid"), fires("errors")),
+    ),
+    Case(
+        "the processors of one side were throttled for 40 percent of the time",
+        lambda: craft_results(
+            {"rocksdb": 1000.0, "lmdb": 1300.0}, spoil=on("rocksdb", set_figures(cpu__throttled=0.4)), noise=0.005
+        ),
+        (unsure(), verdict("suspect", "invalid")),
+    ),
+    Case(
+        "a ledger on one side only",
+        lambda: craft_results(
+            {"rocksdb": 1000.0, "lmdb": 1300.0}, spoil=on("rocksdb", lambda trial_of: ledger(trial_of, 50_000))
+        ),
+        (unsure(), verdict("suspect", "invalid")),
+    ),
+    Case(
+        "a ledger without an acknowledged write",
+        lambda: craft_results({"rocksdb": 1000.0, "lmdb": 1300.0}, spoil=lambda trial_of: ledger(trial_of, 0)),
+        (unsure(), verdict("suspect", "invalid")),
+    ),
+    Case(
+        "a metric without a known name, in operations a second: more is better",
+        lambda: craft_results(
+            {"rocksdb": 1000.0, "lmdb": 1300.0},
+            spoil=lambda trial_of: replace(
+                trial_of,
+                values={**trial_of.values, "commits": replace(trial_of.values["throughput"], metric="commits")},
+            ),
+            question=asking(metrics=("commits",)),
+        ),
+        (wins("lmdb", 1.3), verdict("valid")),
+        metric="commits",
+    ),
+    # Searches.
+    Case(
+        "a search by rate that finds its limit",
+        search_rate,
+        (whole("valid"), says(r"holds up to 1[12],\d00 op/s"), replace(says("op/s"), about=("curve",))),
+    ),
+    Case(
+        "a search over clients, where the server exits in one of four trials from 256 on",
+        dying,
+        (whole("valid", "suspect"), says(r"holds up to 235 clients"), replace(says("clients"), about=("curve",))),
+    ),
+]

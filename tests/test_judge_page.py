@@ -1,0 +1,49 @@
+"""The worked example of docs/concepts/judge.md is what the judge prints."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from judge_support import asking, both
+from judge_support import given as set_figures
+from known_truth_support import MS, faster, on
+from known_truth_support import world as craft_results
+from lab_support import ROOT
+from loadstone.judge.claim import TABLE
+from loadstone.judge.judge import judge
+from loadstone.judge.judgement import Judgement
+from loadstone.report.terminal.tables import findings, scenario_table
+
+PAGE = (ROOT / "docs/concepts/judge.md").read_text()
+
+
+def example() -> Judgement:
+    """lmdb is 1.5 times as fast, an eighth of its time is the engine's, and one trial of rocksdb was disturbed."""
+    stolen = on("rocksdb", lambda trial: set_figures(cpu__steal=0.2)(faster(0.8)(trial)), 3)
+    alter = both(stolen, set_figures(driver=0.8 * MS))
+    question = asking(metrics=("throughput",))
+    return judge(craft_results({"rocksdb": 1000.0, "lmdb": 1500.0}, repeats=8, spoil=alter, question=question))
+
+
+def print_judgement(judgement: Judgement) -> str:
+    """The answer, the scenarios and the findings, as on a terminal."""
+    console = Console(file=io.StringIO(), width=100, highlight=False, markup=False)
+    console.print(judgement.answer, soft_wrap=True)
+    console.print(scenario_table(judgement))
+    for line in findings(judgement):
+        console.print(line, soft_wrap=True)
+    assert isinstance(console.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines() if line.strip())
+
+
+def test_worked_example_is_current_output() -> None:
+    lines = PAGE.partition("## A worked example")[2].splitlines()
+    block = "\n".join(line[4:].rstrip() for line in lines if line.startswith("    "))
+    assert block == print_judgement(example())
+
+
+def test_page_has_the_decision_table() -> None:
+    for lost in TABLE.values():
+        assert f"| {lost.name} |" in PAGE
