@@ -397,7 +397,7 @@ def test_mean_of_memtier_is_no_filler() -> None:
         ("testdfsio-annotated.txt", {"files": 10, "file_bytes": 128 << 20, "action": "write"}),
         ("teragen.txt", {"rows": 1_000_000, "row_bytes": 100, "checksum": "7a27e2d0d55de"}),
         ("hbase-pe-1.1.txt", {"rows": 10_000_000, "value_bytes": 20, "compression": "LZO"}),
-        ("hyperfine.json", {"command": "sleep 0.01"}),
+        ("hyperfine.json", {"store.command": "sleep 0.01"}),
     ],
 )
 def test_facts_of_the_work_are_read(name: str, facts: dict[str, object]) -> None:

@@ -85,6 +85,8 @@ ALL: tuple[Format, ...] = (
 FORMATS = {each.NAME: each for each in ALL}
 # A figure whose last digit is more than this share of it is coarse.
 COARSE = 0.2
+# A command line names the store and its host, so it may differ between variants; its options are facts as well.
+COMMAND = {"command": "store.command"}
 JSON = (ycsb_json, latte, fio, memtier, hyperfine)
 # The number of unknown names that a note lists.
 UNKNOWN_MAX = 6
@@ -204,7 +206,10 @@ def named(path: Path, runs: Sequence[Run], written: Facts, given: Mapping[str, S
                 values=values(*run.figures()),
                 clients=number,
                 loop=loop_of(run, fact),
-                facts={**run.facts, **{name: value for name, value in fact.items() if name not in NAMING}},
+                facts={
+                    **{COMMAND.get(name, name): value for name, value in run.facts.items()},
+                    **{name: value for name, value in fact.items() if name not in NAMING},
+                },
                 statuses=run.statuses,
                 end=run.end,
                 notes=tuple(notes(run, fact)),
