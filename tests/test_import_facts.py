@@ -217,7 +217,7 @@ def test_a_file_of_two_formats_is_read_by_the_one_that_is_named(tmp_path: Path) 
     path = written(tmp_path, RUN + (FIXTURES / "TestDFSIO_results.log").read_text())
     assert refusal(path) == (
         "error: it has results of several formats: YCSB text, TestDFSIO results (bench.log)\n"
-        "hint: choose one: --format ycsb"
+        "hint: choose one: loadstone import --format ycsb"
     )
     assert len(read(path, {}, format="ycsb")) == 1
     assert len(read(path, {}, format="testdfsio")) == 2

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
-from imports_support import one, written
+from imports_support import FIXTURES, YCSB, one, refusal, written
+from loadstone.commands.importing import main
+from loadstone.errors import LoadstoneError
 from loadstone.importers import unit
+from loadstone.importers.json_paths import parse_figure
 from loadstone.importers.read import FORMATS, read
 
 GUIDE = (Path(__file__).parents[1] / "docs" / "guides" / "importing-results.md").read_text()
@@ -21,7 +27,7 @@ def indented(start: str) -> str:
 
 
 def test_every_format_has_its_row() -> None:
-    assert re.findall(r"(?m)^\| `([a-z-]+)` \| .* \| .* \|$", GUIDE)[: len(FORMATS)] == list(FORMATS)
+    assert re.findall(r"(?m)^\| `([a-z-]+)` \| .* \| .* \| .* \|$", GUIDE)[: len(FORMATS)] == list(FORMATS)
 
 
 def test_its_units_are_known_and_mb_is_as_documented() -> None:
@@ -49,6 +55,82 @@ def test_its_table_and_its_facts_are_read(tmp_path: Path) -> None:
 
 def test_every_note_it_names_is_one(tmp_path: Path) -> None:
     source = "".join(path.read_text() for path in Path(unit.__file__).parent.glob("*.py"))
-    for name in ("percentiles-left-out", "counts-failures", "service-time", "coarse"):
+    for name in (
+        "percentiles-left-out",
+        "counts-failures",
+        "service-time",
+        "coarse",
+        "derived",
+        "averages",
+        "unknown",
+    ):
         assert f"`{name}`" in GUIDE
         assert f'"{name}"' in source
+
+
+def run_import(line: str, folder: Path) -> str:
+    """Runs a command of the guide in a folder, and returns its standard output."""
+    output = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(output):
+        assert main(shlex.split(line)[2:]) == 0
+    return output.getvalue()
+
+
+def commands() -> list[str]:
+    return re.findall(r"(?m)^    (loadstone import .*)$", GUIDE)
+
+
+@pytest.mark.parametrize("line", commands(), ids=lambda line: line[17:50])
+def test_import_commands_of_the_guide_work(line: str, tmp_path: Path) -> None:
+    run = (YCSB / "run_a.out").read_text()
+    for number in (1, 2, 3):
+        written(tmp_path, run, f"run{number}.log")
+    for name in ("accelerated.log", "regular.log"):
+        written(tmp_path, (FIXTURES / name).read_text(), name)
+    written(tmp_path, run, "bench.log")
+    written(tmp_path, (FIXTURES / "hdfs-read.csv").read_text(), "hdfs.csv")
+    written(tmp_path, '{"summary": {"tps": 812.5}, "latency": {"p99": 4.5}}\n', "bench.json")
+    assert run_import(line, tmp_path).startswith(("results/imported/", "bench.log: YCSB text, 1 run"))
+
+
+def test_paths_of_the_guide_are_read(tmp_path: Path) -> None:
+    path = written(tmp_path, '{"summary": {"tps": 812.5}, "latency": {"p99": 4.5}}\n' * 3, "bench.json")
+    written(tmp_path, indented("json:"), "bench.facts.yaml")
+    trials = [imported.result for imported in read(path, {})]
+    assert [(trial.repeat, trial.value("throughput"), trial.value("all.p99")) for trial in trials] == [
+        (number, 812.5, 4_500_000) for number in (1, 2, 3)
+    ]
+
+
+def test_explanation_comes_before_the_folder(tmp_path: Path) -> None:
+    written(tmp_path, (YCSB / "run_a.out").read_text(), "bench.log")
+    lines = run_import("loadstone import --explain bench.log", tmp_path).splitlines()
+    assert lines[0] == "bench.log: YCSB text, 1 run"
+    assert "    16: [CLEANUP], MaxLatency(us)" not in lines
+    assert (tmp_path / lines[-1] / "values.jsonl").exists()
+
+
+@pytest.mark.parametrize("text", ["throughput", "throughput=tps op/s", "throughput=$.tps frob", "=$.tps op/s"])
+def test_wrong_paths_are_refused(text: str) -> None:
+    with pytest.raises(LoadstoneError) as caught:
+        parse_figure(text)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"tps": "many"}', "$.tps is not a number: many (a.json)"),
+        ('{"rate": 1}', "$.tps leads to nothing in document 1"),
+        ('{"tps": 1', "the JSON is cut or damaged"),
+        ('{"tps": true}', "$.tps is not a number: True"),
+    ],
+)
+def test_paths_without_a_number_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    assert message in refusal(written(tmp_path, text, "a.json"), {"json": "throughput=$.tps op/s"})
+
+
+def test_elements_of_a_list_are_repeats(tmp_path: Path) -> None:
+    path = written(tmp_path, '{"runs": [{"tps": 1}, {"tps": "2.5"}]}', "a.json")
+    trials = [imported.result for imported in read(path, {"json": "throughput=$.runs[*]['tps'] kop/s"})]
+    assert [(trial.repeat, trial.value("throughput")) for trial in trials] == [(1, 1000), (2, 2500)]

@@ -47,6 +47,8 @@ def test_a_fio_job_gives_bandwidth_rate_and_latency_both_ways() -> None:
         "jobs": 1,
         "io_engine": "psync",
         "block_size": "4k",
+        "size": "8m",
+        "fsync": 32,
         "mode": "randrw",
         "latency": "completion",
     }
@@ -156,7 +158,8 @@ def test_our_own_log_has_response_times_as_headline(tmp_path: Path) -> None:
 def test_the_unit_of_another_log_is_a_fact_and_is_not_guessed(tmp_path: Path) -> None:
     path = written(tmp_path, f"{HEADER}0.0,2.0,1,{ENCODED}\n", "a.hlog")
     assert refusal(path) == (
-        "error: the unit of the log's values is not known (a.hlog)\nhint: state it: --fact hlog_unit=us, or ns, or ms"
+        "error: the unit of the log's values is not known (a.hlog)\n"
+        "hint: write `hlog_unit: us`, or ns, or ms, into a.hlog.facts.yaml"
     )
     ns, us = (one(path, hlog_unit=unit).result for unit in ("ns", "us"))
     assert us.value("all.max") == (ns.value("all.max") or 0) * 1000
@@ -182,3 +185,74 @@ def test_buckets_are_those_of_the_layout() -> None:
     highest = Histogram().layout.highest_equivalent
     lowest = Histogram().layout.lowest_equivalent
     assert all(lowest(bucket(value)) <= value <= highest(bucket(value)) for value in values)
+
+
+# Tags have the meaning given by the tool that wrote them.
+
+STRESS = "#Logging op latencies for Cassandra Stress\n"
+CQL_STRESS = "#[Logged with Cql-stress 0.2]\n"
+
+
+def intervals_of(*tags: str, comment: str = "", starts: tuple[float, ...] = (0, 1), length: float = 1.0) -> str:
+    lines = (f"Tag={tag},{start:.3f},{length:.3f},1,{ENCODED}\n" for start in starts for tag in tags)
+    return f"{comment}{HEADER}{''.join(lines)}"
+
+
+@pytest.mark.parametrize("comment", [STRESS, CQL_STRESS])
+def test_response_tags_of_cassandra_stress_are_headlines(comment: str, tmp_path: Path) -> None:
+    text = intervals_of("READ-st", "READ-rt", "READ-wt", comment=comment)
+    result = one(written(tmp_path, text, "a.hlog")).result
+    n = result.values["read.p99"].n
+    assert (result.loop, result.value("throughput"), result.statuses) == ("open", n / 2, {"READ": {"OK": n}})
+    assert {"read.p99", "read.service.p99", "all.p99"} <= result.values.keys()
+    assert not any("wt" in metric for metric in result.values)
+    assert [note.message for note in result.notes] == ['not known to this importer, and omitted: "READ-wt (wait)"']
+
+
+def test_tags_of_scylla_bench_are_all_operations(tmp_path: Path) -> None:
+    result = one(written(tmp_path, intervals_of("co-fixed", "raw", comment=STRESS), "a.hlog")).result
+    n = result.values["all.p99"].n
+    assert (result.facts["tool"], result.facts["latency"]) == ("scylla-bench", "response")
+    assert (result.value("throughput"), result.values["all.service.p99"].n) == (n / 2, n)
+
+
+def test_user_operations_with_hyphens_stay_whole(tmp_path: Path) -> None:
+    result = one(written(tmp_path, intervals_of("by-user-st", comment=STRESS), "a.hlog")).result
+    assert list(result.statuses) == ["by-user"]
+    assert "by-user.p99" in result.values
+
+
+def test_tags_of_an_unknown_tool_have_no_total(tmp_path: Path) -> None:
+    path = written(tmp_path, intervals_of("get-user", "cycles"), "a.hlog")
+    result = one(path, hlog_unit="us").result
+    assert {"get-user.p99", "cycles.p99"} <= result.values.keys()
+    assert {"throughput", "all.p99", "operations", "errors"}.isdisjoint(result.values)
+    assert [note.name for note in result.notes] == ["unknown-tags"]
+
+
+@pytest.mark.parametrize(
+    ("starts", "length"),
+    [((0, 1, 2), 1.5), ((0, 0.5), 1.0), ((0, 1, 0.2), 1.0)],
+    ids=["ends as lengths", "shifted", "out of order"],
+)
+def test_overlapping_intervals_are_refused(starts: tuple[float, ...], length: float, tmp_path: Path) -> None:
+    text = intervals_of("READ-st", comment=STRESS, starts=starts, length=length)
+    assert "intervals of READ overlap" in refusal(written(tmp_path, text, "a.hlog"))
+
+
+def test_intervals_of_shifted_tags_add_up_once(tmp_path: Path) -> None:
+    text = intervals_of("READ-st", comment=STRESS) + intervals_of("WRITE-st", starts=(0.004, 1.004)).partition("\n")[2]
+    result = one(written(tmp_path, text, "a.hlog"))
+    n = result.result.values["read.p99"].n
+    assert result.result.value("throughput") == pytest.approx(2 * n / 2.004)
+    assert result.series is None
+
+
+def test_invalid_times_give_no_throughput(tmp_path: Path) -> None:
+    text = intervals_of(
+        "raw", "co-fixed", comment=STRESS, starts=(-1_729_172_757.339, -1_729_172_757.338), length=0.001
+    )
+    result = one(written(tmp_path, text, "a.hlog")).result
+    assert "throughput" not in result.values
+    assert "all.p99" in result.values
+    assert [note.name for note in result.notes] == ["times-unknown"]

@@ -19,14 +19,15 @@ def test_a_cassandra_stress_log_gives_its_summary_in_base_units() -> None:
     found = one(FIXTURES / "cassandra-stress-write.txt")
     assert found.result.clients == 20
     assert found.result.loop == "closed"
-    stated = {
+    assert found.result.facts == {
         "tool": "cassandra-stress",
         "consistency": "ONE",
         "replication": 2,
-        "mix": "write",
-        "records": "1..200000",
+        "mix": "100 % write",
+        "records": 200_000,
+        "record_bytes": 170,
+        "distribution": "sequential",
     }
-    assert stated.items() <= found.result.facts.items()
     assert found.result.statuses == {"WRITE": {"OK": 200_000, "ERROR": 0}}
     every = {
         "mean": 11_300_000,
@@ -142,7 +143,14 @@ def test_testdfsio_results_are_bandwidths_of_a_task_and_its_mb_are_mib() -> None
         "runtime": (9_280_000_000, "ns", 1),
     }
     assert read_.result.config == {"variant": "TestDFSIO_results", "test": "read"}
-    assert read_.result.facts == {"tool": "testdfsio", "bandwidth_of": "task", "files": 4, "bytes": 256 * MEGA}
+    assert read_.result.facts == {
+        "tool": "testdfsio",
+        "bandwidth_of": "task",
+        "action": "read",
+        "files": 4,
+        "bytes": 256 * MEGA,
+        "file_bytes": 64 * MEGA,
+    }
     # Maps are tasks, not clients in a closed loop.
     assert read_.result.clients is None
 
@@ -217,7 +225,13 @@ def test_a_single_client_keeps_its_percentiles(tmp_path: Path) -> None:
 def test_go_ycsb_lines_are_read_as_they_stand_after_the_run() -> None:
     found = one(FIXTURES / "go-ycsb.txt")
     assert (found.result.clients, found.result.loop) == (4, "closed")
-    assert found.result.facts == {"tool": "go-ycsb", "phase": "run"}
+    assert found.result.facts == {
+        "tool": "go-ycsb",
+        "phase": "run",
+        "records": 1000,
+        "mix": "50 % read, 50 % update",
+        "distribution": "uniform",
+    }
     assert found.result.statuses == {"READ": {"OK": 4033}, "UPDATE": {"OK": 3967}}
     assert figures(found, "throughput", "runtime", "operations", "errors", "read.mean", "read.p99.9", "all.p99") == {
         "throughput": (6777.0, "op/s", 8000),

@@ -119,7 +119,8 @@ def test_failures_are_kept_with_their_latencies() -> None:
         "read.p99": (41_000, "ns", 576),
         "read-failed.p99": (9_000, "ns", 424),
     }
-    (note,) = found.result.notes
+    note, coarse = found.result.notes
+    assert coarse.name == "coarse"
     assert note.name == "counts-failures"
     # How many of the operations that read and then update failed is not known.
     assert note.hint.startswith("they are not subtracted")

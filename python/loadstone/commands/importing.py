@@ -13,27 +13,48 @@ def main(arguments: list[str]) -> int:
     """Imports files into one new folder and prints its path."""
     parser = Parser(
         "import",
-        "Import results of YCSB, go-ycsb, cassandra-stress, TestDFSIO, fio, HBase PerformanceEvaluation, HDR logs or\n"
-        "CSV, so that show, compare, check and report work on them.",
+        "Import results of other tools, so that show, compare, check and report work on them: YCSB, go-ycsb,\n"
+        "YCSB-cpp, cassandra-stress, cql-stress, scylla-bench, latte, TestDFSIO, TeraSort, HBase\n"
+        "PerformanceEvaluation, fio, pgbench, sysbench, redis-benchmark, memtier_benchmark, hyperfine, HDR logs,\n"
+        "CSV, or JSON of any tool.",
         "A fact is something that logs do not contain: --fact clients=4 --fact data_nodes=3. Facts can also be in\n"
         "FILE.facts.yaml next to a file.",
     )
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="logs, or result files")
     parser.add_argument("--fact", metavar="NAME=VALUE", action="append", default=[], help="a fact that no log contains")
     parser.add_argument("--format", metavar="NAME", help="the format of the files, if it is not recognised")
+    parser.add_argument(
+        "--json",
+        metavar="METRIC=PATH UNIT",
+        action="append",
+        default=[],
+        help="a figure of any tool's JSON: 'throughput=$.tps op/s'",
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="also list the data read, the omissions, and their reasons"
+    )
     parser.add_argument("--name", metavar="NAME", help="the folder's name (default: that of the first file)")
     parser.add_argument("--question", metavar="TEXT", default="", help="the question that the results answer")
     parser.results_option()
     options = parser.parse_args(arguments)
 
+    from loadstone.importers.explain import explain
+    from loadstone.importers.json_paths import parse_figure
     from loadstone.importers.read import parse_fact, read_all
     from loadstone.importers.store import store
 
     try:
         facts = dict(parse_fact(each) for each in options.fact)
+        for figure in options.json:
+            parse_figure(figure)
     except LoadstoneError as error:
         raise UsageError(str(error.args[0]), error.hint) from None
+    if options.json:
+        facts["json"] = "\n".join(options.json)
     imported = read_all(options.files, facts, options.format)
     folder = store(imported, options.results, options.name or options.files[0].stem, options.question, options.files)
+    if options.explain:
+        for path in options.files:
+            print(*explain(path, facts, options.format), sep="\n")
     print(folder.path)
     return 0

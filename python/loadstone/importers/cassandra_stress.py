@@ -1,7 +1,8 @@
-"""Logs of cassandra-stress (4.x; the summary of older versions as well), in whatever locale it ran.
+"""Logs of cassandra-stress 2.1 to 5.0, of Scylla's fork and of cql-stress, in any locale.
 
 It prints latencies in ms with one decimal, and rates with none. With `throttle=` latencies are service times, with
-`fixed=` response times.
+`fixed=` response times. Versions differ in their summary: 2.1 has no errors and no units, 2.1 to 3.11 print
+`[WRITE:82369]`, and cql-stress has no figures by operation.
 """
 
 from __future__ import annotations
@@ -9,22 +10,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from loadstone.importers.cassandra_stress_facts import add_facts
 from loadstone.importers.number import grouped, plain
-from loadstone.importers.run import ALL, Run, series
+from loadstone.importers.run import ALL, Run, check_total, series
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Series
 
 NAME = "cassandra-stress"
 TITLE = "cassandra-stress log"
-SIGNS = ("Stress Settings", "total ops,    op/s", "Op rate                   :", "op rate                   :")
-RUNNING = re.compile(r"Running (?:([\w() ,.-]+) )?with (\d+) thread(?:s|Count)")
-SETTING = re.compile(
-    r"\s*(Thread Count|OpsPer Sec|Consistency Level|Replication Strategy Options|Type|Sequence|Distribution"
-    r"|Size Distribution|Count Distribution): +(.+)$"
-)
-COMMAND = re.compile(r"cassandra-stress\s+\S.*-rate\s+(.*)$")
-RATE = re.compile(r"\b(threads|throttle|fixed)=(\d+)")
-SUMMARY = re.compile(r"(?i)(op rate|latency [\w. ]+?|total [\w ]+?)\s*:\s*([^\[]*?)\s*(?:\[(.*)\])?\s*$")
+SIGNS = re.compile(r"Stress Settings \*|total ops ?,|(?m:^\W*(?:\S+ *\| *)?[Oo]p rate +:)|cassandra-stress \w+ ")
+# A user profile prints `[insert]`, and `-rate auto` a run for each number of threads.
+RUNNING = re.compile(r"Running (?:(.{1,300}?) )?with (\d+) thread")
+SETTING = re.compile(r"\s*([A-Z][A-Za-z ()]+): +(\S.*)$")
+COMMAND = re.compile(r"cassandra-stress\s+((?:user|mixed|read|write|counter_\w+)\s+\S.*)$")
+CQL_STRESS = re.compile(r"(?i)cql-stress")
+SUMMARY = re.compile(r"([A-Za-z][\w. ()]+?)\s*:\s*([^\[]*?)\s*(?:\[(.*)\])?\s*$")
 EACH = re.compile(r"([A-Za-z_][\w.-]*):\s*(NaN|[\d.,'\u2019\u00a0\u202f]*\d)")
 STATISTICS = {
     "mean": "mean",
@@ -34,12 +34,23 @@ STATISTICS = {
     "99.9th percentile": "p99.9",
     "max": "max",
 }
-# The fewest lines of a complete summary, and its last one.
-WANTED = ("op rate", "latency mean", "latency max", "total errors", "total operation time")
+LATENCY = "latency "
+PERCENTILE = re.compile(r"([\d.]+)th percentile")
+# The fewest lines of a complete summary; its last one is the end of a run.
+LAST = "total operation time"
+WANTED = ("op rate", "latency mean", "latency max", LAST)
+# Lines of a summary that have no figure in a result.
+NOT_READ = re.compile(r"partition rate|row rate|total gc .*|avg gc .*|st\w*dev gc .*|improvement over .*")
+COUNTS = ("total partitions", "total operations")
+ERRORS = "total errors"
 CUT = "import the whole output of cassandra-stress, from its settings to END"
 MS = 1e6
 # For figures of several operations in one line; it keeps the expression away from other long lines.
 SUMMARY_MAX = 1000
+SETTINGS = (
+    "Type", "Count", "Thread Count", "OpsPer Sec", "Consistency Level", "Replication Strategy Options", "Sequence",
+    "Distribution", "Size Distribution", "Count Distribution", "Command Ratios", "Operation", "Duration",
+)  # fmt: skip
 
 
 @dataclass
@@ -47,6 +58,8 @@ class Log:
     """The output of one run."""
 
     settings: dict[str, str] = field(default_factory=dict)
+    command: str = ""
+    tool: str = NAME
     clients: int | None = None
     begun: int | None = None
     columns: list[str] = field(default_factory=list)
@@ -57,10 +70,15 @@ class Log:
     summary: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
     failed: bool = False
 
+    @property
+    def complete(self) -> bool:
+        """Whether its end was read: the last line of the summary, or FAILURE."""
+        return self.failed or LAST in self.summary
+
 
 def recognises(text: str) -> bool:
     """Whether there are settings, rows or a summary."""
-    return any(sign in text for sign in SIGNS)
+    return SIGNS.search(text) is not None
 
 
 def runs(source: Source) -> list[Run]:
@@ -68,123 +86,155 @@ def runs(source: Source) -> list[Run]:
     logs = [Log()]
     for index, line in enumerate(source.lines):
         log = logs[-1]
-        starts = "Stress Settings" in line or RUNNING.search(line) is not None
-        if starts and log.results:
+        starts = "Stress Settings" in line or RUNNING.search(line) or COMMAND.search(line)
+        if starts and (log.results or log.failed or (log.rows and "Stress Settings" in line)):
+            if not log.complete and not log.summary:
+                raise cut(log, source)
             # With -rate auto the settings are printed once for several runs.
-            log = Log() if "Stress Settings" in line else Log(settings=dict(log.settings))
+            again = RUNNING.search(line) and "Stress Settings" not in line
+            log = Log(dict(log.settings), log.command, log.tool) if again else Log(tool=log.tool)
             logs.append(log)
-        take(log, line, index)
-    if not logs[-1].results and logs[-1].begun is None and len(logs) > 1:
+        if parse_line(log, line, index):
+            source.used.add(index)
+    if len(logs) > 1 and not logs[-1].results and not logs[-1].failed and logs[-1].begun is None:
         logs.pop()
     return [run(log, source) for log in logs]
 
 
-def take(log: Log, line: str, index: int) -> None:
-    """Takes a line, counted from 0."""
+def parse_line(log: Log, line: str, index: int) -> bool:
+    """Whether a line, counted from 0, was read."""
+    text = line.strip()
+    cells = text.removeprefix("type").lstrip(" ,")
     if match := RUNNING.search(line):
         log.clients, log.begun = int(match[2]), index
+        if match[1]:
+            log.settings.setdefault("Running", match[1].strip("[]"))
     elif match := COMMAND.search(line):
-        log.settings |= dict(RATE.findall(match[1]))
-    elif match := SETTING.match(line):
-        log.settings[match[1]] = match[2].strip()
-    elif line.strip().startswith("type") and "total ops" in line:
-        # Its first two columns have no comma between them.
-        log.columns = [name.strip() for name in line.replace("total ops", ",total ops", 1).split(",")]
-    elif line.strip() == "Results:":
+        log.command = match[1]
+    elif CQL_STRESS.search(line):
+        log.tool = "cql-stress"
+    elif cells.startswith("total ops") and "op/s" in cells:
+        # Up to 2.1 there is no type; in 4.0 its name is followed by no comma.
+        # A header that is printed again is the same.
+        log.columns = log.columns or [name.strip() for name in (["type"] if text != cells else []) + cells.split(",")]
+    elif text == "Results:":
         log.results = True
-    elif line.strip() == "FAILURE":
+    elif text == "END":
+        pass
+    elif text == "FAILURE":
         log.failed = True
-    elif line.startswith("total,") and not log.results:
-        cells = fields(line, len(log.columns))
-        log.unread += cells is None
-        if cells is not None:
-            log.rows.append(cells)
-    elif len(line) < SUMMARY_MAX and (match := SUMMARY.match(line.strip())):
+    elif is_row(log, text):
+        cells_ = fields(text, log.columns)
+        log.unread += cells_ is None
+        if cells_ is not None:
+            log.rows.append(cells_)
+    elif not log.results and (match := SETTING.match(line)) and match[1].strip() in SETTINGS:
+        log.settings.setdefault(match[1].strip(), match[2].strip())
+    elif len(line) < SUMMARY_MAX and (match := SUMMARY.match(text)) and (log.results or match[1].lower() == "op rate"):
         log.results = True
-        log.summary[" ".join(match[1].lower().split())] = (match[2], dict(EACH.findall(match[3] or "")))
+        name = " ".join(match[1].lower().split())
+        log.summary.setdefault(name, (match[2], dict(EACH.findall(match[3] or ""))))
+        # Only cql-stress counts operations instead of partitions.
+        log.tool = "cql-stress" if name == COUNTS[1] else log.tool
+    else:
+        return False
+    return True
 
 
-def fields(line: str, columns: int) -> list[float | None] | None:
-    """A row's figures after its first cell; None for a row that is cut, or unreadable due to decimal commas."""
+def is_row(log: Log, text: str) -> bool:
+    """Whether a line is a row of all operations."""
+    if log.results or not log.columns:
+        return False
+    return text.startswith("total,") if log.columns[0] == "type" else re.match(r"\d+\s*,", text) is not None
+
+
+def fields(line: str, columns: list[str]) -> list[float | None] | None:
+    """A row's figures; None for a row that is cut, or unreadable due to decimal commas."""
     cells = line.split(",")
-    if len(cells) != columns:
+    if len(cells) != len(columns):
         # Decimal commas: only a comma followed by a blank separates two cells.
-        cells = [cell.replace(",", ".") for cell in re.split(r",\s+", line.strip())]
-    if len(cells) != columns:
+        cells = [cell.replace(",", ".") for cell in re.split(r",\s+", line)]
+    if len(cells) != len(columns):
         return None
     try:
-        return [plain(cell) for cell in cells[1:]]
+        return [plain(cell) for cell in cells[columns[0] == "type" :]]
     except ValueError:
         return None
 
 
+def cut(log: Log, source: Source, missing: str = "") -> Exception:
+    """The error about a log whose end is missing."""
+    message = f'has no "{missing}"' if missing and log.summary else "has no results"
+    return source.error(f"the cassandra-stress log is cut: it {message}", CUT, log.begun)
+
+
 def run(log: Log, source: Source) -> Run:
     """A log's figures. Raises LoadstoneError when its summary is cut."""
+    result = Run(facts={"tool": log.tool}, end="failed" if log.failed else "done", step_ns=0.1 * MS)
+    if log.failed and not log.summary:
+        add_facts(log.settings, log.command, log.clients, result)
+        result.series = time_series(log)
+        result.note("failed", "cassandra-stress printed FAILURE and no results", "see its own output for the reason")
+        return result
     if missing := next((name for name in WANTED if name not in log.summary), None):
-        what = "has no results" if not log.summary else f'has no "{missing}"'
-        raise source.error(f"the cassandra-stress log is cut: it {what}", CUT, log.begun)
-    found = Run(facts={"tool": NAME}, end="failed" if log.failed else "done", step_ns=0.1 * MS)
+        raise cut(log, source, missing)
     with source.reading("the cassandra-stress log is damaged: {error}", CUT, log.begun):
-        known(log, found)
-        figures(log, found)
-    found.series = course(log)
+        add_facts(log.settings, log.command, log.clients, result)
+        add_figures(log, result, source)
+    result.series = time_series(log)
     if log.unread:
-        found.note("rows-left-out", f"{log.unread} rows could not be read", "check the log")
-    return found
+        result.note("rows-left-out", f"{log.unread} rows could not be read", "check the log")
+    return result
 
 
-def known(log: Log, found: Run) -> None:
-    """Clients, rate and facts. Raises ValueError when a rate is not a number."""
-    settings = log.settings
-    threads = settings.get("Thread Count", settings.get("threads", ""))
-    found.clients = log.clients or (int(threads) if threads.isdigit() else None)
-    rate = grouped(settings.get("OpsPer Sec", settings.get("throttle", settings.get("fixed", "0"))).split("/")[0], 0)
-    if rate:
-        found.loop = "open"
-        found.facts["target"] = int(rate)
-        if "fixed" in settings or "throttle" in settings:
-            found.facts["latency"] = "response" if "fixed" in settings else "service"
-    for fact, names in (
-        ("mix", ("Type",)),
-        ("records", ("Sequence", "Distribution")),
-        ("distribution", ("Sequence", "Distribution")),
-        ("record_bytes", ("Count Distribution", "Size Distribution")),
-    ):
-        # As the tool prints them: a population, and columns of a size.
-        if stated := [settings[name] for name in names if name in settings]:
-            found.facts[fact] = " × ".join(stated)
-    if level := settings.get("Consistency Level"):
-        found.facts["consistency"] = level
-    if match := re.search(r"replication_factor=(\d+)", settings.get("Replication Strategy Options", "")):
-        found.facts["replication"] = int(match[1])
-
-
-def figures(log: Log, found: Run) -> None:
-    """The summary's figures. Raises ValueError when one is not a number."""
-    rows = dict(zip(log.columns[1:], log.rows[-1], strict=True)) if log.rows else {}
-    partitions, by_operation = log.summary.get("total partitions", ("nan", {}))
+def add_figures(log: Log, result: Run, source: Source) -> None:
+    """The summary's figures. Raises ValueError when one is not a number, LoadstoneError when they do not add up."""
+    rows = dict(zip([name for name in log.columns if name != "type"], log.rows[-1], strict=True)) if log.rows else {}
+    partitions, by_operation = next((log.summary[name] for name in COUNTS if name in log.summary), ("nan", {}))
     # Rows count operations; the summary counts partitions, which differ only if an operation touches several.
     done = rows.get("total ops") or whole(partitions)
-    counts = {name: whole(text) for name, text in by_operation.items()}
-    names = log.summary["op rate"][1]
-    n = int(done)
     rate, rates = log.summary["op rate"]
-    seconds = rows.get("time") or clock(log.summary["total operation time"][0])
-    failures, failed = log.summary["total errors"]
-    for name in names:
-        found.statuses[name] = {"OK": int(counts.get(name, 0)), "ERROR": int(whole(failed.get(name, "0")))}
-    if not names:
-        found.statuses["ALL"] = {"OK": n, "ERROR": int(whole(number(failures)))}
-    found.add_totals(grouped(number(rate), 0), seconds * 1e9, done)
+    counts = {name: whole(text) for name, text in by_operation.items()}
+    names = list(rates)
+    if counts:
+        check_total(source, sum(counts.values()), whole(partitions), log.begun)
+    partition_rate = log.summary.get("partition rate", ("", {}))[0]
+    if rows and whole(partitions) and number(partition_rate or rate) == number(rate):
+        # Each operation touches one partition: the rows and the summary are of one run.
+        check_total(source, done, whole(partitions), log.begun)
+    # Rows have a decimal, the summary whole seconds.
+    seconds = rows.get("time") or clock(log.summary[LAST][0])
+    step = 0.1e9 if rows.get("time") else 1e9
+    if not done:
+        done = round((grouped(number(rate), 0) or 0.0) * seconds)
+    n = int(done)
+    if ERRORS in log.summary:
+        failures, failed = log.summary[ERRORS]
+        for name in names:
+            result.statuses[name] = {"OK": int(counts.get(name, 0)), "ERROR": int(whole(failed.get(name, "0")))}
+        if not names:
+            result.statuses["ALL"] = {"OK": n, "ERROR": int(whole(number(failures)))}
+        result.add_totals(grouped(number(rate), 0), seconds * 1e9, done, 1.0, step)
+    else:
+        # 2.1 does not print errors: their number is unknown, not 0.
+        result.add("throughput", grouped(number(rate), 0), "op/s", n, 1.0)
+        result.add("runtime", seconds * 1e9, "ns", 1, step)
+        result.add("operations", done, "operations", n, 0.0 if rows else (grouped(number(rate), 0) or 0.0))
     if len(names) > 1:
         for name, text in rates.items():
-            found.add(f"{name.lower()}.throughput", grouped(text, 0), "op/s", int(counts.get(name, 0)))
-    for label, statistic in STATISTICS.items():
-        total, each = log.summary.get(f"latency {label}", ("nan", {}))
-        found.add(f"{ALL}.{statistic}", scaled(number(total)), "ns", n)
-        for name, text in each.items():
+            result.add(f"{name.lower()}.throughput", grouped(text, 0), "op/s", int(counts.get(name, 0)), 1)
+    for label, (text, parts) in log.summary.items():
+        known = label.removeprefix(LATENCY)
+        match = PERCENTILE.fullmatch(known)
+        statistic = STATISTICS.get(known) or (f"p{match[1]}" if match else None)
+        if not label.startswith(LATENCY) or statistic is None:
+            if label not in (*WANTED, *COUNTS, ERRORS) and not NOT_READ.fullmatch(label):
+                result.unknown[label] = None
+            continue
+        result.add(f"{ALL}.{statistic}", scaled(number(text)), "ns", n, 0.1 * MS)
+        for name, part in parts.items():
             own = int(counts.get(name, 0)) if len(names) > 1 else n
-            found.add(f"{name.lower()}.{statistic}", scaled(text), "ns", own)
+            result.add(f"{name.lower()}.{statistic}", scaled(part), "ns", own, 0.1 * MS)
 
 
 def number(text: str) -> str:
@@ -204,17 +254,19 @@ def whole(text: str) -> float:
 
 
 def clock(text: str) -> float:
-    """Seconds of 00:02:13."""
+    """Seconds of 00:02:13. Raises ValueError for anything else."""
+    if not re.fullmatch(r"\d\d+:\d\d:\d\d", text):
+        raise ValueError(f"not a time: {text[:40]!r}")
     hours, minutes, seconds = (float(part) for part in text.split(":"))
     return hours * 3600 + minutes * 60 + seconds
 
 
-def course(log: Log) -> Series | None:
+def time_series(log: Log) -> Series | None:
     """The rows as a series; None where there are fewer than two."""
-    wanted = ("op/s", "med", ".99", "time")
-    if not all(name in log.columns for name in wanted):
+    columns = [name for name in log.columns if name != "type"]
+    if not all(name in columns for name in ("op/s", "med", ".99", "time")):
         return None
-    indices = [log.columns.index(name) - 1 for name in wanted]
+    indices = [columns.index(name) for name in ("op/s", "med", ".99", "time")]
     rows, at = [], 0.0
     for row in log.rows:
         rate, p50, p99, until = (row[index] for index in indices)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from loadstone.importers import unit
-from loadstone.importers.number import comma, number_or_text, plain
+from loadstone.importers.number import comma, last_digit, number_or_text, plain
 from loadstone.importers.run import Run
 from loadstone.importers.source import Source
 from loadstone.results.value import Value
@@ -72,6 +72,7 @@ def runs(source: Source) -> list[Run]:
         raise source.error("no line names the columns", "the first line is variant,repeat,clients,metric,unit,value")
     if twice := next((name for name in top.columns if top.columns.count(name) > 1), None):
         raise source.error(f'the column "{twice}" occurs twice', "name each column once", top.line)
+    source.used.add(top.line)
     found: dict[tuple[object, ...], Run] = {}
     seen: dict[tuple[object, ...], int] = {}
     number = plain if top.delimiter == "," else comma
@@ -112,6 +113,7 @@ def rows(source: Source, top: Header) -> Iterator[Row]:
             return
         if line.startswith("#"):
             continue
+        source.used.add(index)
         try:
             cells = next(csv.reader([line], delimiter=top.delimiter, skipinitialspace=True))
         except csv.Error as error:
@@ -140,12 +142,6 @@ def figure(row: Row, number: Callable[[str], float | None], source: Source) -> V
         raise source.error(f"{metric} is too large in {base[1]}", "check its value and its unit", row.line)
     n = whole(row, "n", source, least=0) or 0
     return Value(metric, value, base[1], n, bound(row, source), last_digit(row.cells["value"]) * base[0])
-
-
-def last_digit(text: str) -> float:
-    """The value of a number's last digit: 0.01 for 388.46; 0 for other notations."""
-    found = re.fullmatch(r"[+-]?\d+(?:[.,](\d+))?", text)
-    return 10.0 ** -len(found[1] or "") if found else 0.0
 
 
 def bound(row: Row, source: Source) -> Bound | None:

@@ -85,6 +85,11 @@ def load(path: Path) -> Facts:
         raise LoadstoneError(f"cannot read {path.name}: {error}", PER_LINE) from error
     facts = mapping(document if document is not None else {}, "", path)
     given = facts.pop("variants", None)
+    figures = facts.pop("json", None)
+    if figures is not None:
+        lines = [f"{name}={' '.join(map(str, part)) if isinstance(part, list) else part}"
+                 for name, part in mapping(figures, "json", path).items()]  # fmt: skip
+        facts["json"] = "\n".join(lines)
     variants = {} if given is None else mapping(given, "variants", path)
     return Facts(
         scalars(facts, "", path),

@@ -7,21 +7,31 @@ total latency with `lat_percentiles=1`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, count
+from itertools import chain, count, pairwise
 from typing import Any
 
-from loadstone.importers.run import OPERATIONS, Run, bucketed, latencies
+from loadstone.importers.json_text import read_documents
+from loadstone.importers.run import OPERATIONS, Run, bucketed, latencies, series
 from loadstone.importers.source import Source
 from loadstone.results.value import PERCENTILES, Value
 
 NAME = "fio"
 TITLE = "fio JSON"
-DIRECTIONS = ("read", "write", "trim")
+# With `unified_rw_reporting` reads, writes and trims are reported as `mixed`, alone or in addition.
+UNIFIED = "mixed"
+DIRECTIONS = ("read", "write", "trim", UNIFIED)
 SIGN = '"fio version"'
 CUT = "run fio with --output-format=json and import its whole output"
 KIB = 1024
+# Options and their facts.
+FACTS = {"io_engine": "ioengine", "block_size": "bs", "direct": "direct", "mode": "rw", "size": "size"}
+NUMBERS = ("iodepth", "numjobs", "fsync", "fdatasync")
+NS_PER_MS = 1e6
+# A timed job runs at least this share of its time.
+TIMED = 0.99
+
+Job = Mapping[str, Any]
 
 
 def recognises(text: str) -> bool:
@@ -31,37 +41,103 @@ def recognises(text: str) -> bool:
 
 def runs(source: Source) -> list[Run]:
     """Every run in the file. Raises LoadstoneError when a report is cut."""
-    found: list[Run] = []
-    at = source.text.find(SIGN)
-    while at >= 0:
-        start = source.text.rfind("{", 0, at)
-        line = source.text.count("\n", 0, max(start, 0))
-        with source.reading("the fio report is cut or damaged: {error}", CUT, line):
-            document, end = json.JSONDecoder().raw_decode(source.text, max(start, 0))
-            found.extend(of_report(document))
-        at = source.text.find(SIGN, end)
-    return found
+    reports: list[Job] = []
+    read_documents(source, SIGN, CUT, reports.append, "fio report")
+    groups: list[list[Job]] = []
+    for report in reports:
+        with source.reading("the fio report is cut or damaged: {error}", CUT):
+            if groups and continues(groups[-1][-1], report):
+                groups[-1].append(report)
+            else:
+                groups.append([report])
+    result: list[Run] = []
+    for group in groups:
+        with source.reading("the fio report is cut or damaged: {error}", CUT):
+            result += read_report(group[-1], group[:-1])
+    return result
 
 
-def of_report(document: Mapping[str, Any]) -> list[Run]:
-    """The runs of one report, by the names of its jobs."""
-    # A group ends where a job waits for those before it (stonewall).
-    jobs: dict[tuple[str, int], list[dict[str, Any]]] = {}
+def continues(before: Job, after: Job) -> bool:
+    """Whether a report is of the same run as the one before it (`--status-interval`): its counts include those."""
+    if [job_key(job) for job in before["jobs"]] != [job_key(job) for job in after["jobs"]]:
+        return False
+    sums = [[sum(float(way.get(key, 0)) for way in ways(report)) for key in ("io_bytes", "total_ios", "runtime")]
+            for report in (before, after)]  # fmt: skip
+    if any(later < earlier for earlier, later in zip(*sums, strict=True)):
+        return False
+    if "timestamp" in before and "timestamp" in after:
+        milliseconds = [
+            float(report.get("timestamp_ms", 0) or report["timestamp"] * 1000) for report in (before, after)
+        ]
+        longest = max((float(way["runtime"]) for way in ways(after)), default=0.0)
+        # It began before the earlier one was written.
+        return milliseconds[1] - longest < milliseconds[0] - min(longest, 1000) / 2
+    elapsed = [max(float(job.get("elapsed", 0)) for job in report["jobs"]) for report in (before, after)]
+    return elapsed[1] > elapsed[0]
+
+
+def job_key(job: Job) -> tuple[str, int]:
+    """A job's name and group. A group ends where a job waits for those before it (stonewall)."""
+    return str(job["jobname"]), int(job.get("groupid", 0))
+
+
+def ways(report: Job) -> list[Job]:
+    """The directions of all jobs of a report."""
+    return [job[way] for job in report["jobs"] for way in directions([job])]
+
+
+def directions(jobs: Sequence[Job]) -> list[str]:
+    """The directions that have data; `mixed` only if no other has, as it contains them."""
+    active = [way for way in DIRECTIONS if any(is_active(job.get(way, {})) for job in jobs)]
+    return [way for way in active if way != UNIFIED or active == [UNIFIED]]
+
+
+def is_active(way: Job) -> bool:
+    """Whether anything was done in a direction."""
+    longest = [way[name].get("max", 0) for name in ("clat_ns", "clat", "lat_ns", "lat") if name in way]
+    return any(float(value) for value in (*(way.get(key, 0) for key in ("total_ios", "io_bytes", "runtime")), *longest))
+
+
+def operations(way: Job) -> int:
+    """The operations of a direction; before fio 2.2, which does not count them, from its rate."""
+    return int(way["total_ios"]) if "total_ios" in way else round(float(way["iops"]) * float(way["runtime"]) / 1000)
+
+
+def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[Run]:
+    """The runs of a report, by the names of its jobs; `earlier`: reports of the same run, for its series."""
+    jobs: dict[tuple[str, int], list[Job]] = {}
     for job in document["jobs"]:
-        jobs.setdefault((str(job["jobname"]), int(job.get("groupid", 0))), []).append(job)
+        jobs.setdefault(job_key(job), []).append(job)
     if not jobs:
         raise KeyError("jobs")
     options = dict(document.get("global options", {}))
     names = distinct((name for name, _ in jobs), "-")
-    found = [
-        run(name if len(jobs) > 1 else None, each, options) for name, each in zip(names, jobs.values(), strict=True)
+    result = [
+        read_run(name if len(jobs) > 1 else None, group, options)
+        for name, group in zip(names, jobs.values(), strict=True)
     ]
-    for each in found:
-        each.facts["version"] = str(document[SIGN.strip('"')])
+    for key, run in zip(jobs, result, strict=True):
+        run.facts["version"] = str(document[SIGN.strip('"')])
+        run.series = series_of(
+            [[job for job in report["jobs"] if job_key(job) == key] for report in earlier], jobs[key]
+        )
         # The devices' utilisation is that of all jobs together.
         for disk in document.get("disk_util", ()) if len(jobs) == 1 else ():
-            each.add(f"device.{disk['name']}.util", float(disk["util"]) / 100, "share", 1)
-    return found
+            run.add(f"device.{disk['name']}.util", float(disk["util"]) / 100, "share", 1)
+    return result
+
+
+def series_of(earlier: Sequence[Sequence[Job]], last: Sequence[Job]) -> Any:
+    """The rate between cumulative reports, from the first that has data."""
+    points = [(0.0, 0.0)]
+    for jobs in [*earlier, last]:
+        active = [job[way] for job in jobs for way in directions([job])]
+        points.append(
+            (max((float(way["runtime"]) / 1000 for way in active), default=0.0), sum(map(operations, active)))
+        )
+    rows = [(at, until - at, (total - before) / (until - at)) for (at, before), (until, total) in pairwise(points)
+            if until > at]  # fmt: skip
+    return series(rows) if earlier else None
 
 
 def distinct(names: Iterable[str], separator: str) -> list[str]:
@@ -73,83 +149,128 @@ def distinct(names: Iterable[str], separator: str) -> list[str]:
     return list(taken)
 
 
-def run(name: str | None, jobs: Sequence[dict[str, Any]], options: Mapping[str, Any]) -> Run:
+def read_run(name: str | None, jobs: Sequence[Job], shared: Mapping[str, Any]) -> Run:
     """The figures of jobs of one name and group."""
-    options = {**options, **jobs[0].get("job options", {})}
-    found = Run(variant=name, facts={"tool": NAME, "jobs": len(jobs)})
-    for fact, option in (("io_engine", "ioengine"), ("block_size", "bs"), ("direct", "direct"), ("mode", "rw")):
-        if option in options:
-            found.facts[fact] = str(options[option])
-    for option in ("iodepth", "numjobs"):
-        if str(options.get(option, "")).isdigit():
-            found.facts[option] = int(options[option])
-    if any(option == "rate" or option.startswith("rate_iops") for option in options):
-        found.loop = "open"
-    for direction in DIRECTIONS:
-        one_way(direction, [job[direction] for job in jobs if int(job.get(direction, {}).get("total_ios", 0))], found)
-    syncs = [job["sync"] for job in jobs if int(job.get("sync", {}).get("total_ios", 0))]
-    if syncs:
-        timed("sync", [lat for each in syncs if (lat := each.get("lat_ns"))], 1.0, found)
-    ways = [job[way] for job in jobs for way in DIRECTIONS if way in job]
-    done = sum(int(way.get("total_ios", 0)) for way in ways)
-    found.add("throughput", sum(float(way["iops"]) for way in ways), "op/s", done)
-    found.add("operations", done, OPERATIONS, done)
+    options = {**shared, **jobs[0].get("job options", {})}
+    run = Run(variant=name, facts={"tool": NAME, "jobs": len(jobs)})
+    for job in jobs:
+        check_job(job, options)
+    run.facts |= {fact: str(options[option]) for fact, option in FACTS.items() if option in options}
+    run.facts |= {option: int(options[option]) for option in NUMBERS if str(options.get(option, "")).isdigit()}
+    rates = {name: value for name, value in options.items() if name == "rate" or name.startswith("rate_iops")}
+    if rates:
+        run.loop = "open"
+        run.facts |= {name: str(value) for name, value in rates.items()}
+    active = directions(jobs)
+    for way in active:
+        add_direction(way, [job[way] for job in jobs if is_active(job.get(way, {}))], run)
+    # fdatasync is counted in the latencies alone.
+    syncs = [
+        lat for job in jobs if (lat := job.get("sync", {}).get("lat_ns")) and (lat.get("N") or is_active(job["sync"]))
+    ]
+    add_latencies("sync", syncs, 1.0, run)
+    parts = [job[way] for job in jobs for way in active if is_active(job.get(way, {}))]
+    done = sum(map(operations, parts))
+    run.add("throughput", sum(float(way["iops"]) for way in parts), "op/s", done, rate_step(parts))
+    run.add("operations", done, OPERATIONS, done, count_step(parts))
     failed = [str(job["error"]) for job in jobs if int(job.get("error", 0))]
     # With `continue_on_error` fio counts them; without it, a job ends at its first.
-    found.add("errors", sum(int(job.get("total_err", bool(job.get("error", 0)))) for job in jobs), OPERATIONS, done)
+    run.add("errors", sum(int(job.get("total_err", bool(job.get("error", 0)))) for job in jobs), OPERATIONS, done)
     if failed:
-        found.end = "failed"
-        found.note("failed", f"fio ended with error {', '.join(failed)}", "see fio's own output")
-    found.add("runtime", max(float(way["runtime"]) for way in ways) * 1e6, "ns", 1)
-    return found
+        run.end = "failed"
+        run.note("failed", f"fio ended with error {', '.join(failed)}", "see fio's own output")
+    run.add("runtime", max((float(way["runtime"]) for way in parts), default=0.0) * NS_PER_MS, "ns", 1)
+    return run
 
 
-def one_way(direction: str, jobs: Sequence[Mapping[str, Any]], found: Run) -> None:
+def check_job(job: Job, options: Mapping[str, Any]) -> None:
+    """Raises ValueError when no direction is left, or the report was written before the end of a timed job."""
+    if not any(way in job for way in DIRECTIONS):
+        raise ValueError("a job has no direction")
+    length = str(options.get("runtime", "")).removesuffix("s")
+    if options.get("time_based", "0") == "1" and length.isdigit():
+        longest = max((float(job[way]["runtime"]) for way in DIRECTIONS if way in job), default=0.0)
+        if 0 < longest < int(length) * 1000 * TIMED and not int(job.get("error", 0)):
+            raise ValueError(f"it was written after {longest / 1000:g} of {length} s, and the final report is missing")
+
+
+def rate_step(parts: Sequence[Job]) -> float:
+    """The resolution of a rate: before fio 2.2 each is a whole number."""
+    return sum(float(way.get("iops_step", isinstance(way["iops"], int))) for way in parts)
+
+
+def bytes_unit(way: Job) -> int:
+    """The unit of `io_bytes`: KiB before fio 2.99, as bandwidth × time shows."""
+    speed = float(way["bw_bytes"]) if "bw_bytes" in way else float(way["bw"]) * KIB
+    expected, total = speed * float(way["runtime"]) / 1000, float(way["io_bytes"])
+    return KIB if total and expected / total > KIB**0.5 else 1
+
+
+def count_step(parts: Sequence[Job]) -> float:
+    """The resolution of a number of operations that was not counted, but follows from a rate."""
+    steps = (rate_step([way]) * float(way["runtime"]) / 1000 + 1 for way in parts if "total_ios" not in way)
+    return sum(steps)
+
+
+def add_direction(direction: str, jobs: Sequence[Job], run: Run) -> None:
     """The figures of reads, writes or trims."""
-    if not jobs:
-        return
-    done = sum(int(job["total_ios"]) for job in jobs)
-    # fio 2 only has KiB/s.
+    done = sum(map(operations, jobs))
+    # fio 2 only has KiB and KiB/s; 3.0 and 3.1 still have the latter.
     speed = sum(float(job["bw_bytes"]) if "bw_bytes" in job else float(job["bw"]) * KIB for job in jobs)
-    found.add(f"{direction}.bandwidth", speed, "B/s", done)
-    moved = "returned" if direction == "read" else "stored" if direction == "write" else None
+    step = sum(float(job.get("bw_step", 0.0 if "bw_bytes" in job else KIB)) for job in jobs)
+    run.add(f"{direction}.bandwidth", speed, "B/s", done, step)
+    moved = {"read": "returned", "write": "stored", UNIFIED: "moved"}.get(direction)
     if moved is not None and all("io_bytes" in job for job in jobs):
-        found.add(moved, sum(int(job["io_bytes"]) for job in jobs), "B", done)
-    found.add(f"{direction}.throughput", sum(float(job["iops"]) for job in jobs), "op/s", done)
-    new = "clat_ns" in jobs[0]
-    kinds = ("lat_ns", "clat_ns") if new else ("lat", "clat")
-    kind = next((each for each in kinds if any("percentile" in job.get(each, {}) for job in jobs)), kinds[1])
-    found.facts["latency"] = "total" if kind.startswith("lat") else "completion"
-    timed(direction, [job[kind] for job in jobs if kind in job], 1.0 if new else 1e3, found)
+        units = [bytes_unit(job) for job in jobs]
+        total = sum(int(job["io_bytes"]) * unit for job, unit in zip(jobs, units, strict=True))
+        steps = (float(job.get("io_step", unit if unit > 1 else 0)) for job, unit in zip(jobs, units, strict=True))
+        run.add(moved, total, "B", done, sum(steps))
+    run.add(f"{direction}.throughput", sum(float(job["iops"]) for job in jobs), "op/s", done, rate_step(jobs))
+    new = "clat_ns" in jobs[0] or "lat_ns" in jobs[0]
+    names = ("lat_ns", "clat_ns") if new else ("lat", "clat")
+    name = next((name for name in names if any("percentile" in job.get(name, {}) for job in jobs)), names[1])
+    run.facts["latency"] = "total" if name.startswith("lat") else "completion"
+    for job in jobs:
+        if name in job and "N" not in job[name]:
+            job[name]["N"] = operations(job)
+    add_latencies(direction, [job[name] for job in jobs if name in job], 1.0 if new else 1e3, run, count_step(jobs))
 
 
 # fio's bins are a 64th of their values wide (stat.h: FIO_IO_U_PLAT_BITS is 6).
 BINS = 64
 
 
-def timed(name: str, each: Sequence[Mapping[str, Any]], ns: float, found: Run) -> None:
+def add_latencies(name: str, lats: Sequence[Job], ns: float, run: Run, step_n: float = 0.0) -> None:
     """Latencies, given in units of `ns`; for several jobs, those that can be combined."""
-    each = [lat for lat in each if int(lat.get("N", 1)) and "mean" in lat]
-    if not each:
+    lats = [lat for lat in lats if int(lat.get("N", 1))]
+    if not lats:
         return
-    n = sum(int(lat.get("N", 0)) for lat in each)
-    weights = [int(lat.get("N", 0)) if n else 1 for lat in each]
-    found.add(f"{name}.count", n or None, OPERATIONS, n)
-    mean = sum(float(lat["mean"]) * weight for lat, weight in zip(each, weights, strict=True)) / sum(weights)
-    found.add(f"{name}.mean", mean * ns, "ns", n)
-    found.add(f"{name}.min", min(float(lat["min"]) for lat in each) * ns, "ns", n)
-    found.add(f"{name}.max", max(float(lat["max"]) for lat in each) * ns, "ns", n)
-    bins = [lat["bins"] for lat in each if lat.get("bins")]
-    if len(bins) == len(each):
-        counts = ((round(int(value) * ns), int(count)) for one in bins for value, count in one.items())
-        found.histograms[name.upper()] = bucketed(counts)
-    if len(each) == 1:
-        for share, value in each[0].get("percentile", {}).items():
+    n = sum(int(lat.get("N", 0)) for lat in lats)
+    weights = [int(lat.get("N", 0)) if n else 1 for lat in lats]
+    run.add(f"{name}.count", n or None, OPERATIONS, n, step_n)
+    mean = sum(float(lat["mean"]) * weight for lat, weight in zip(lats, weights, strict=True)) / sum(weights)
+    # fio's normal output states its last digit.
+    step = max(float(lat.get("step", 0.0 if ns == 1 else ns)) for lat in lats)
+    run.add(f"{name}.mean", mean * ns, "ns", n, max(float(lat.get("mean_step", 0.0)) for lat in lats))
+    run.add(f"{name}.min", min(float(lat["min"]) for lat in lats) * ns, "ns", n, step)
+    run.add(f"{name}.max", max(float(lat["max"]) for lat in lats) * ns, "ns", n, step)
+    bins = [lat["bins"] for lat in lats if lat.get("bins")]
+    if len(bins) == len(lats):
+        counts = ((round(int(value) * ns), int(times)) for part in bins for value, times in part.items())
+        run.histograms[name.upper()] = bucketed(counts)
+        if run.histograms[name.upper()].count != n:
+            raise ValueError(f"the bins of {name} have {run.histograms[name.upper()].count} of {n} operations")
+    if len(lats) == 1:
+        for share, value in lats[0].get("percentile", {}).items():
             figure = float(value) * ns
-            found.values.append(Value(f"{name}.p{float(share):g}", figure, "ns", n, resolution=figure / BINS))
-    elif len(bins) == len(each):
-        derived = {value.metric: value for value in latencies(name, found.histograms[name.upper()])}
-        found.values.extend(value for key, value in derived.items() if key.removeprefix(f"{name}.") in PERCENTILES)
-    elif any("percentile" in lat for lat in each):
-        message = f"each of {len(each)} jobs has its own percentiles, and those of several cannot be combined"
-        found.note("percentiles-left-out", message, "run fio with group_reporting=1, or with --output-format=json+")
+            # fio 2 and 3.1 fill their list of percentiles with `"0.00" : 0`.
+            if float(share):
+                run.values.append(
+                    Value(f"{name}.p{float(share):g}", figure, "ns", n, resolution=max(figure / BINS, step))
+                )
+    elif len(bins) == len(lats):
+        derived = {value.metric: value for value in latencies(name, run.histograms[name.upper()])}
+        run.values.extend(value for key, value in derived.items() if key.removeprefix(f"{name}.") in PERCENTILES)
+    elif any("percentile" in lat for lat in lats):
+        message = f"each of {len(lats)} jobs has its own percentiles, and those of several cannot be combined"
+        run.note("percentiles-left-out", message, "run fio with group_reporting=1, or with --output-format=json+")

@@ -9,8 +9,18 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from loadstone.importers.number import plain
-from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, Run, errors, series
+from loadstone.importers.number import PLAIN, go_duration, number_or_text, plain
+from loadstone.importers.run import (
+    ALL,
+    COMPOSED,
+    OPERATIONS,
+    Run,
+    check_total,
+    command_fact,
+    errors,
+    mix_fact,
+    series,
+)
 from loadstone.importers.source import Source
 from loadstone.importers.ycsb_command import command, whole
 from loadstone.results.trial_result import Series
@@ -18,10 +28,11 @@ from loadstone.results.trial_result import Series
 NAME = "go-ycsb"
 TITLE = "go-ycsb"
 LINE = re.compile(r"([A-Z][A-Z_]*)\s+- (Takes\(s\): .*)$")
-PROPERTY = re.compile(r'"(threadcount|target|command)"="(\w+)"$')
+PROPERTY = re.compile(r'"([\w.]+)"="([^"]*)"$')
+FACTS = {"recordcount": "records", "requestdistribution": "distribution", "command": "phase"}
+PROPORTION = "proportion"
+SETTINGS = ("threadcount", "target", "command", *FACTS, "fieldcount", "fieldlength")
 FINISHED = re.compile(r"Run finished, takes (\S+)")
-GO_DURATION = re.compile(r"([\d.]+)(h|ms|m|s|µs|us|ns)")
-SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "us": 1e-6, "ns": 1e-9}
 TOTAL = "TOTAL"
 FAILED = "_ERROR"
 FIELDS = {"AVG(US)": "mean", "MIN(US)": "min", "MAX(US)": "max"}
@@ -39,6 +50,13 @@ class Report:
     intervals: list[dict[str, Row]] = field(default_factory=list)
     finished: float | None = None
     final: dict[str, Row] = field(default_factory=dict)
+    # Whether anything followed its rows: they belong together, so that the run has ended.
+    closed: bool = False
+    # Whether a border followed its rows, if they are a table.
+    bordered: bool = True
+    command: str = ""
+    line: int = 0
+    unknown: dict[str, None] = field(default_factory=dict)
 
 
 def recognises(text: str) -> bool:
@@ -52,26 +70,58 @@ def runs(source: Source) -> list[Run]:
     header: list[str] = []
     for index, line in enumerate(source.lines):
         report = reports[-1]
-        if line.strip().strip("*").strip() == "properties" and report.final:
-            reports.append(Report())
-        elif match := PROPERTY.search(line):
+        text = line.strip()
+        given = command(line)
+        # A run ends with the rows after `Run finished`; whatever follows is of another one.
+        if report.final and (
+            text.strip("*").strip() == "properties" or FINISHED.search(line) or (given and given.phase)
+        ):
+            report = Report(line=index)
+            reports.append(report)
+        if match := PROPERTY.search(line):
             report.facts[match[1]] = match[2]
         elif match := FINISHED.search(line):
-            report.finished = seconds(match[1])
+            with source.reading("the time of a run is cut or damaged: {error}", CUT, index):
+                report.finished = go_duration(match[1])[0]
         elif line.lstrip().startswith("| OPERATION |"):
             header = cells(line)
+        elif given:
+            report.command = given.text
+            report.facts |= {"threadcount": str(given.clients)} if given.clients else {}
+            report.facts |= {"target": str(given.target)} if given.target else {}
+            report.facts |= {"command": given.phase} if given.phase else {}
+            report.facts |= given.properties
         else:
             with source.reading("a row of the go-ycsb report is cut or damaged", CUT, index):
-                found = rows(line, header)
-            for operation, row in found:
-                take(report, operation, row)
-            if given := command(line):
-                report.facts |= {"threadcount": str(given.clients)} if given.clients else {}
-                report.facts |= {"target": str(given.target)} if given.target else {}
+                entries = rows(line if index != source.last or not source.torn else drop_last(line), header)
+            if entries and report.final and (report.closed or any(name in report.final for name, _ in entries)):
+                report = Report(line=index)
+                reports.append(report)
+            for operation, entry in entries:
+                take(report, operation, entry)
+            report.closed = report.closed or (bool(report.final) and not entries and not text.startswith(("+-", "+=")))
+            if entries and text.startswith("|"):
+                report.bordered = False
+            elif text.startswith("+-"):
+                report.bordered = True
+            elif not entries and not text.startswith("***"):
+                continue
+        source.used.add(index)
+    if len(reports) > 1 and not reports[-1].intervals and not reports[-1].final and reports[-1].finished is None:
+        # Properties or a command line, of a run whose output is elsewhere.
+        reports.pop()
     for report in reports:
-        if not report.final:
-            raise source.error("the go-ycsb log is cut: no report follows `Run finished`", CUT)
-    return [run(report) for report in reports]
+        operations = {name for interval in report.intervals for name in interval}
+        if not report.final or not report.bordered or operations - report.final.keys():
+            raise source.error("the go-ycsb log is cut: no report follows `Run finished`", CUT, report.line)
+    return [run(report, source) for report in reports]
+
+
+def drop_last(line: str) -> str:
+    """A row without its last field, which may be cut within its number."""
+    return (
+        line.rpartition(", ")[0] if LINE.search(line) and PERCENTILE.search(line.rpartition(", ")[2].upper()) else line
+    )
 
 
 def rows(line: str, header: list[str]) -> list[tuple[str, Row]]:
@@ -111,17 +161,22 @@ def take(report: Report, operation: str, found: Row) -> None:
         report.intervals[-1][operation] = found
 
 
-def seconds(text: str) -> float:
-    """A Go duration: 1m2.5s."""
-    return sum(float(number) * SECONDS[unit] for number, unit in GO_DURATION.findall(text))
-
-
-def run(report: Report) -> Run:
+def run(report: Report, source: Source) -> Run:
     """A report's figures."""
     found = Run(facts={"tool": NAME}, step_ns=1e3)
     found.clients = whole(report.facts.get("threadcount", "")) or None
-    if phase := report.facts.get("command"):
-        found.facts["phase"] = phase
+    for name, text in report.facts.items():
+        if name in SETTINGS and name not in ("threadcount", "target"):
+            found.facts[FACTS.get(name, name)] = number_or_text(text)
+    weights = {
+        name.removesuffix(PROPORTION): float(text)
+        for name, text in report.facts.items()
+        if name.endswith(PROPORTION) and PLAIN.fullmatch(text)
+    }
+    if sum(weights.values()):
+        found.facts["mix"] = mix_fact(weights)
+    if report.command:
+        found.facts["command"] = command_fact(report.command)
     if target := whole(report.facts.get("target", "")):
         found.loop = "open"
         found.facts |= {"target": target, "latency": "service"}
@@ -135,10 +190,13 @@ def run(report: Report) -> Run:
     done = int(sum(each["COUNT"] or 0 for each in simple.values()))
     takes = max((each["TAKES(S)"] or 0.0 for each in report.final.values()), default=0.0)
     if totals is not None:
+        # Failed operations are not in the total.
+        well = sum(entry["COUNT"] or 0 for name, entry in simple.items() if not name.endswith(FAILED))
+        check_total(source, well, totals["COUNT"] or 0.0, report.line, slack=0.01 * done)
         found.add("throughput", totals["OPS"], "op/s", int(totals["COUNT"] or 0))
     elif takes:
-        found.add("throughput", done / takes, "op/s", done)
-        found.note("derived", "this go-ycsb prints no TOTAL: throughput is operations ÷ seconds of its rows", "")
+        found.add("throughput", sum(entry["OPS"] or 0.0 for entry in simple.values()), "op/s", done, 0.1)
+        found.note("derived", "this go-ycsb prints no TOTAL: throughput is the sum of its operations' OPS", "")
     found.add("runtime", (report.finished or takes) * 1e9, "ns", 1)
     found.add("operations", done, OPERATIONS, done)
     found.add("errors", errors(found.statuses), OPERATIONS, done)
@@ -159,7 +217,9 @@ def latencies(found: Run, name: str, each: Row) -> None:
         statistic = f"p{match[1]}" if match else FIELDS.get(field_name)
         # Means are cut to whole µs, so 0 is meaningless.
         if statistic is not None and value is not None and (value or statistic != "mean"):
-            found.add(f"{name}.{statistic}", value * 1e3, "ns", count)
+            found.add(f"{name}.{statistic}", value * 1e3, "ns", count, 1e3)
+        elif statistic is None and field_name not in ("TAKES(S)", "COUNT", "OPS"):
+            found.unknown[field_name] = None
 
 
 def course(intervals: list[dict[str, Row]]) -> Series | None:

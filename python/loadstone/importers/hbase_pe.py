@@ -13,16 +13,30 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadstone.importers.number import plain
-from loadstone.importers.run import ALL, OPERATIONS, Run
+from loadstone.importers.run import ALL, OPERATIONS, Run, check_total
 from loadstone.importers.source import Source
 
 NAME = "hbase-pe"
 TITLE = "HBase PerformanceEvaluation log"
 OPTIONS = re.compile(r"test run options=(\{.*)$")
-LATENCY = re.compile(r"(?:\[(TestClient-\d+)\].*)?Latency \(us\) : (mean=.*)$")
+# HBase 1.x prints a line for each statistic; only the client's thread, in brackets, tells whose it is.
+OLD_COUNT = re.compile(r"(?:\[(TestClient-\d+)\].*)?latency log \((microseconds|ms)\), on (\d+) measures")
+OLD = re.compile(r"(?:\[(TestClient-\d+)\].*?)?\w+Test (Min|Avg|Max|StdDev|[\d.]+th) += (\S+)\s*$")
+OLD_NAMES = {"Min": "min", "Avg": "mean", "Max": "max"}
+LATENCY = re.compile(r"(?:\[(TestClient-\d+)\].*)?Latency \(us\) : (\w+=.*)$")
 MEASURES = re.compile(r"(?:\[(TestClient-\d+)\].*)?Num measures \(latency\) : (\d+)")
 FINISHED = re.compile(r"Finished (TestClient-\d+) in (\d+)ms over (\d+) rows")
 SUMMARY = re.compile(r"\[(\w+)\] Summary of timings \(ms\): \[([\d, ]*)\]")
+FACTS = {
+    "rows": "totalRows",
+    "value_bytes": "valueSize",
+    "write_ahead_log": "writeToWAL",
+    "columns": "columns",
+    "compression": "compression",
+    "auto_flush": "autoFlush",
+    "multi_get": "multiGet",
+    "regions": "presplitRegions",
+}
 CUT = "import the whole log of PerformanceEvaluation, up to its summary of timings"
 US = 1e3
 
@@ -37,6 +51,8 @@ class Log:
     measures: dict[str, int] = field(default_factory=dict)
     finished: dict[str, tuple[int, int]] = field(default_factory=dict)
     summary: bool = False
+    # The unit of 1.x's latencies, in µs.
+    us: float = 1.0
 
 
 def recognises(text: str) -> bool:
@@ -51,14 +67,16 @@ def runs(source: Source) -> list[Run]:
         if match := OPTIONS.search(line):
             with source.reading("the options of the test are cut", CUT, index):
                 logs.append(Log(dict(json.loads(match[1])), index))
+            source.used.add(index)
         elif logs:
             with source.reading("a client's latencies are cut", CUT, index):
-                take(logs[-1], line)
+                if take(logs[-1], line):
+                    source.used.add(index)
     return [run(log, source) for log in logs]
 
 
-def take(log: Log, line: str) -> None:
-    """Takes a line. Raises ValueError when it is cut."""
+def take(log: Log, line: str) -> bool:
+    """Whether a line was read. Raises ValueError when it is cut."""
     if match := LATENCY.search(line):
         pairs = (part.partition("=") for part in match[2].split(", "))
         log.latencies[match[1] or str(len(log.latencies))] = {name: plain(value) for name, _, value in pairs}
@@ -66,8 +84,17 @@ def take(log: Log, line: str) -> None:
         log.measures[match[1] or str(len(log.measures))] = int(match[2])
     elif match := FINISHED.search(line):
         log.finished[match[1]] = int(match[2]), int(match[3])
+    elif match := OLD_COUNT.search(line):
+        log.measures[match[1] or "0"], log.us = int(match[3]), 1000.0 if match[2] == "ms" else 1.0
+    elif match := OLD.search(line):
+        log.latencies.setdefault(match[1] or "0", {})[OLD_NAMES.get(match[2], match[2])] = (
+            plain(match[3]) or 0.0
+        ) * log.us
     elif SUMMARY.search(line):
         log.summary = True
+    else:
+        return False
+    return True
 
 
 def run(log: Log, source: Source) -> Run:
@@ -79,8 +106,8 @@ def run(log: Log, source: Source) -> Run:
         raise source.error(f"the log ends before the test {test}: it has no summary of timings", CUT, log.line)
     if clients is not None and len(log.finished) != clients:
         raise source.error(f"{len(log.finished)} of {clients} clients finished the test {test}", CUT, log.line)
-    found = Run(dimensions={"test": test}, clients=clients, facts={"tool": NAME}, step_ns=US)
-    for fact, option in (("rows", "totalRows"), ("value_bytes", "valueSize"), ("write_ahead_log", "writeToWAL")):
+    found = Run(dimensions={"test": test}, clients=clients, facts={"tool": NAME}, step_ns=log.us * US)
+    for fact, option in FACTS.items():
         if isinstance(value := log.options.get(option), int | float | str):
             found.facts[fact] = value
     rows = sum(each for _, each in log.finished.values())
@@ -88,17 +115,26 @@ def run(log: Log, source: Source) -> Run:
     found.add("throughput", rows * 1000 / longest if longest else None, "op/s", rows)
     found.add("runtime", longest * 1e6, "ns", 1)
     found.add("operations", rows, OPERATIONS, rows)
-    latencies(log, test, found)
+    latencies(log, test, found, source)
     return found
 
 
-def latencies(log: Log, test: str, found: Run) -> None:
+def latencies(log: Log, test: str, found: Run, source: Source) -> None:
     """The latencies of all clients, as far as they can be combined."""
     each = [(figures, log.measures.get(client, 0)) for client, figures in log.latencies.items()]
     each = [(figures, count) for figures, count in each if count and figures.get("mean") is not None]
     n = sum(count for _, count in each)
+    if n and len(each) != len(log.finished):
+        raise source.error(f"{len(each)} of {len(log.finished)} clients have latencies and their count", CUT, log.line)
+    rows = sum(count for _, count in log.finished.values())
+    if n > rows and rows:
+        # A part of them may be measured, and several rows at once, but never more than there were.
+        check_total(source, n, rows, log.line)
     if not n:
         return
+    for name in dict.fromkeys(name for figures, _ in each for name in figures):
+        if name not in ("mean", "min", "max", "stdDev", "StdDev") and not name.endswith("th"):
+            found.unknown[name] = None
     mean = sum((figures["mean"] or 0.0) * count for figures, count in each) / n
     found.add(f"{test}.count", n, OPERATIONS, n)
     found.add(f"{test}.mean", mean * US, "ns", n)

@@ -1,6 +1,9 @@
 """Interval logs of HdrHistogram: Loadstone's, YCSB's (`hdrhistogram.fileoutput`) and any other tool's.
 
-The format does not define the values' unit: Loadstone writes it as a comment, YCSB's are µs, and others need a fact.
+The format defines neither the values' unit nor the meaning of tags. Loadstone writes the unit as a comment; YCSB's
+values are µs; cassandra-stress, cql-stress and scylla-bench write ns; others need a fact. A tag is an operation with
+a status (Loadstone), an operation with `-st`, `-rt` or `-wt` for service, response and wait (cassandra-stress,
+cql-stress), `raw` or `co-fixed` (scylla-bench: service and response), or only a name.
 """
 
 from __future__ import annotations
@@ -11,9 +14,11 @@ import re
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import pairwise
+from typing import NamedTuple
 
 from loadstone.engine.events import BESIDE, CENSORED
 from loadstone.engine.histogram import HEADER, Histogram, Layout, decode
@@ -30,10 +35,31 @@ SIGN = "#[Histogram log format version"
 LOGGING = re.compile(r"#\[Logging for: ([^\]]+)\]")
 START = re.compile(r"#\[StartTime: (\d+(?:\.\d+)?)")
 RESPONSE = "-response"
+# cassandra-stress 3.11 to 5.0 and Scylla's fork; scylla-bench writes the same comment.
+STRESS = re.compile(r"#\[?(?:Logging op latencies for Cassandra Stress|Logged with Cql-stress)")
+SERVICE_TIME, RESPONSE_TIME, WAIT_TIME = "-st", "-rt", "-wt"
+STRESS_TAG = re.compile(r"(?P<operation>.+)(?P<time>-st|-rt|-wt)")
+BENCH_TAG = re.compile(r"(?P<time>raw|co-fixed)(?:-(?P<operation>read|write))?")
+BENCH_TIMES = {"raw": SERVICE_TIME, "co-fixed": RESPONSE_TIME}
+# The share of an interval by which it may overlap the next: starts and lengths are rounded to ms.
+OVERLAP = 0.02
 UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000}
 # The format of Java's HdrHistogram 2.1.4, and so of YCSB 0.17.0: words of 8 bytes, deflated or not.
 V1, V1_DEFLATED = 0x1C849381, 0x1C849382
 HINT = "import the whole file; its last line may be cut"
+
+
+class Tag(NamedTuple):
+    """The meaning of a tag: an operation with a status, and its service or response times."""
+
+    operation: str
+    status: str = "OK"
+    response: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its name in metrics, without a suffix for service times."""
+        return (self.operation if self.status == "OK" else f"{self.operation}-{self.status}").lower()
 
 
 @dataclass
@@ -41,18 +67,21 @@ class Log:
     """The intervals of each tag: start, length in s, histogram; and the unit in ns."""
 
     ns: int
-    tags: dict[str, list[tuple[float, float, Histogram]]] = field(default_factory=dict)
+    tags: dict[Tag, list[tuple[float, float, Histogram]]] = field(default_factory=dict)
+    # Whether tags are operations that do not overlap, so that they add up to all.
+    additive: bool = True
+    unknown: dict[str, None] = field(default_factory=dict)
 
-    def merged(self, tag: str) -> Histogram:
+    def merged(self, tag: Tag) -> Histogram:
         """The sum of a tag's histograms."""
         total = Histogram()
         for _, _, histogram in self.tags[tag]:
             total.add(histogram)
         return total
 
-    def responds(self, operation: str) -> bool:
+    def responds(self, operation: str, status: str | None = None) -> bool:
         """Whether there are response times of an operation."""
-        return any(tag.endswith(RESPONSE) and split(tag)[0] == operation for tag in self.tags)
+        return any(tag.response and tag.operation == operation and status in (None, tag.status) for tag in self.tags)
 
 
 def recognises(text: str) -> bool:
@@ -63,10 +92,15 @@ def recognises(text: str) -> bool:
 def runs(source: Source) -> list[Run]:
     """The only run of the file. Raises LoadstoneError when a line is damaged or the unit is not known."""
     logging = LOGGING.search(source.text)
-    log = Log(unit(source, logging is not None))
+    log = Log(find_unit(source, logging is not None))
     untagged = logging[1] if logging else ALL.upper()
+    lines: dict[str, list[tuple[float, float, Histogram]]] = {}
     for index, line in enumerate(source.lines):
         if not line.strip() or line.startswith(("#", '"')):
+            source.used.add(index)
+            continue
+        if "," not in line:
+            # No interval, not even a part of one.
             continue
         parts = line.strip().split(",")
         tag = parts.pop(0).removeprefix("Tag=") if parts[0].startswith("Tag=") else untagged
@@ -75,24 +109,74 @@ def runs(source: Source) -> list[Run]:
                 raise ValueError(f"it has {len(parts)} fields instead of 4")
             start, length = plain(parts[0]), plain(parts[1])
             histogram = read(parts[3])
-        log.tags.setdefault(tag, []).append((start or 0.0, length or 0.0, histogram))
-    if not any(histogram.counts for lines in log.tags.values() for _, _, histogram in lines):
+        lines.setdefault(tag, []).append((start or 0.0, length or 0.0, histogram))
+        source.used.add(index)
+    if not any(histogram.counts for intervals in lines.values() for _, _, histogram in intervals):
         raise source.error("the histogram log has no values", "was anything measured?")
+    interpret_tags(log, lines, source)
+    for tag, intervals in log.tags.items():
+        if tag.status != CENSORED:
+            check_overlap(tag, intervals, source)
     return [run(log, source)]
 
 
-def unit(source: Source, of_ycsb: bool) -> int:
+def interpret_tags(log: Log, lines: Mapping[str, list[tuple[float, float, Histogram]]], source: Source) -> None:
+    """Gives tags the meaning that the tool which wrote them gives them."""
+    if UNIT in source.text:
+        log.tags = {loadstone_tag(name): intervals for name, intervals in lines.items()}
+        return
+    patterns = (BENCH_TAG, STRESS_TAG)
+    pattern = next((pattern for pattern in patterns if all(map(pattern.fullmatch, lines))), None)
+    if pattern is None:
+        # Any other tool's tag is a name, also with a hyphen, and several may count one operation twice.
+        log.tags = {Tag(name): intervals for name, intervals in lines.items()}
+        log.additive = len(lines) == 1
+        return
+    for name, intervals in lines.items():
+        match = pattern.fullmatch(name)
+        time = BENCH_TIMES.get(match["time"], match["time"]) if match else ""
+        if match and time != WAIT_TIME:
+            log.tags[Tag(match["operation"] or ALL.upper(), response=time == RESPONSE_TIME)] = intervals
+        else:
+            log.unknown[f"{name} (wait)"] = None
+
+
+def loadstone_tag(name: str) -> Tag:
+    """A tag of Loadstone's: `READ`, `READ-NOT_FOUND`, `READ-response`."""
+    text = name.removesuffix(RESPONSE)
+    composed = next((each for each in COMPOSED if text == each or text.startswith(f"{each}-")), None)
+    operation, _, status = (composed, "", text[len(composed) + 1 :]) if composed else text.partition("-")
+    return Tag(operation, status or "OK", name.endswith(RESPONSE))
+
+
+def check_overlap(tag: Tag, intervals: Sequence[tuple[float, float, Histogram]], source: Source) -> None:
+    """Raises LoadstoneError when intervals of a tag overlap: their lengths would not add up to the time."""
+    spans = sorted({(start, length) for start, length, _ in intervals if length > 0})
+    for (start, length), (following, _) in pairwise(spans):
+        if start + length > following + OVERLAP * length:
+            message = (
+                f"intervals of {tag.operation} overlap: one lasts from {start:g} s for {length:g} s, "
+                f"and the next begins at {following:g} s"
+            )
+            hint = "a tool that writes an interval's end as its length, or cumulative histograms, cannot be read"
+            raise source.error(message, hint)
+
+
+def find_unit(source: Source, of_ycsb: bool) -> int:
     """The unit of its values in ns. Raises LoadstoneError when it is not known."""
     given = source.facts.get("hlog_unit")
     if given is not None:
         if str(given) not in UNITS:
-            raise source.error(f'hlog_unit must be ns, us or ms, got "{given}"', "for example --fact hlog_unit=us")
+            raise source.error(f'hlog_unit must be ns, us or ms, got "{given}"', "for example `hlog_unit: us`")
         return UNITS[str(given)]
     if UNIT in source.text:
         return UNITS["ns"]
     if of_ycsb:
         return UNITS["us"]
-    raise source.error("the unit of the log's values is not known", "state it: --fact hlog_unit=us, or ns, or ms")
+    if STRESS.search(source.text):
+        return UNITS["ns"]
+    hint = f"write `hlog_unit: us`, or ns, or ms, into {source.path.name}.facts.yaml"
+    raise source.error("the unit of the log's values is not known", hint)
 
 
 def read(text: str) -> Histogram:
@@ -115,45 +199,62 @@ def read(text: str) -> Histogram:
 
 def run(log: Log, source: Source) -> Run:
     """The log's figures: for each tag, and for all operations that ended well."""
-    open_loop = any(tag.endswith(RESPONSE) for tag in log.tags)
+    open_loop = any(tag.response for tag in log.tags)
     found = Run(loop="open" if open_loop else "closed", of_all=True, step_ns=log.ns if log.ns > 1 else 0)
+    found.unknown = log.unknown
     if UNIT in source.text:
         found.facts["tool"] = "loadstone"
     elif LOGGING.search(source.text):
         found.facts["tool"] = "ycsb"
+    elif STRESS.search(source.text):
+        bench = any(tag.operation == ALL.upper() for tag in log.tags)
+        found.facts["tool"] = "scylla-bench" if bench else "cassandra-stress"
+        found.facts["latency"] = "response" if open_loop else "service"
     if start := START.search(source.text):
         found.start_unix_ns = int(Decimal(start[1]) * 10**9)
     # CLEANUP and checks of values are not operations.
-    simple = [tag for tag in log.tags if tag.removesuffix(RESPONSE) not in BESIDE]
+    simple = [tag for tag in log.tags if tag.operation not in BESIDE]
     with source.reading("the log's histograms do not add up: {error}", HINT):
         totals = {tag: log.merged(tag) for tag in simple}
-        course, everything = together(log, [tag for tag in simple if counts(tag, log)])
+        course, seconds, everything = together(log, [tag for tag in simple if counts(tag, log)])
         beyond = others(totals, log)
     for tag, histogram in totals.items():
-        operation, status = split(tag)
-        if status != CENSORED:
+        if tag.status != CENSORED:
             # Only tags of operations that ended well have any others.
-            found.values.extend(latencies(name_of(tag, log), histogram, log.ns, beyond.get(tag)))
+            name = f"{tag.name}.service" if not tag.response and log.responds(tag.operation, tag.status) else tag.name
+            population = (
+                beyond.get(f"{tag.operation}{RESPONSE if tag.response else ''}") if tag.status == "OK" else None
+            )
+            found.values.extend(latencies(name, histogram, log.ns, population))
         # Operations that were never sent have no service time.
-        if not tag.endswith(RESPONSE) or status == CENSORED:
-            known = found.statuses.setdefault(operation, {})
-            known[status] = max(known.get(status, 0), histogram.count)
+        if log.additive and (not tag.response or tag.status == CENSORED or len(totals) == 1):
+            known = found.statuses.setdefault(tag.operation, {})
+            known[tag.status] = max(known.get(tag.status, 0), histogram.count)
+    if not log.additive:
+        names = ", ".join(tag.operation for tag in log.tags)
+        message = f"the tags {names} are of an unknown tool: whether they add up is not known, and there is no total"
+        found.note("unknown-tags", message, "import a log with one tag for a throughput")
+        return found
     found.series = course
-    seconds = sum(course.length_seconds) if course else None
-    found.add_totals(everything.count / seconds if seconds else None, seconds and seconds * 1e9, everything.count)
-    if ALL.upper() not in log.tags:
+    if not seconds:
+        found.note("times-unknown", "the log's times are not valid: there is no throughput", "use the tool's report")
+    rate = everything.count / seconds if seconds else None
+    found.add_totals(rate, seconds * 1e9 if seconds else None, everything.count)
+    if UNIT not in source.text:
+        # Only Loadstone's logs have failures: in any other their number is unknown, not 0.
+        found.values = [value for value in found.values if value.metric != "errors"]
+    if Tag(ALL.upper()) not in log.tags and Tag(ALL.upper(), response=True) not in log.tags:
         found.values.extend(latencies(ALL, everything, log.ns, beyond[ALL]))
     return found
 
 
-def others(totals: Mapping[str, Histogram], log: Log) -> dict[str, Population]:
+def others(totals: Mapping[Tag, Histogram], log: Log) -> dict[str, Population]:
     """The failures, and the bounds of operations that never ended, by the tag of those that ended well, and for all."""
     found = {ALL: Population()}
     for tag, histogram in totals.items():
-        operation, status = split(tag)
+        operation, status, response = tag
         if operation in BESIDE or (status in NO_ERROR and status != CENSORED):
             continue
-        response = tag.endswith(RESPONSE)
         names = [f"{operation}{RESPONSE}" if response else operation]
         # Unanswered operations have not been reported by their parts; for others the headline latency counts.
         if (operation not in COMPOSED or status == CENSORED) and response == log.responds(operation):
@@ -167,30 +268,19 @@ def others(totals: Mapping[str, Histogram], log: Log) -> dict[str, Population]:
     return found
 
 
-def split(tag: str) -> tuple[str, str]:
-    """A tag's operation, and how it ended."""
-    name = tag.removesuffix(RESPONSE)
-    composed = next((each for each in COMPOSED if name == each or name.startswith(f"{each}-")), None)
-    operation, _, status = (composed, "", name[len(composed) + 1 :]) if composed else name.partition("-")
-    return operation, status or "OK"
-
-
-def counts(tag: str, log: Log) -> bool:
+def counts(tag: Tag, log: Log) -> bool:
     """Whether a tag has the headline latencies of operations that ended well, and none also counted as their parts."""
-    operation, status = split(tag)
-    if operation in COMPOSED or status not in WELL:
+    if tag.operation in COMPOSED or tag.status not in WELL:
         return False
-    return tag.endswith(RESPONSE) or tag + RESPONSE not in log.tags
+    return tag.response or not log.responds(tag.operation, tag.status)
 
 
-def name_of(tag: str, log: Log) -> str:
-    """The operation's name in metrics: where response times are known, service times are a separate one."""
-    operation = tag.removesuffix(RESPONSE).lower()
-    return f"{operation}.service" if not tag.endswith(RESPONSE) and tag + RESPONSE in log.tags else operation
+def together(log: Log, tags: list[Tag]) -> tuple[Series | None, float, Histogram]:
+    """The time series of several tags, added by interval, its length in s, and the total.
 
-
-def together(log: Log, tags: list[str]) -> tuple[Series | None, Histogram]:
-    """The course of several tags, added by interval, and the total. Raises ValueError when they do not add up."""
+    Raises ValueError when they do not add up. Tags whose intervals differ have no series. The length is 0 where times
+    are not valid: some versions of scylla-bench write seconds since 1970 as ms, which precede the log's base time.
+    """
     intervals: dict[tuple[float, float], Histogram] = {}
     for tag in tags:
         for start, length, histogram in log.tags[tag]:
@@ -198,6 +288,7 @@ def together(log: Log, tags: list[str]) -> tuple[Series | None, Histogram]:
     everything = Histogram()
     rows = []
     first = min((start for start, length in intervals if length > 0), default=0.0)
+    seconds, until = 0.0, first
     for (start, length), histogram in sorted(intervals.items()):
         everything.add(histogram)
         if length > 0:
@@ -205,4 +296,9 @@ def together(log: Log, tags: list[str]) -> tuple[Series | None, Histogram]:
                 (histogram.quantile(share) * log.ns for share in (0.5, 0.99)) if histogram.counts else (None, None)
             )
             rows.append((start - first, length, histogram.count / length, p50, p99))
-    return series(rows, least=1), everything
+            seconds += max(start + length - max(start, until), 0.0)
+            until = max(until, start + length)
+    if first < 0:
+        return None, 0.0, everything
+    aligned = sum(row[1] for row in rows) <= seconds * (1 + OVERLAP)
+    return series(rows, least=1) if aligned else None, seconds, everything

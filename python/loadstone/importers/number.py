@@ -53,3 +53,24 @@ def grouped(text: str, decimals: int) -> float | None:
         # Older versions print a whole number here.
         return float(digits) if fraction is None else plain(text)
     return float(int(digits) / 10**decimals)
+
+
+def last_digit(text: str) -> float:
+    """The value of a number's last digit: 0.01 for 388.46, 0 for other notations."""
+    match = re.fullmatch(r"[+-]?\d+(?:[.,](\d+))?", text.strip())
+    return 10.0 ** -len(match[1] or "") if match else 0.0
+
+
+GO_DURATION = re.compile(r"([\d.]+)(h|ms|m|s|µs|μs|us|ns)")
+SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "μs": 1e-6, "us": 1e-6, "ns": 1e-9}
+
+
+def go_duration(text: str) -> tuple[float, float]:
+    """The seconds of a Go duration (1m2.5s), and the value of its last digit. Raises ValueError for anything else."""
+    if text == "0":
+        return 0.0, 0.0
+    if not re.fullmatch(rf"(?:{GO_DURATION.pattern})+", text):
+        raise ValueError(f"not a duration: {text[:40]!r}")
+    parts = GO_DURATION.findall(text)
+    seconds = sum(float(number) * SECONDS[unit] for number, unit in parts)
+    return seconds, last_digit(parts[-1][0]) * SECONDS[parts[-1][1]]

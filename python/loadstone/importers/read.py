@@ -11,13 +11,37 @@ from typing import Protocol
 
 from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
-from loadstone.importers import cassandra_stress, csv_table, fio, go_ycsb, hbase_pe, hlog, testdfsio, ycsb, ycsb_json
+from loadstone.format import units
+from loadstone.importers import (
+    cassandra_stress,
+    csv_table,
+    fio,
+    fio_normal,
+    fio_terse,
+    go_ycsb,
+    hbase_pe,
+    hlog,
+    hyperfine,
+    json_paths,
+    latte,
+    memtier,
+    pgbench,
+    redis_benchmark,
+    scylla_bench,
+    sysbench,
+    terasort,
+    testdfsio,
+    ycsb,
+    ycsb_cpp,
+    ycsb_json,
+)
 from loadstone.importers.facts import Facts, beside, parse_fact
 from loadstone.importers.run import Run
-from loadstone.importers.source import Source, text_of
+from loadstone.importers.source import LINE_MAX, Source, text_of
 from loadstone.results.result_set import numbered
 from loadstone.results.result_set import variant as key_of
 from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult, values
+from loadstone.results.value import statistic
 
 __all__ = ["FORMATS", "Format", "Imported", "parse_fact", "read", "read_all", "recognised"]
 
@@ -35,10 +59,39 @@ class Format(Protocol):
         """Every run in a file. Raises LoadstoneError when it is damaged."""
 
 
-ALL: tuple[Format, ...] = (ycsb, ycsb_json, go_ycsb, cassandra_stress, testdfsio, hbase_pe, fio, hlog, csv_table)
+ALL: tuple[Format, ...] = (
+    ycsb,
+    ycsb_json,
+    ycsb_cpp,
+    go_ycsb,
+    cassandra_stress,
+    scylla_bench,
+    latte,
+    testdfsio,
+    terasort,
+    hbase_pe,
+    fio,
+    fio_normal,
+    fio_terse,
+    pgbench,
+    sysbench,
+    redis_benchmark,
+    memtier,
+    hyperfine,
+    hlog,
+    csv_table,
+    json_paths,
+)
 FORMATS = {each.NAME: each for each in ALL}
+# A figure whose last digit is more than this share of it is coarse.
+COARSE = 0.2
+# A command line names the store and its host, so it may differ between variants; its options are facts as well.
+COMMAND = {"command": "store.command"}
+JSON = (ycsb_json, latte, fio, memtier, hyperfine)
+# The number of unknown names that a note lists.
+UNKNOWN_MAX = 6
 # Facts that become part of a result, and are not repeated among its facts.
-NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partial"})
+NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partial", "json"})
 
 
 @dataclass(frozen=True)
@@ -54,19 +107,34 @@ def read(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> 
 
     Raises LoadstoneError when the file is damaged or its format not known, or when a fact is not valid.
     """
+    source, chosen, written = open_source(path, facts, format)
+    return named(path, read_runs(source, chosen), written, facts)
+
+
+def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tuple[Source, Format, Facts]:
+    """A file, its format, and the facts of its facts file. Raises LoadstoneError when the format is not known."""
     text = text_of(path)
     written = beside(path)
-    chosen = FORMATS.get(format) if format is not None else recognised(path, text)
-    if chosen is None:
-        raise LoadstoneError(f'there is no format "{format}"', f"known are {', '.join(FORMATS)}")
     given = {**written.common, **facts}
+    name = name or (json_paths.NAME if "json" in given else None)
+    chosen = FORMATS.get(name) if name is not None else recognised(path, text)
+    if chosen is None:
+        raise LoadstoneError(f'there is no format "{name}"', f"known are {', '.join(FORMATS)}")
+    return Source(path, text, given), chosen, written
+
+
+def read_runs(source: Source, chosen: Format) -> list[Run]:
+    """Every run in a file. Raises LoadstoneError when it is damaged or has none."""
+    name = source.path.name
     try:
-        found = chosen.runs(Source(path, text, given))
+        # A damaged number in a place that its importer does not expect.
+        with source.reading(f"{chosen.TITLE} is damaged: {{error}}", "import the whole output of the tool"):
+            result = chosen.runs(source)
     except MemoryError:
-        raise LoadstoneError(f"{path.name} is too large for this host's memory", "import a part of it") from None
-    if not found:
-        raise LoadstoneError(f"{path.name} has no result of {chosen.TITLE}", "import the whole output of the tool")
-    return named(path, found, written, facts)
+        raise LoadstoneError(f"{name} is too large for this host's memory", "import a part of it") from None
+    if not result:
+        raise LoadstoneError(f"{name} has no result of {chosen.TITLE}", "import the whole output of the tool")
+    return result
 
 
 def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | None = None) -> list[Imported]:  # noqa: A002
@@ -92,14 +160,21 @@ def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | N
 
 def recognised(path: Path, text: str) -> Format:
     """The format of a file. Raises LoadstoneError when none fits, or several do."""
-    found = [each for each in FORMATS.values() if each.recognises(text)]
+    # Only JSON has long lines; expressions take seconds for one of 20 MB.
+    short = text
+    if max(map(len, text.split("\n"))) > LINE_MAX:
+        short = "\n".join(line for line in text.split("\n") if len(line) <= LINE_MAX)
+    found = [each for each in FORMATS.values() if each.recognises(text if each in JSON else short)]
     if len(found) > 1:
         titles = ", ".join(each.TITLE for each in found)
-        hint = f"choose one: --format {found[0].NAME}"
+        hint = f"choose one: loadstone import --format {found[0].NAME}"
         raise LoadstoneError(f"it has results of several formats: {titles} ({path.name})", hint)
     if not found:
-        titles = ", ".join(each.TITLE for each in FORMATS.values())
-        raise LoadstoneError(f"the format of {path.name} is not known", f"known are {titles}")
+        titles = ", ".join(each.TITLE for each in FORMATS.values() if each is not json_paths)
+        raise LoadstoneError(
+            f"the format of {path.name} is not known",
+            f"known are {titles}; for JSON of other tools, state paths: loadstone import --json",
+        )
     return found[0]
 
 
@@ -131,7 +206,10 @@ def named(path: Path, runs: Sequence[Run], written: Facts, given: Mapping[str, S
                 values=values(*run.figures()),
                 clients=number,
                 loop=loop_of(run, fact),
-                facts={**run.facts, **{name: value for name, value in fact.items() if name not in NAMING}},
+                facts={
+                    **{COMMAND.get(name, name): value for name, value in run.facts.items()},
+                    **{name: value for name, value in fact.items() if name not in NAMING},
+                },
                 statuses=run.statuses,
                 end=run.end,
                 notes=tuple(notes(run, fact)),
@@ -143,6 +221,18 @@ def named(path: Path, runs: Sequence[Run], written: Facts, given: Mapping[str, S
             zip(runs, configs, repeats, clients, facts, strict=True), 1
         )
     ]
+
+
+def coarse_figures(run: Run) -> list[str]:
+    """Means and percentiles whose last digit is a large share of them, if no note has reported them."""
+    if any(note.name == "coarse" for note in run.notes):
+        return []
+    return [
+        value.metric
+        for value in run.figures()
+        if value.unit == "ns" and "." in value.metric and statistic(value.metric) not in ("min", "max")
+        and value.resolution > COARSE * value.value
+    ]  # fmt: skip
 
 
 def vary(clients: Sequence[int | None]) -> bool:
@@ -195,6 +285,12 @@ def loop_of(run: Run, facts: Mapping[str, Scalar]) -> Loop:
 def notes(run: Run, facts: Mapping[str, Scalar]) -> Iterable[Note]:
     """The run's notes, and where a fact and the log disagree."""
     yield from run.notes
+    if run.unknown:
+        names = units.listed([f'"{name[:60]}"' for name in run.unknown], UNKNOWN_MAX)
+        yield Note("unknown", f"not known to this importer, and omitted: {names}", "see `loadstone import --explain`")
+    if coarse := coarse_figures(run):
+        message = f"its last digit is more than {units.percent(COARSE)} of {units.listed(list(coarse), UNKNOWN_MAX)}"
+        yield Note("coarse", message, "have the tool print more digits, or use its histograms")
     given = facts.get("clients")
     if given is not None and run.clients is not None and given != run.clients:
         yield Note(

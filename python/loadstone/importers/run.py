@@ -9,6 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from loadstone.engine.events import BESIDE, CENSORED, NOT_YET, Note
 from loadstone.engine.histogram import Histogram, Layout
+from loadstone.format import units
+from loadstone.importers.number import last_digit, plain
+from loadstone.importers.source import Source
 from loadstone.results.trial_result import Loop, Scalar, Series
 from loadstone.results.value import PERCENTILES, Value, statistic
 from loadstone.statistics.percentile import Population
@@ -24,6 +27,10 @@ WELL = frozenset({"OK", "BATCHED_OK", "0"})
 # Neither success nor failure: our front end's reads of records whose insert was under way, and unended operations.
 NO_ERROR = WELL | {NOT_YET, CENSORED}
 PERCENTILE = re.compile(r"p\d+(\.\d+)?")
+# Passwords in command lines: name=value, --name value, redis-benchmark's -a, and in URIs.
+SECRETS = re.compile(
+    r"(?i)((?:[\w.-]*(?:passw|secret|token|credential|authenticate)[\w.-]*(?:=|:|\s+)|\s-a\s+|://[^/\s:@]*:)['\"]?)[^\s'\"@]+"
+)
 # Failures below this share of the operations beyond a percentile do not move it visibly.
 SHIFT = 0.01
 
@@ -52,6 +59,8 @@ class Run:
     step_ns: float = 0.0
     # Whether percentiles cover everything that was due, however it ended.
     of_all: bool = False
+    # Names in the file that this importer does not know; their figures are omitted.
+    unknown: dict[str, None] = field(default_factory=dict)
 
     def figures(self) -> list[Value]:
         """The figures with what the tool leaves out: the step of its latencies, and bounds due to failures.
@@ -81,21 +90,50 @@ class Run:
         known = {value.metric: value.value for value in self.values}
         return known.get("errors", 0.0), known.get("operations", 0.0)
 
-    def add(self, metric: str, value: float | None, unit: str, n: int) -> None:
-        """Keeps a figure; None (the tool could not compute it) is ignored."""
+    def add(self, metric: str, value: float | None, unit: str, n: int, resolution: float = 0.0) -> None:
+        """Keeps a figure, and the value of its last digit; None (the tool could not compute it) is ignored."""
         if value is not None and math.isfinite(value):
-            self.values.append(Value(metric, value, unit, n))
+            self.values.append(Value(metric, value, unit, n, resolution=resolution))
 
-    def add_totals(self, rate: float | None, runtime_ns: float | None, done: float) -> None:
-        """Keeps the figures of all operations, whose statuses are known."""
-        self.add("throughput", rate, "op/s", int(done))
-        self.add("runtime", runtime_ns, "ns", 1)
+    def add_text(self, metric: str, text: str, scale: float, unit: str, n: int) -> None:
+        """Keeps a figure as it is printed, in units of `scale`. Raises ValueError when it is not a number."""
+        value = plain(text)
+        self.add(metric, None if value is None else value * scale, unit, n, last_digit(text) * scale)
+
+    def add_totals(
+        self, rate: float | None, runtime_ns: float | None, done: float, step: float = 0.0, step_ns: float = 0.0
+    ) -> None:
+        """Keeps the figures of all operations, whose statuses are known; with the last digits of rate and time."""
+        self.add("throughput", rate, "op/s", int(done), step)
+        self.add("runtime", runtime_ns, "ns", 1, step_ns)
         self.add("operations", done, OPERATIONS, int(done))
         self.add("errors", errors(self.statuses), OPERATIONS, int(done))
 
     def note(self, name: str, message: str, hint: str) -> None:
         """Keeps a note for the user."""
         self.notes.append(Note(name, message, hint))
+
+
+def command_fact(text: str) -> str:
+    """A command line as a fact, without passwords."""
+    return SECRETS.sub(r"\1***", " ".join(text.split()))
+
+
+def mix_fact(weights: Mapping[str, float]) -> str:
+    """The mix of operations as Loadstone's trials state it: `95 % read, 5 % update`."""
+    total = sum(weights.values())
+    ranked = sorted(weights.items(), key=lambda part: (-part[1], part[0]))
+    return ", ".join(f"{units.percent(weight / total)} {name.lower()}" for name, weight in ranked if weight)
+
+
+def check_total(source: Source, parts: float, total: float, line: int | None, slack: float = 0.0) -> None:
+    """Raises LoadstoneError when a report's lines cover more or fewer operations than its total.
+
+    Lines of another run, or missing ones: both make wrong figures.
+    """
+    if abs(parts - total) > slack + 0.001 * max(parts, total):
+        message = f"its lines cover {units.count(parts)} operations, and its total is {units.count(total)}"
+        raise source.error(message, "import the whole output of one run; another run's lines may be mixed in", line)
 
 
 def series(rows: Sequence[tuple[float | None, ...]], least: int = 2) -> Series | None:

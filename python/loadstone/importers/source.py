@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from loadstone.errors import LoadstoneError
 from loadstone.results.trial_result import Scalar
@@ -19,6 +21,18 @@ ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 # What log collectors put before a line: a container's name, or a time and perhaps a level.
 COLLECTED = re.compile(r"^\S+\s*\|$|\d\d:\d\d:\d\d")
+# The same before most lines of a file, with the name of the line's origin: docker compose, Kubernetes (CRI),
+# `docker logs -t`, `kubectl logs --prefix`, syslog (RFC 3164) and quoted mail.
+COLLECTORS = (
+    re.compile(r"(?P<origin>[\w./-]+) *\| ?"),
+    re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d) (?P<origin>stdout|stderr) [FP] "),
+    re.compile(r"(?P<origin>)\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d) "),
+    re.compile(r"(?P<origin>\[[\w./-]+/[\w./-]+\]) "),
+    re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<origin>\S+ [\w./-]+(?:\[\d+\])?): "),
+    re.compile(r"(?P<origin>)> ?"),
+)
+COLLECTED_SHARE = 0.8
+COLLECTED_SAMPLE = 200
 
 
 @dataclass(frozen=True)
@@ -28,6 +42,9 @@ class Source:
     path: Path
     text: str
     facts: Mapping[str, Scalar] = field(default_factory=dict)
+    # For `import --explain`: the indices of the lines read, and the JSON documents, which know their keys read.
+    used: set[int] = field(default_factory=set)
+    documents: list[Any] = field(default_factory=list)
 
     @cached_property
     def lines(self) -> list[str]:
@@ -38,6 +55,11 @@ class Source:
     def torn(self) -> bool:
         """Whether its last line has no end."""
         return not self.text.endswith("\n")
+
+    @property
+    def unread(self) -> list[int]:
+        """The indices of the lines with text that were not read."""
+        return [index for index, line in enumerate(self.lines) if line.strip() and index not in self.used]
 
     @property
     def last(self) -> int:
@@ -87,6 +109,31 @@ def text_of(path: Path) -> str:
     text = data.decode(encoding, errors="replace")
     if not text.strip():
         raise LoadstoneError(f"{path.name} is empty", "did the tool write its results to standard output elsewhere?")
+    return strip_collector(text)
+
+
+def strip_collector(text: str) -> str:
+    """A text without the prefixes of a log collector, and with the lines of each origin together.
+
+    The outputs of two containers that ran at the same time would otherwise be read as one.
+    """
+    lines = text.split("\n")
+    sample = [line for line in lines if line.strip()][:COLLECTED_SAMPLE]
+    for pattern in COLLECTORS:
+        if sum(pattern.match(line) is not None for line in sample) < COLLECTED_SHARE * len(sample) or len(sample) < 2:
+            continue
+        matches = [pattern.match(line) for line in lines]
+        origins = Counter(match["origin"] for match in matches if match)
+        if len(origins) > len(sample) / 2:
+            # Each line has another "origin": a table.
+            continue
+        groups: dict[str, list[str]] = {origin: [] for origin in origins}
+        origin = next(iter(groups))
+        for line, match in zip(lines, matches, strict=True):
+            origin = match["origin"] if match else origin
+            groups[origin].append(line[match.end() :] if match else line)
+        # The log of a container may contain logs of others.
+        return strip_collector("\n".join(line for group in groups.values() for line in group))
     return text
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from loadstone.importers.number import comma
-from loadstone.importers.run import Run
+from loadstone.importers.run import Run, command_fact
 from loadstone.importers.source import Source, unwrapped
 
 NAME = "testdfsio"
@@ -26,7 +26,9 @@ FIELDS = (
     "IO rate std deviation",
     "Test exec time sec",
 )
-FIELD = re.compile(rf"(?<!Total )({'|'.join(FIELDS)}):\s*(\S+)\s*$")
+# After the number there may be a comment, which some versions and many people add.
+FIELD = re.compile(rf"(?<!Total )({'|'.join(FIELDS)}):\s*(\S+)(?:\s+(\S.*?))?\s*$")
+COMMAND = re.compile(r"(TestDFSIO\s+-[a-zA-Z].*)$")
 CUT = "import the file TestDFSIO_results.log, or the whole log of the job"
 
 
@@ -38,15 +40,34 @@ def recognises(text: str) -> bool:
 def runs(source: Source) -> list[Run]:
     """Every result in the file. Raises LoadstoneError when one is cut or missing."""
     blocks: list[tuple[str, int, dict[str, float | None]]] = []
+    commands: list[str] = []
+    comments: dict[str, None] = {}
     for index, line in enumerate(source.lines):
-        if (match := BEGIN.search(line)) and prefixed(line[: match.start()]):
+        if command := COMMAND.search(line):
+            commands.append(command[1])
+            source.used.add(index)
+        elif (match := BEGIN.search(line)) and prefixed(line[: match.start()]):
             blocks.append((match[1], index, {}))
+            source.used.add(index)
         elif blocks and (match := FIELD.search(line)) and prefixed(line[: match.start()]):
             with source.reading(f"{match[1]} is not a number: {match[2][:40]}", CUT, index):
-                blocks[-1][2].setdefault(match[1], comma(match[2]))
+                value = comma(match[2])
+                if blocks[-1][2].setdefault(match[1], value) != value:
+                    raise source.error(f"the TestDFSIO result has {match[1]} twice", CUT, index)
+            if index == source.last and source.torn and match[3] is None:
+                # Its last digits may be missing.
+                blocks[-1][2][match[1]] = None
+            if match[3]:
+                comments[match[3]] = None
+            source.used.add(index)
     if not blocks:
         raise source.error("the TestDFSIO log is cut: it has no result", CUT)
-    return [run(test, index, block, source) for test, index, block in blocks]
+    result = [run(test, index, block, source) for test, index, block in blocks]
+    for number, test_run in enumerate(result):
+        test_run.unknown |= comments
+        if len(commands) == len(result):
+            test_run.facts["command"] = command_fact(commands[number])
+    return result
 
 
 def prefixed(before: str) -> bool:
@@ -62,8 +83,11 @@ def run(test: str, index: int, block: dict[str, float | None], source: Source) -
     files, size, speed, rate, deviation, seconds = (block[name] for name in FIELDS)
     n = int(files or 0)
     found = Run(dimensions={"test": operation}, facts={"tool": NAME, "bandwidth_of": "task", "files": n})
+    found.facts["action"] = operation
     if size is not None:
         found.facts["bytes"] = int(size * MEGA)
+        if n:
+            found.facts["file_bytes"] = int(size * MEGA / n)
     for name, value in (("bandwidth", speed), ("io_rate", rate), ("io_rate_stddev", deviation)):
         found.add(f"{operation}.{name}", None if value is None else value * MEGA, "B/s", n)
     found.add("runtime", None if seconds is None else seconds * 1e9, "ns", 1)

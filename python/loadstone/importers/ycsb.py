@@ -15,11 +15,13 @@ TITLE = "YCSB text"
 ENTRY = re.compile(r"\[([^\[\]]+)\],\s*([^,\[\]]+),\s*(\S+)\s*$")
 TORN = re.compile(r"\[[A-Z][\w%-]*(\](, ?[^,]*(, ?\S*)?)?)?$")
 SIGNS = ("[OVERALL],", " operations; ", "YCSB Client 0.")
+# YCSB-cpp prints the same status lines.
+OTHER = re.compile(r"(?m)^\W*(?:Load|Run) runtime\(sec\):")
 
 
 def recognises(text: str) -> bool:
     """Whether there is a report, or a status line that belongs to one."""
-    return any(sign in text for sign in SIGNS)
+    return any(sign in text for sign in SIGNS) and ("[OVERALL]," in text or not OTHER.search(text))
 
 
 def runs(source: Source) -> list[Run]:
@@ -32,8 +34,9 @@ def runs(source: Source) -> list[Run]:
                 reports.append(([], around))
                 around = Context()
             reports[-1][0].append(entry)
-        else:
-            around.take(text)
+            source.used.add(index)
+        elif around.take(text):
+            source.used.add(index)
     whole(source, reports, around)
     return [run(entries, context, source) for entries, context in reports]
 
@@ -71,6 +74,10 @@ def whole(source: Source, reports: list[tuple[list[Entry], Context]], around: Co
         last = source.lines[source.last].strip()
         raise source.error(f'the YCSB log is cut within its last line: "{last[:60]}"', CUT, source.last)
     if not reports:
+        if "YCSB Client" not in source.text:
+            message = "it has YCSB's status lines and no report: another tool may have written them"
+            hint = "state paths of its JSON (loadstone import --json), or write its figures into a table (CSV)"
+            raise source.error(f"{message}; the YCSB log has no report", hint)
         raise source.error("the YCSB log has no report: no line starts with [OVERALL]", CUT)
     if len(reports) == 1 and not reports[0][1].statuses:
         # Standard error, with the command line and the status lines, was put after standard output.
@@ -89,8 +96,8 @@ def torn(source: Source, reports: list[tuple[list[Entry], Context]]) -> bool:
         return last.startswith("[") and TORN.fullmatch(last) is not None
     entry = reports[-1][0][-1]
     if entry.line == source.last:
-        # It is whole, or its number is cut. Percentiles are followed by the counts of statuses; those of
-        # failures and of composed operations are not printed.
-        return source.torn and "Percentile" in entry.measurement and "-" not in entry.metric
+        # It is whole, or its number is cut. Latencies are followed by the counts of statuses, except for failures and
+        # composed operations, which have none.
+        return source.torn and "Latency" in entry.measurement and "-" not in entry.metric
     between = source.lines[(entry.line or 0) + 1 : source.last]
     return TORN.fullmatch(last.strip()) is not None and not any(line.strip() for line in between)

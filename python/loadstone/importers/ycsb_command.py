@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile, zip_longest
 
+from loadstone.importers.number import number_or_text
+from loadstone.importers.run import Run, command_fact, mix_fact
+
 # The shell command, the Java command that bin/ycsb echoes, and the client's first line.
 STARTS = re.compile(
     r"(?:^|[\s/`$])(?:go-)?ycsb(?:\.sh|\.bat)?\s+(?P<phase>load|run)\s+(?P<binding>[\w.-]+)(?P<shell>.*)"
@@ -15,6 +18,11 @@ STARTS = re.compile(
     r"|\b(?:site|com\.yahoo)\.ycsb\.Client\s(?P<java>.*)"
 )
 SECRET = re.compile(r"(?i)pass|secret|token|credential|user")
+# The facts that properties state, by another name than their own.
+PROPERTIES = {"recordcount": "records", "requestdistribution": "distribution"}
+PROPORTION = "proportion"
+# Defaults of the size of a record (CoreWorkload.java).
+FIELDS, FIELD_BYTES = 10, 100
 # Where the command ends and the shell continues.
 ENDS = re.compile(r"[|&;`)]|\d?>")
 
@@ -27,8 +35,9 @@ class Command:
     target: int | None = None
     phase: str | None = None
     binding: str | None = None
-    # Its properties, without the settings above and without possible secrets.
+    # Its properties, without clients, rate and possible secrets.
     properties: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
 
 
 def command(line: str) -> Command | None:
@@ -53,7 +62,9 @@ def command(line: str) -> Command | None:
             phase = "load" if word == "-load" else "run"
         elif word == "-p" and value and not SECRET.search(name):
             properties[name] = value
-    return Command(clients or None, target, phase, match["binding"], properties)
+        elif word == "-db":
+            properties.setdefault("db", following)
+    return Command(clients or None, target, phase, match["binding"], properties, line[match.start() :].lstrip(" /`$"))
 
 
 def split(text: str) -> list[str]:
@@ -69,3 +80,25 @@ def split(text: str) -> list[str]:
 def whole(text: str) -> int | None:
     """A whole number, else None."""
     return int(text) if text.isascii() and text.isdigit() else None
+
+
+def add_facts(line: Command, run: Run) -> None:
+    """Clients, rate and facts of a command line."""
+    run.clients = line.clients
+    run.loop = "open" if line.target else "closed"
+    run.facts |= {name: value for name in ("target", "phase", "binding") if (value := getattr(line, name))}
+    run.facts["command"] = command_fact(line.text)
+    weights: dict[str, float] = {}
+    for name, text in line.properties.items():
+        if name.endswith(PROPORTION) and isinstance(number := number_or_text(text), int | float):
+            weights[name.removesuffix(PROPORTION).replace("readmodifywrite", "read-modify-write")] = number
+        else:
+            # A property with a point in its name is the binding's.
+            run.facts[PROPERTIES.get(name, f"store.{name}" if "." in name else name)] = number_or_text(text)
+    if sum(weights.values()):
+        run.facts["mix"] = mix_fact(weights)
+    fields, length = (run.facts.get(name) for name in ("fieldcount", "fieldlength"))
+    if fields is not None or length is not None:
+        size = number_or_text(str(fields or FIELDS)), number_or_text(str(length or FIELD_BYTES))
+        if all(isinstance(part, int) for part in size):
+            run.facts["record_bytes"] = int(size[0]) * int(size[1])

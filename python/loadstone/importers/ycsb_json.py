@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from loadstone.importers.json_text import Document
 from loadstone.importers.number import plain
 from loadstone.importers.run import Run
 from loadstone.importers.source import Source
@@ -25,8 +26,9 @@ def recognises(text: str) -> bool:
 def runs(source: Source) -> list[Run]:
     """Every run in the file. Raises LoadstoneError when one is cut."""
     around = Context()
-    for line in source.lines:
-        around.take(line)
+    for index, line in enumerate(source.lines):
+        if around.take(line):
+            source.used.add(index)
     reports: list[list[Entry]] = []
     for entry in entries(source):
         if entry.begins or not reports:
@@ -39,16 +41,21 @@ def runs(source: Source) -> list[Run]:
 def entries(source: Source) -> list[Entry]:
     """The objects of all reports."""
     text = source.text
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(object_pairs_hook=Document)
     found: list[Entry] = []
-    at = begin(text, 0)
+    at, line, before = begin(text, 0), 0, 0
     while at >= 0:
         try:
-            document, at = decoder.raw_decode(text, at)
+            start = at
+            line += text.count("\n", before, start)
+            before = start
+            document, at = decoder.raw_decode(text, start)
+            source.used.update(range(line, line + text.count("\n", start, at) + 1))
         except (ValueError, RecursionError):
-            line = text.count("\n", 0, at)
             raise source.error("the YCSB JSON report is cut or damaged", CUT, line) from None
-        found.extend(entry_of(document, source))
+        with source.reading("the YCSB JSON report is damaged: {error}", CUT, line):
+            found.extend(entry_of(document, source))
+        source.documents.append(document)
         at = BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # It matches nothing, too.
         at = at if text.startswith("{", at) else begin(text, at)
     return found
@@ -62,8 +69,8 @@ def begin(text: str, at: int) -> int:
 
 def entry_of(document: Any, source: Source) -> list[Entry]:
     """An object's entry; those of garbage collectors have no metric and are skipped."""
-    if not isinstance(document, dict) or not isinstance(metric := document.get("metric"), str):
+    if not isinstance(document, Document) or not isinstance(metric := document.get("metric"), str):
         return []
-    measurement, value = str(document.get("measurement")), str(document.get("value"))
+    measurement, value = str(document["measurement"]), str(document["value"])
     with source.reading(f"{metric} {measurement} is not a number: {value}", CUT):
         return [Entry(metric, measurement, plain(value))]

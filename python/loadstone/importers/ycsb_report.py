@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from loadstone.engine.events import BESIDE
 from loadstone.engine.histogram import Histogram
 from loadstone.format import units
-from loadstone.importers.number import number_or_text
-from loadstone.importers.run import ALL, COMPOSED, OPERATIONS, WELL, Run, Statuses, bucketed, errors, latencies
+from loadstone.importers.run import (
+    ALL,
+    COMPOSED,
+    OPERATIONS,
+    WELL,
+    Run,
+    Statuses,
+    bucketed,
+    errors,
+    latencies,
+)
 from loadstone.importers.source import Source
-from loadstone.importers.ycsb_command import Command, command
+from loadstone.importers.ycsb_command import Command, add_facts, command
 from loadstone.importers.ycsb_status import Status, course, status
 from loadstone.results.value import Value
 
@@ -29,8 +38,8 @@ LATENCY = re.compile(r"(Average|Min|Max|([\d.]+)(?:st|nd|rd|th)?Percentile)Laten
 # The measurement type `raw` has different names, in µs.
 RAW = {"Average": "mean", "Min": "min", "Max": "max"}
 NS = {"us": 1e3, "ms": 1e6}
-# The facts that properties state, by another name than their own.
-PROPERTIES = {"recordcount": "records", "requestdistribution": "distribution"}
+# The operations of YCSB's core workloads: the total counts each once.
+CORE = frozenset({"READ", "UPDATE", "INSERT", "SCAN", "DELETE"})
 # Only printed by the measurement type `histogram`.
 VARIANCE = "LatencyVariance(us)"
 # A report with fewer operations than this share of those it claims is cut.
@@ -60,12 +69,14 @@ class Context:
     command: Command | None = None
     statuses: list[Status] = field(default_factory=list)
 
-    def take(self, line: str) -> None:
-        """Takes a line outside the report."""
-        if found := status(line):
-            self.statuses.append(found)
-        elif given := command(line):
-            self.command = given
+    def take(self, line: str) -> bool:
+        """Takes a line outside the report. Whether it was read."""
+        reading, settings = status(line), command(line)
+        if reading is not None:
+            self.statuses.append(reading)
+        elif settings is not None:
+            self.command = settings
+        return reading is not None or settings is not None
 
 
 def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
@@ -77,7 +88,8 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
         if wanted not in overall:
             raise source.error(f"the YCSB log is cut: its report has no {wanted}", CUT, line)
     found = Run(facts={"tool": "ycsb"}, step_ns=NS["us"])
-    taken(context, found)
+    if context.command is not None:
+        add_facts(context.command, found)
     operations = {name: block for name, block in chosen(blocks).items() if is_operation(name, block)}
     found.statuses = {name: counts for name, block in operations.items() if (counts := ended(block))}
     runtime, throughput = overall[RUNTIME], overall[THROUGHPUT]
@@ -106,8 +118,8 @@ def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
     for name, block in operations.items():
         beside = ".service" if INTENDED + name in responses else ""
         measured(name.removeprefix(INTENDED), beside, block, found)
+    found.unknown |= dict.fromkeys(unknown_names(operations))
     if any(map(is_coarse, operations.values())):
-        found.step_ns = 1e6
         found.note("coarse", "its percentiles are rounded down to 1 ms", "run YCSB with measurementtype=hdrhistogram")
     if total:
         for service in (False, True) if responses else (True,):
@@ -127,7 +139,8 @@ def by_metric(entries: Iterable[Entry], source: Source) -> Blocks:
     """The entries of one report. Raises LoadstoneError when one occurs twice."""
     blocks: dict[str, dict[str, float | None]] = defaultdict(dict)
     for entry in entries:
-        if entry.measurement in blocks[entry.metric]:
+        # `timeseries` prints an interval again when status lines are requested.
+        if entry.measurement in blocks[entry.metric] and not entry.measurement.isdigit():
             raise source.error(
                 f"the report has [{entry.metric}], {entry.measurement} twice",
                 "two runs wrote into one log; import the log of each",
@@ -135,19 +148,6 @@ def by_metric(entries: Iterable[Entry], source: Source) -> Blocks:
             )
         blocks[entry.metric][entry.measurement] = entry.value
     return blocks
-
-
-def taken(context: Context, found: Run) -> None:
-    """Clients, rate and facts of a command line."""
-    given = context.command
-    if given is None:
-        return
-    found.clients = given.clients
-    found.loop = "open" if given.target else "closed"
-    found.facts |= {name: value for name in ("target", "phase", "binding") if (value := getattr(given, name))}
-    for name, text in given.properties.items():
-        # A property with a point in its name is the binding's.
-        found.facts[PROPERTIES.get(name, f"store.{name}" if "." in name else name)] = number_or_text(text)
 
 
 def chosen(blocks: Blocks) -> Blocks:
@@ -203,6 +203,30 @@ def measured_operations(operations: Blocks, statuses: Statuses) -> int:
     return total
 
 
+def unknown_names(operations: Blocks) -> Iterator[str]:
+    """Operations that are no part of the total, and measurements that are not read."""
+    for name, block in operations.items():
+        for key in block:
+            known = LATENCY.fullmatch(key) or key in RAW or key in ("Operations", "Total Operations", VARIANCE)
+            if not known and not re.match(r"Return=|>?\d|p\d", key):
+                yield f"[{name}], {key}"
+
+
+def excess(operations: Blocks, run: Run, done: int) -> float:
+    """How many more operations ended well than the report has in total; 0 if none.
+
+    Only YCSB's own operations count: bindings measure parts of them by other names. A retry is measured as well.
+    """
+    well = 0
+    for name, block in operations.items():
+        if name in CORE:
+            statuses = run.statuses.get(name)
+            well += well_done({name: statuses}) if statuses else counted(block) or 0
+    composed = sum(counted(block) or 0 for name, block in operations.items() if name in COMPOSED)
+    more = well - composed - done / WHOLE - 1
+    return max(more, 0.0)
+
+
 def check(operations: Blocks, found: Run, done: int, seen: int, source: Source, line: int | None) -> None:
     """Raises LoadstoneError when a report is cut within a block or between two."""
     for name, block in operations.items():
@@ -215,13 +239,21 @@ def check(operations: Blocks, found: Run, done: int, seen: int, source: Source, 
             if source.torn and name == list(operations)[-1]:
                 raise source.error(f"the YCSB log is cut within the lines of [{name}]", CUT, source.last)
             found.note("counts-disagree", f"{name}: {count} operations measured, {well} ended well", "check the log")
+    if excess(operations, found, done):
+        message = (
+            f"its lines cover {units.count(seen)} operations, and its total is {units.count(done)}: "
+            "lines of another report follow"
+        )
+        raise source.error(message, "import the whole output of each run", line)
     if seen >= done * WHOLE:
         return
     message = f"{units.count(seen)} of {units.count(done)} operations have lines in the report"
     if source.facts.get("partial") is True:
         found.note("partial", message, "its latencies cover only a part")
         return
-    raise source.error(f"the YCSB log is cut: {message}", f"{CUT}; --fact partial=true imports what there is", line)
+    raise source.error(
+        f"the YCSB log is cut: {message}", f"{CUT}; `loadstone import --fact partial=true` imports this part", line
+    )
 
 
 def measured(operation: str, beside: str, block: Block, found: Run) -> None:
@@ -238,11 +270,14 @@ def measured(operation: str, beside: str, block: Block, found: Run) -> None:
             continue
         if match is not None and match[2] and is_coarse(block):
             # The type `histogram` prints the start of a 1 ms bucket, which may be below the minimum.
-            value = max(value, block.get("MinLatency(us)") or 0.0)
+            value = max(value, (block.get("MinLatency(us)") or 0.0) * NS["us"] / NS[match[3]])
         if match is not None:
             statistic = f"p{match[2]}" if match[2] else RAW[match[1]]
         metric = f"{name}.{statistic}"
-        values[metric] = Value(metric, value * NS[match[3] if match else "us"], "ns", count)
+        step = NS[match[3] if match else "us"]
+        # Percentiles of the type `histogram` are whole ms, whatever their unit; the minimum and the maximum are exact.
+        rounded = match is not None and match[2] and is_coarse(block)
+        values[metric] = Value(metric, value * step, "ns", count, resolution=NS["ms"] if rounded else 0.0)
     if histogram := verbose(block, count):
         for each in latencies(name, histogram, 1000):
             values.setdefault(each.metric, each)
@@ -250,8 +285,8 @@ def measured(operation: str, beside: str, block: Block, found: Run) -> None:
 
 
 def is_coarse(block: Block) -> bool:
-    """Whether a block has the type `histogram`, which counts in buckets of 1 ms and prints the overflow count."""
-    return VARIANCE in block or any(key.startswith(">") for key in block)
+    """Whether a block has the type `histogram`, which counts in buckets of 1 ms: its percentiles are in ms."""
+    return VARIANCE in block or any(key.startswith(">") or key.endswith("PercentileLatency(ms)") for key in block)
 
 
 def verbose(block: Block, count: int) -> Histogram | None:

@@ -39,6 +39,8 @@ RESERVED = ("output", "output-format", "append-terse", "minimal", "status-interv
 # Options of a job that begin a group of results.
 NEW_GROUP = ("stonewall", "wait_for_previous", "new_group")
 DIRECTIONS = {"read": ("read",), "write": ("write",), "trim": ("trim",), "rw": ("read", "write")}
+# The bytes of reads and writes, or with `unified_rw_reporting` of both.
+MOVED = ("returned", "stored", "moved")
 # The figures of each job that are compared by default.
 COMPARED = ("bandwidth", "throughput", "p99")
 
@@ -147,7 +149,8 @@ def metrics(work: Fio) -> Sequence[str]:
     for name, options in zip(slugs(every), every.values(), strict=True):
         prefix = "" if len(every) == 1 else f"{name}."
         kind = options.get("rw", options.get("readwrite", "read")).partition(":")[0].removeprefix("rand")
-        for direction in DIRECTIONS.get(kind, DIRECTIONS["rw"]):
+        unified = options.get("unified_rw_reporting", "none") not in ("none", "0", "both", "2")
+        for direction in (importer.UNIFIED,) if unified else DIRECTIONS.get(kind, DIRECTIONS["rw"]):
             figures += [f"{prefix}{direction}.{figure}" for figure in COMPARED]
     return figures
 
@@ -197,7 +200,7 @@ def read(ended: Ended) -> Run:
     run.facts["store"] = STORE
     # As for all file workloads, `throughput` is bytes per second; operations per second are given by direction.
     known = {value.metric: value for value in run.values}
-    moved = [known[metric] for metric in ("returned", "stored") if metric in known]
+    moved = [known[metric] for metric in MOVED if metric in known]
     # Jobs may run one after the other, so the sum of their times is used, which never overstates the throughput.
     seconds = sum(value.value for each in runs for value in each.values if value.metric == "runtime") / 1e9
     run.values = [value for value in run.values if value.metric != "throughput"]
@@ -214,7 +217,7 @@ def combined(runs: Sequence[Run]) -> Run:
     for metric in ("operations", "errors"):
         each = [value for run in runs for value in run.values if value.metric == metric]
         whole.add(metric, sum(value.value for value in each), "operations", sum(value.n for value in each))
-    for metric in ("returned", "stored"):
+    for metric in MOVED:
         if each := [value for run in runs for value in run.values if value.metric == metric]:
             whole.add(metric, sum(value.value for value in each), "B", sum(value.n for value in each))
     for name, run in zip(slugs(str(run.variant) for run in runs), runs, strict=True):

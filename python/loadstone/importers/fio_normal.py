@@ -1,0 +1,179 @@
+"""fio's normal output, of versions 2 and 3, as the JSON report that fio would have written.
+
+Rates and bandwidths are rounded (22.8k, 88.9MiB/s); the counts of operations and run times are exact.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from loadstone.importers import fio
+from loadstone.importers.number import last_digit
+from loadstone.importers.run import Run
+from loadstone.importers.source import Source
+
+NAME = "fio-normal"
+TITLE = "fio's normal output"
+VERSION = re.compile(r"^(fio-\d\S*)$")
+JOB = re.compile(r"^(\S.*?): \(g=(\d+)\): rw=(\w+), bs=(.*?), ioengine=(\w+), iodepth=(\d+)")
+GROUP = re.compile(r"^(\S.*?): \(groupid=(\d+), jobs=(\d+)\): err= *(-?\d+).*?pid=(\d+)")
+WAY = re.compile(r"^\s+(read|write|trim|mixed) *: (.*)$")
+RATE = re.compile(r"(?i)IOPS=([\d.]+)([kM]?)")
+SPEED = re.compile(r"(?i)BW=([\d.]+)([KMGT]?)(i?)B/s")
+IO = re.compile(r"(?i)(?:io=|\()([\d.]+)([KMGT]?)(i?)B(?:, *bw|/\d+msec)")
+RUNTIME = re.compile(r"(?:runtime= *|/)(\d+)msec")
+LATENCY = re.compile(r"^\s+(slat|clat|lat|sync) \(([num]?)sec\) *: (min=.*)$")
+FIELD = re.compile(r"(min|max|avg)= *([\d.]+)([kMG]?)")
+PERCENTILES = re.compile(r"^\s+(clat|lat|sync) percentiles \(([num]?)sec\):")
+PERCENTILE = re.compile(r"([\d.]+)th=\[ *([\d.]+)([kM]?)\]")
+ISSUED = re.compile(r"issued rwts?: total=(\d+),(\d+),(\d+)(?:,(\d+))?|issued *: total=r=(\d+)/w=(\d+)/d=(\d+)")
+STATUS = re.compile(r"^Run status group (\d+) \(all jobs\):")
+SUM = re.compile(r"^ +(READ|WRITE|TRIM|MIXED): .*run=\d+-\d+msec")
+NS = {"n": 1.0, "u": 1e3, "m": 1e6, "": 1e9}
+PREFIX = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+CUT = "import fio's whole output, up to its run status, or run it with --output-format=json"
+
+
+def recognises(text: str) -> bool:
+    """Whether there is the report of a group of jobs, and no JSON."""
+    return re.search(GROUP.pattern, text, re.MULTILINE) is not None and fio.SIGN not in text
+
+
+def runs(source: Source) -> list[Run]:
+    """Every run in the file. Raises LoadstoneError when one is cut."""
+    reports: list[dict[str, Any]] = [{"jobs": [], "groups": set(), "ways": set(), "fio version": "fio"}]
+    options: dict[str, dict[str, str]] = {}
+    lat: dict[str, Any] = {}
+    way, group = "", 0
+    for index, line in enumerate(source.lines):
+        report = reports[-1]
+        if match := GROUP.search(line):
+            if report["groups"]:
+                # Each report ends with the status of its groups; with --status-interval there are several.
+                reports.append({**report, "jobs": [], "groups": set(), "ways": set()})
+                report = reports[-1]
+            name = match[1]
+            report["jobs"].append({"jobname": name, "groupid": int(match[2]), "error": int(match[4]), "pid": match[5],
+                                   "job options": options.get(name, {}), "line": index})  # fmt: skip
+        elif match := VERSION.match(line):
+            report["fio version"] = match[1]
+        elif match := JOB.match(line):
+            options[match[1]] = {"rw": match[3], "bs": block_size(match[4]), "ioengine": match[5], "iodepth": match[6]}
+        elif match := STATUS.match(line):
+            report["groups"].add(int(match[1]))
+            group = int(match[1])
+        elif match := SUM.match(line):
+            report["ways"].add((group, match[1].lower()))
+        elif not report["jobs"]:
+            continue
+        else:
+            with source.reading("the fio output is damaged: {error}", CUT, index):
+                job = report["jobs"][-1]
+                if match := WAY.match(line):
+                    way = match[1]
+                    job[way] = read_way(match[2])
+                elif match := LATENCY.match(line):
+                    lat = read_latency(match[2], match[3])
+                    place = job.setdefault("sync", {}) if match[1] == "sync" else job[way]
+                    place["lat_ns" if match[1] == "sync" else f"{match[1]}_ns"] = lat
+                elif match := PERCENTILES.match(line):
+                    place = job["sync"] if match[1] == "sync" else job[way]
+                    lat = place["lat_ns" if match[1] == "sync" else f"{match[1]}_ns"]
+                    lat["unit"], lat["percentile"] = NS[match[2]], {}
+                elif parts := PERCENTILE.findall(line):
+                    if lat["percentile"].keys() & {share for share, _, _ in parts}:
+                        raise ValueError("a percentile occurs twice")
+                    lat["percentile"] |= {share: scale(value, unit) * lat["unit"] for share, value, unit in parts}
+                    lat["step"] = max(lat["step"], lat["unit"])
+                elif match := ISSUED.search(line):
+                    set_counts(job, [int(count or 0) for count in match.groups()])
+                else:
+                    continue
+        source.used.add(index)
+    with source.reading("the fio output is damaged: {error}", CUT):
+        for report in reports:
+            check_end(report, source)
+        return [run for report, earlier in merge_reports(reports) for run in fio.read_report(report, earlier)]
+
+
+def block_size(text: str) -> str:
+    """A block size as in a job file: 4k. With different sizes by direction, as it is printed."""
+    sizes = {number.lower() for number in re.findall(r"[\d.]+[KMkm]?(?=i?B?[-/,]|i?B?$)", text)}
+    size = sizes.pop() if len(sizes) == 1 else text
+    return f"{int(size) // 1024}k" if size.isdigit() and not int(size) % 1024 else size
+
+
+def scale(number: str, prefix: str) -> float:
+    """A number with a decimal prefix: 26483k."""
+    return float(number) * 1000.0 ** PREFIX[prefix.lower()]
+
+
+def read_way(text: str) -> dict[str, Any]:
+    """The rate, bandwidth, bytes and time of a direction. Raises ValueError when one is missing."""
+    rate, speed, io, runtime = RATE.search(text), SPEED.search(text), IO.search(text), RUNTIME.search(text)
+    if rate is None or speed is None or io is None or runtime is None:
+        raise ValueError(f"a direction has no rate, bandwidth or time: {text.strip()[:60]}")
+    # fio 2 prints KB for KiB (`kb_base=1024`).
+    factors = [1024.0 ** PREFIX[match[2].lower()] for match in (speed, io)]
+    return {
+        "iops": scale(rate[1], rate[2]),
+        "iops_step": last_digit(rate[1]) * 1000.0 ** PREFIX[rate[2].lower()],
+        "bw_bytes": float(speed[1]) * factors[0],
+        "bw_step": last_digit(speed[1]) * factors[0],
+        "io_bytes": round(float(io[1]) * factors[1]),
+        "io_step": last_digit(io[1]) * factors[1],
+        "runtime": int(runtime[1]),
+    }
+
+
+def read_latency(unit: str, text: str) -> dict[str, Any]:
+    """The extremes and the mean of a latency, ns."""
+    fields = {name: (value, prefix) for name, value, prefix in FIELD.findall(text)}
+    values = {name: scale(*fields[name]) * NS[unit] for name in ("min", "max", "avg")}
+    step = max(last_digit(value) * 1000.0 ** PREFIX[prefix.lower()] for value, prefix in (fields["min"], fields["max"]))
+    mean_step = last_digit(fields["avg"][0]) * 1000.0 ** PREFIX[fields["avg"][1].lower()] * NS[unit]
+    return {
+        "min": values["min"],
+        "max": values["max"],
+        "mean": values["avg"],
+        "step": step * NS[unit],
+        "mean_step": mean_step,
+    }
+
+
+def set_counts(job: dict[str, Any], counts: list[int]) -> None:
+    """Gives each direction its number of operations, and a rate and bytes that are as exact as that and the time."""
+    # In fio's normal output, fdatasync and fsync are the fourth count.
+    known = dict(zip(("read", "write", "trim", "sync"), counts[:4] if any(counts[:4]) else counts[4:7], strict=False))
+    known[fio.UNIFIED] = sum(known[way] for way in ("read", "write", "trim"))
+    for way, count in known.items():
+        if way in job:
+            job[way]["total_ios"] = count
+            for lat in job[way].values():
+                if isinstance(lat, dict):
+                    lat["N"] = count
+            if way != "sync" and job[way]["runtime"]:
+                job[way] |= {"iops": count * 1000 / job[way]["runtime"], "iops_step": 0.0}
+
+
+def check_end(report: dict[str, Any], source: Source) -> None:
+    """Raises LoadstoneError when the status of a group, a group of a status, or a part of a job is missing."""
+    processes = [(job["jobname"], job["pid"]) for job in report["jobs"]]
+    if report["groups"] != {job["groupid"] for job in report["jobs"]} or len(set(processes)) < len(processes):
+        raise source.error("the fio output is cut: groups and their run status do not agree", CUT)
+    for job in report["jobs"]:
+        ways = [way for way in fio.DIRECTIONS if way in job]
+        missing = job["groupid"] not in report["groups"] or any(
+            (job["groupid"], way) not in report["ways"] for way in ways if job[way]["runtime"]
+        )
+        if missing or not ways:
+            raise source.error("the fio output is cut: it has no run status of all its jobs", CUT, job["line"])
+
+
+def merge_reports(reports: list[dict[str, Any]]) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """The last report of each run with those before it: reports of the same processes are cumulative."""
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for report in reports:
+        groups.setdefault(tuple(job["pid"] for job in report["jobs"]), []).append(report)
+    return [(group[-1], group[:-1]) for group in groups.values()]

@@ -1,0 +1,74 @@
+"""fio's terse output (`--minimal`), versions 3 to 5, as the JSON report that fio would have written.
+
+It has no counts of operations: they are computed as rate × time. KB are KiB, and latencies are in µs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from loadstone.importers import fio
+from loadstone.importers.run import Run
+from loadstone.importers.source import Source
+
+NAME = "fio-terse"
+TITLE = "fio's terse output"
+LINE = re.compile(r"(?:^|\s)(\d+);(fio-[^;]+);(.*)$")
+# By version: the number of fields of a direction, and the number of directions (fio(1), TERSE OUTPUT).
+LAYOUTS = {"3": (41, 2), "4": (41, 3), "5": (47, 3)}
+# Fields before the directions, and fields of processor, depths and latencies after them.
+BEFORE, AFTER = 5, 34
+PERCENTILES = slice(12, 32)
+CUT = "import fio's whole output, or run it with --output-format=json"
+
+
+def recognises(text: str) -> bool:
+    """Whether a line is a job's result."""
+    return re.search(r"(?m)^\W*\d+;fio-[^;]+;", text) is not None
+
+
+def runs(source: Source) -> list[Run]:
+    """Every job in the file. Raises LoadstoneError when one is cut, or when lines of one job cannot be told apart."""
+    jobs: list[dict[str, Any]] = []
+    version = ""
+    for index, line in enumerate(source.lines):
+        match = LINE.search(line)
+        if match is None:
+            continue
+        fields, version = line[match.start() :].strip().split(";"), match[2]
+        layout = LAYOUTS.get(match[1])
+        if layout is None:
+            hint = "run fio with --terse-version=3, or with --output-format=json"
+            raise source.error(f"version {match[1]} of fio's terse output is not known", hint, index)
+        size, directions = layout
+        if len(fields) < BEFORE + size * directions + AFTER:
+            raise source.error(f"a line of fio's terse output is cut: it has {len(fields)} fields", CUT, index)
+        with source.reading("a line of fio's terse output is damaged: {error}", CUT, index):
+            job: dict[str, Any] = {"jobname": fields[2], "groupid": int(fields[3]), "error": int(fields[4])}
+            for number, way in enumerate(("read", "write", "trim")[:directions]):
+                job[way] = read_way(fields[BEFORE + size * number : BEFORE + size * (number + 1)])
+        if any(fio.job_key(job) == fio.job_key(other) for other in jobs):
+            message = (
+                f'the job "{job["jobname"]}" has several lines, of parallel jobs, of several runs or of one so far'
+            )
+            raise source.error(message, "run fio with group_reporting=1 and --output-format=json", index)
+        jobs.append(job)
+        source.used.add(index)
+    with source.reading("fio's terse output is damaged: {error}", CUT):
+        return fio.read_report({"jobs": jobs, "fio version": version})
+
+
+def read_way(fields: Sequence[str]) -> dict[str, Any]:
+    """A direction as in fio's JSON. Raises ValueError when a field is not a number."""
+    kib, speed, rate, runtime = (int(field) for field in fields[:4])
+    least, most, mean, _ = (float(field) for field in fields[8:12])
+    shares = dict(field.split("%=") for field in fields[PERCENTILES])
+    return {
+        "io_bytes": kib,
+        "bw": speed,
+        "iops": rate,
+        "runtime": runtime,
+        "clat": {"min": least, "max": most, "mean": mean, "percentile": shares},
+    }

@@ -1,0 +1,110 @@
+"""Any tool's JSON by paths that the user states: `loadstone import --json 'throughput=$.tps op/s' FILE`.
+
+A path is `$` with keys (`.tps`, `['a b']`) and places in lists (`[0]`); with `[*]` each element is a repeat. A file may
+have several documents, one a line or one after the other: each is a repeat as well.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from loadstone.errors import LoadstoneError
+from loadstone.importers import unit
+from loadstone.importers.number import plain
+from loadstone.importers.run import Run
+from loadstone.importers.source import Source
+
+NAME = "json"
+TITLE = "JSON by paths"
+STEP = re.compile(r"\.([\w-]+)|\[(?:'([^']*)'|\"([^\"]*)\"|(\d+)|(\*))\]")
+EXAMPLE = "for example --json 'throughput=$.tps op/s'"
+CUT = "import the tool's whole JSON"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A metric's path, and the factor to its base unit."""
+
+    metric: str
+    path: str
+    factor: float
+    unit: str
+
+
+def parse_figure(text: str) -> Figure:
+    """Reads `metric=path unit`. Raises LoadstoneError for anything else."""
+    metric, _, rest = text.partition("=")
+    path, _, name = rest.strip().rpartition(" ")
+    base = unit.base(name)
+    if not metric.strip() or not re.fullmatch(rf"\$(?:{STEP.pattern})+", path.strip()):
+        raise LoadstoneError(f'a figure must be metric=path unit, got "{text}"', EXAMPLE)
+    if base is None:
+        raise LoadstoneError(f'unknown unit "{name}" in "{text}"', f"known are {unit.KNOWN}")
+    return Figure(metric.strip().lower(), path.strip(), *base)
+
+
+def recognises(text: str) -> bool:
+    """Never: only the user knows the paths."""
+    return False
+
+
+def runs(source: Source) -> list[Run]:
+    """A run for each document and element. Raises LoadstoneError when a path leads to no number."""
+    figures = [parse_figure(text) for text in str(source.facts.get("json", "")).splitlines() if text.strip()]
+    if not figures:
+        raise source.error("no paths of figures are stated", f"use `loadstone import`, {EXAMPLE}")
+    result: list[Run] = []
+    for number, document in enumerate(documents(source), 1):
+        columns = {figure: list(follow(document, figure.path)) for figure in figures}
+        for figure, values in columns.items():
+            if not values:
+                raise source.error(f"{figure.path} leads to nothing in document {number}", "check the path")
+        if len({len(values) for values in columns.values()}) > 1:
+            raise source.error("paths with [*] lead to different numbers of values", "state lists of equal length")
+        for row in zip(*columns.values(), strict=True):
+            run = Run(repeat=len(result) + 1)
+            for figure, value in zip(columns, row, strict=True):
+                run.add(figure.metric, to_number(value, figure, source) * figure.factor, figure.unit, 0)
+            result.append(run)
+    source.used.update(range(len(source.lines)))
+    return result
+
+
+def to_number(value: Any, figure: Figure, source: Source) -> float:
+    """A value as a number, also if it is written as text. Raises LoadstoneError for anything else."""
+    with source.reading(f"{figure.path} is not a number: {str(value)[:40]}", "check the path"):
+        number = plain(value) if isinstance(value, str) else float(value)
+        if isinstance(value, bool) or number is None or not math.isfinite(number):
+            raise ValueError
+        return number
+
+
+def documents(source: Source) -> Iterator[Any]:
+    """The documents of a file. Raises LoadstoneError when one is cut."""
+    decoder, at, text = json.JSONDecoder(), 0, source.text
+    while match := re.compile(r"\s*(?=\S)").match(text, at):
+        with source.reading("the JSON is cut or damaged: {error}", CUT, text.count("\n", 0, match.end())):
+            document, at = decoder.raw_decode(text, match.end())
+        yield document
+
+
+def follow(document: Any, path: str) -> Iterator[Any]:
+    """The values to which a path leads."""
+    values = [document]
+    for match in STEP.finditer(path):
+        key = next((part for part in match.groups()[:3] if part is not None), None)
+        following: list[Any] = []
+        for value in values:
+            if key is not None and isinstance(value, Mapping) and key in value:
+                following.append(value[key])
+            elif match[4] and isinstance(value, list) and int(match[4]) < len(value):
+                following.append(value[int(match[4])])
+            elif match[5] and isinstance(value, list):
+                following += value
+        values = following
+    yield from values

@@ -1,0 +1,88 @@
+"""JSON documents within a text, which remember the keys that were read: `import --explain` lists the remaining ones."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from loadstone.importers.source import Source
+
+# Elements of a list, and keys of one object, that are described together.
+ELEMENTS = "[…]"
+# fio 2 and 3.1 repeat this key in their lists of percentiles.
+REPEATED = re.compile(r"0\.00")
+
+
+class Document(dict[str, Any]):
+    """A JSON object that remembers the keys that were read."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        if len(self) < len(pairs):
+            names = [
+                key
+                for key, value in pairs
+                if super(Document, self).__getitem__(key) != value and not REPEATED.fullmatch(key)
+            ]
+            if names:
+                # Lines between two objects may be lost, which makes one of both.
+                raise ValueError(f'the key "{names[0]}" occurs twice')
+        self.used: set[str] = set()
+
+    def __getitem__(self, key: str) -> Any:
+        self.used.add(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """As of a dict; the key counts as read."""
+        self.used.add(key)
+        return super().get(key, default)
+
+    def items(self) -> Any:
+        """As of a dict; every key counts as read."""
+        self.used.update(self)
+        return super().items()
+
+    def list_ignored(self, prefix: str = "") -> Iterator[str]:
+        """The paths of the keys that were not read."""
+        for key, value in super().items():
+            path = f"{prefix}{key}"
+            if key not in self.used:
+                yield path
+                continue
+            for part in value if isinstance(value, list) else [value]:
+                if isinstance(part, Document):
+                    yield from part.list_ignored(f"{path}{ELEMENTS if isinstance(value, list) else ''}.")
+
+
+def read_documents(source: Source, sign: str, hint: str, read: Callable[[Document], None], title: str) -> None:
+    """Has every document read whose first level has the key `sign`, wherever it is in the text.
+
+    Raises LoadstoneError when a document is cut, or cannot be read.
+    """
+    text = source.text
+    decoder = json.JSONDecoder(object_pairs_hook=Document)
+    at = text.find(sign)
+    while at >= 0:
+        start = opening_brace(text, at)
+        line = text.count("\n", 0, start)
+        with source.reading(f"the {title} is cut or damaged: {{error}}", hint, line):
+            document, end = decoder.raw_decode(text, start)
+            if end <= at:
+                raise ValueError("a key is outside of every object")
+            read(document)
+        source.documents.append(document)
+        source.used.update(range(line, text.count("\n", 0, end) + 1))
+        at = text.find(sign, end)
+
+
+def opening_brace(text: str, at: int) -> int:
+    """The start of the object whose key is at a position: the brace of the object around it."""
+    depth = 0
+    for position in range(at - 1, max(at - 1_000_000, -1), -1):
+        depth += {"}": 1, "]": 1, "{": -1, "[": -1}.get(text[position], 0)
+        if depth < 0:
+            return position
+    return max(text.rfind("{", 0, at), 0)

@@ -1,0 +1,94 @@
+"""latte's JSON report, of versions 0.26 and later and of Scylla's fork: its histograms, ns, and its configuration.
+
+A cycle is one call of the workload's function. With a rate, cycles are timed from when they were due.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loadstone.importers import hlog
+from loadstone.importers.json_text import Document, read_documents
+from loadstone.importers.run import ALL, OPERATIONS, Run, latencies, series
+from loadstone.importers.source import Source
+from loadstone.results.value import Value
+
+NAME = "latte"
+TITLE = "latte JSON"
+SIGN = '"conf"'
+# The percentiles of each distribution, in the order of its list, which is also in the report (`percentiles`).
+MS = 1e6
+CUT = "import the whole report of latte"
+
+
+def recognises(text: str) -> bool:
+    """Whether there is a report."""
+    return SIGN in text and '"cycle_latency"' in text
+
+
+def runs(source: Source) -> list[Run]:
+    """Every run in the file. Raises LoadstoneError when it is cut."""
+    result: list[Run] = []
+    read_documents(source, SIGN, CUT, lambda document: result.append(read_report(document)), "latte report")
+    return result
+
+
+def read_report(document: Document) -> Run:
+    """A report's figures. Raises LookupError or ValueError when one is missing or damaged."""
+    conf, result = document["conf"], document["result"]
+    run = Run(facts={"tool": NAME})
+    run.clients = int(conf["concurrency"]) * int(conf.get("threads", 1))
+    for fact, name in (("consistency", "consistency"), ("version", "cass_version"), ("workload", "workload")):
+        value = conf.get(name) or conf.get("connection", {}).get(name)
+        if isinstance(value, str):
+            run.facts[fact] = value
+    for name, value in conf.get("params", []):
+        run.facts[f"store.{name}"] = str(value)
+    if rate := conf.get("rate"):
+        run.loop = "open"
+        run.facts["target"] = float(rate)
+    run.facts["latency"] = "response" if rate else "service"
+    cycles = int(result["cycle_count"])
+    errors = int(result.get("error_count", 0))
+    run.add("throughput", mean(result["cycle_throughput"]), "op/s", cycles)
+    run.add("runtime", float(result["elapsed_time_s"]) * 1e9, "ns", 1)
+    run.add("operations", cycles, OPERATIONS, cycles)
+    run.add("errors", errors, OPERATIONS, cycles)
+    shares = [float(share) for share in document["percentiles"]]
+    add_distribution(run, ALL, result["cycle_latency"], cycles, shares)
+    for name, part in result.get("cycle_latency_by_fn", {}).items():
+        add_distribution(run, name.lower(), part, 0, shares)
+    requests = result.get("request_latency")
+    if requests:
+        add_distribution(run, "request", requests, int(result.get("request_count", 0)), shares)
+    rows = [
+        (float(sample["time_s"]), float(sample["duration_s"]), float(sample["cycle_throughput"]))
+        for sample in result.get("log", [])
+        if float(sample["duration_s"]) > 0
+    ]
+    run.series = series(rows)
+    if errors:
+        run.statuses["CYCLE"] = {"OK": max(cycles - errors, 0), "ERROR": errors}
+    return run
+
+
+def mean(value: Any) -> float:
+    """A mean, which most versions print with its standard error."""
+    return float(value["value"] if isinstance(value, dict) else value)
+
+
+def add_distribution(run: Run, name: str, part: Document, n: int, shares: list[float]) -> None:
+    """The latencies of a distribution: from its histogram, ns, else its percentiles, ms."""
+    encoded = part.get("histogram")
+    if isinstance(encoded, str):
+        histogram = hlog.read(encoded)
+        if n and abs(histogram.count - n) > 0.01 * n:
+            raise ValueError(f"{name} has {histogram.count} latencies of {n} operations")
+        run.values += latencies(name, histogram)
+        return
+    points = part["percentiles"]
+    points = points if isinstance(points, list) else points["0"]
+    run.add(f"{name}.mean", mean(part["mean"]) * MS, "ns", n)
+    for share, point in zip(shares, points, strict=True):
+        statistic = {0.0: "min", 100.0: "max"}.get(share, f"p{share:.6g}")
+        run.values.append(Value(f"{name}.{statistic}", mean(point) * MS, "ns", n))

@@ -1,0 +1,201 @@
+"""memtier_benchmark's report, as text or JSON (`--json-out-file`), of versions 1 and 2.
+
+A type of command without operations has filler values. With several runs (`-x`), all are printed with
+`--print-all-runs`; otherwise the best, the worst and an average of all, which is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from loadstone.importers.json_text import Document, read_documents
+from loadstone.importers.number import plain
+from loadstone.importers.run import ALL, OPERATIONS, Run, check_total, mix_fact
+from loadstone.importers.source import Source
+
+NAME = "memtier"
+TITLE = "memtier_benchmark"
+SIGN = '"run information"'
+SECTION = re.compile(r"^(ALL STATS|RUN #\d+ RESULTS|BEST RUN RESULTS|WORST RUN RESULTS|AGGREGATED AVERAGE RESULTS.*)$")
+AVERAGE = re.compile(r"AGGREGATED AVERAGE RESULTS \((\d+) runs\)")
+SETTING = re.compile(r"^(\d+) +(Threads|Connections per thread|Requests per client|Seconds)$")
+TOTALS = "Totals"
+MS = 1e6
+COLUMNS = {
+    "Avg. Latency": "mean",
+    "Average Latency": "mean",
+    "Latency": "mean",
+    "Min Latency": "min",
+    "Max Latency": "max",
+}
+PERCENTILE = re.compile(r"p([\d.]+)(?: Latency)?")
+# Not figures of a result.
+NOT_READ = re.compile(
+    r"Count|(Ops|Hits|Misses|MOVED|ASK)/sec|Type|KB/sec.*|Connection Errors.*|Accumulated Latency|Time-Serie"
+    r"|Percentile Latencies"
+)
+DISTRIBUTIONS = {"R": "uniform", "G": "gaussian", "S": "sequential", "P": "sequential", "Z": "zipfian"}
+CUT = "import memtier_benchmark's whole output, up to its Totals, or its --json-out-file"
+
+Section = dict[str, Mapping[str, Any]]
+
+
+def recognises(text: str) -> bool:
+    """Whether there is a report, or the beginning of one."""
+    return SIGN in text or re.search(r"(?m)^\d+ +Connections per thread$|^Totals +[\d.]+ ", text) is not None
+
+
+def runs(source: Source) -> list[Run]:
+    """Every run in the file. Raises LoadstoneError when one is cut."""
+    if SIGN in source.text:
+        result: list[Run] = []
+        read_documents(source, SIGN, CUT, lambda document: result.extend(read_json(document, source)), "memtier report")
+        return result
+    reports: list[tuple[dict[str, int], dict[str, Section], int]] = []
+    header: list[tuple[str, int]] = []
+    section: Section = {}
+    for index, line in enumerate(source.lines):
+        text = line.rstrip()
+        if match := SETTING.match(text):
+            if not reports or reports[-1][1]:
+                reports.append(({}, {}, index))
+            reports[-1][0][match[2]] = int(match[1])
+        elif match := SECTION.match(text):
+            if not reports or match[1] in reports[-1][1]:
+                reports.append(({}, {}, index))
+            section = reports[-1][1].setdefault(match[1], {})
+        elif text.startswith("Type ") and "Ops/sec" in text:
+            header = [(match[0].strip(), match.end()) for match in re.finditer(r"\S+(?: \S+)*", text)]
+        elif header and reports and (cells := text.split()) and len(cells) == len(header) and TOTALS not in section:
+            if source.torn and index == source.last:
+                # Its last column has no figure of a result.
+                cells.pop()
+            section[cells[0]] = {name: cell for (name, _), cell in zip(header, cells, strict=False) if cell != "---"}
+        else:
+            continue
+        source.used.add(index)
+    result = []
+    for settings, sections, line_number in reports:
+        if not sections or any(TOTALS not in part for part in sections.values()):
+            raise source.error("the memtier report is cut: it has no Totals", CUT, line_number)
+        with source.reading("the memtier report is damaged: {error}", CUT, line_number):
+            result += read_sections(sections, settings, {}, source)
+    return result
+
+
+def read_json(document: Document, source: Source) -> list[Run]:
+    """The runs of a JSON report."""
+    sections = {name: dict(document[name].items()) for name in document if SECTION.match(name)}
+    return read_sections(sections, document["run information"], document.get("configuration", {}), source)
+
+
+def read_sections(
+    sections: Mapping[str, Section], settings: Mapping[str, Any], configuration: Mapping[str, Any], source: Source
+) -> list[Run]:
+    """The runs of a report: all of them, or an average if only that covers all."""
+    numbered = [name for name in sections if name.startswith("RUN #")]
+    average = next((name for name in sections if AVERAGE.match(name)), None)
+    names = numbered or (["ALL STATS"] if "ALL STATS" in sections else [])
+    if not names and average:
+        # Not the best and the worst: they are selected, and version 2 prints one run as both.
+        names = [average]
+    if not names:
+        raise KeyError("ALL STATS")
+    result = [read_section(sections[name], settings, configuration, source) for name in names]
+    for run in result if average is not None and names == [average] else ():
+        # The counts are of all runs, and the time is a filler.
+        run.values = [value for value in run.values if value.metric not in ("operations", "runtime")]
+        run.note("averages", f"its figures are averages: {str(average).lower()}", "run it with --print-all-runs")
+    return result
+
+
+def read_section(
+    section: Section, settings: Mapping[str, Any], configuration: Mapping[str, Any], source: Source
+) -> Run:
+    """The figures of one run. Raises ValueError or LookupError when one is missing."""
+    run = Run(facts={"tool": NAME, "latency": "service"})
+    if "Threads" in settings and "Connections per thread" in settings:
+        run.clients = int(settings["Threads"]) * int(settings["Connections per thread"])
+    add_facts(run, configuration)
+    runtime = section.get("Runtime", {})
+    if str(runtime.get("Interrupted", "false")) == "true":
+        run.end = "stopped"
+        run.note("stopped", "the run was interrupted", "run it to its end")
+    totals = section[TOTALS]
+    rate = plain(str(totals["Ops/sec"])) or 0.0
+    seconds = settings.get("Seconds")
+    known = int(settings["Requests per client"]) * (run.clients or 0) if "Requests per client" in settings else None
+    # Without either, the number of operations is not known.
+    n = int(totals.get("Count", known or rate * float(seconds or 0)))
+    # Lists are distributions of latencies.
+    tables = {name: part for name, part in section.items() if isinstance(part, Mapping) and "Ops/sec" in part}
+    parts = {name: part for name, part in tables.items() if name != TOTALS and plain(str(part["Ops/sec"]))}
+    rates = {name: plain(str(part["Ops/sec"])) or 0.0 for name, part in parts.items()}
+    check_total(source, sum(rates.values()), rate, None, slack=0.01 * rate + 0.1)
+    run.add_text("throughput", str(totals["Ops/sec"]), 1.0, "op/s", n)
+    if "Total duration" in runtime:
+        run.add("runtime", float(runtime["Total duration"]) * MS, "ns", 1, MS)
+    elif rate and n:
+        run.add("runtime", n / rate * 1e9, "ns", 1, MS)
+    run.add("operations", n or None, OPERATIONS, n)
+    means, counts = {}, {}
+    for name, part in parts.items():
+        operation = name.lower().removesuffix("s")
+        counts[operation] = int(part.get("Count", n * rates[name] / rate if rate else 0))
+        run.statuses[operation.upper()] = {"OK": counts[operation]}
+        run.add_text(f"{operation}.throughput", str(part["Ops/sec"]), 1.0, "op/s", counts[operation])
+        add_latencies(run, operation, part, counts[operation])
+        mean = next((value.value for value in run.values if value.metric == f"{operation}.mean"), None)
+        means[operation] = mean
+    add_latencies(run, ALL, totals, n)
+    # Version 2 prints a mean of 0 for all commands together.
+    run.values = [value for value in run.values if value.metric != f"{ALL}.mean" or value.value]
+    if all(mean is not None for mean in means.values()) and not any(
+        value.metric == f"{ALL}.mean" for value in run.values
+    ):
+        total = sum(counts.values())
+        run.add(
+            f"{ALL}.mean", sum((means[name] or 0) * counts[name] for name in counts) / total if total else None, "ns", n
+        )
+    misses = plain(str(totals.get("Misses/sec", 0))) or 0.0
+    hits = plain(str(totals.get("Hits/sec", 0))) or 0.0
+    if misses:
+        run.note(
+            "misses", f"{misses / (misses + hits):.0%} of its reads found no value", "load the keys before reading"
+        )
+    run.facts["mix"] = mix_fact({name: float(count) for name, count in counts.items()}) if counts else ""
+    return run
+
+
+def add_latencies(run: Run, name: str, part: Mapping[str, Any], n: int) -> None:
+    """The latencies of a type of command, ms."""
+    nested = part.get("Percentile Latencies", {})
+    for label, value in {
+        **part,
+        **{key: value for key, value in nested.items() if not isinstance(value, Mapping)},
+    }.items():
+        match = PERCENTILE.fullmatch(label)
+        statistic = COLUMNS.get(label) or (f"p{float(match[1]):g}" if match else None)
+        if statistic is None:
+            if not NOT_READ.fullmatch(label):
+                run.unknown[label] = None
+        elif not any(known.metric == f"{name}.{statistic}" for known in run.values):
+            text = value if isinstance(value, str) else f"{value:.3f}"
+            run.add_text(f"{name}.{statistic}", text, MS, "ns", n)
+
+
+def add_facts(run: Run, configuration: Mapping[str, Any]) -> None:
+    """Facts about the work, which only JSON has."""
+    if not configuration:
+        return
+    run.facts["pipeline"] = int(configuration.get("pipeline", 1))
+    run.facts["record_bytes"] = int(configuration.get("data_size", 0))
+    run.facts["records"] = int(configuration.get("key_maximum", 0)) - int(configuration.get("key_minimum", 0)) + 1
+    pattern = str(configuration.get("key_pattern", ""))
+    run.facts["distribution"] = DISTRIBUTIONS.get(pattern.rpartition(":")[2], pattern)
+    if rate := int(configuration.get("rate_limit", 0)):
+        # A limit of each connection.
+        run.loop = "open"
+        run.facts["target"] = rate * (run.clients or 1)

@@ -1,0 +1,179 @@
+"""pgbench's report, of PostgreSQL 9.4 to 17.
+
+Without `-P`, `-r`, `-R` or `-L` it does not measure transactions: its `latency average` is clients × time ÷
+transactions, and it prints no deviation. With a rate (`-R`), latency counts from the scheduled start: response time.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from loadstone.importers.number import plain
+from loadstone.importers.run import ALL, OPERATIONS, Run, check_total, command_fact, mix_fact, series
+from loadstone.importers.source import Source
+
+NAME = "pgbench"
+TITLE = "pgbench"
+VERSION = re.compile(r"pgbench \((\d[\w.]*)")
+COMMAND = re.compile(r"(?:^|[\s/$])(pgbench\s+-\S.*)$")
+FIELD = re.compile(
+    r"(transaction type|scaling factor|query mode|number of [\w ]+?|maximum number of tries|duration|latency \w+"
+    r"|rate limit schedule lag|total number of retries|(?:initial|average) connection time)(?: =|:) (.+?)\s*$"
+)
+TPS = re.compile(r"tps = (\S+) \((.*)\)\s*$")
+PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat ([\d.]+|NaN) ms stddev ([\d.]+|NaN)")
+SCRIPT = re.compile(r"SQL script (\d+): (.+?)\s*$")
+SCRIPT_COUNT = re.compile(r" - (\d+) transactions \(")
+SCRIPT_LATENCY = re.compile(r" - latency average = ([\d.]+) ms")
+STATEMENTS = re.compile(r"statement latencies in milliseconds|^\s+[\d.]+\s+(?:\d+\s+)?\S")
+ABORTED = "results are incomplete"
+MS = 1e6
+# Rows of pgbench_accounts for each unit of the scale (pgbench.c).
+ROWS_PER_SCALE = 100_000
+CUT = "import pgbench's whole output, up to its tps"
+
+
+@dataclass
+class Report:
+    """The output of one run."""
+
+    line: int = 0
+    version: str = ""
+    command: str = ""
+    fields: dict[str, str] = field(default_factory=dict)
+    # By what they include: `without initial connection time`.
+    tps: dict[str, str] = field(default_factory=dict)
+    progress: list[tuple[float, float, float | None]] = field(default_factory=list)
+    # By script: the count of its transactions and its mean latency.
+    scripts: dict[str, dict[str, str]] = field(default_factory=dict)
+    aborted: bool = False
+
+
+def recognises(text: str) -> bool:
+    """Whether there is a report, or the progress of one."""
+    return (
+        "number of transactions actually processed" in text
+        or ("progress: " in text and " tps, lat " in text)
+        or ("transaction type: " in text and "scaling factor: " in text)
+    )
+
+
+def runs(source: Source) -> list[Run]:
+    """Every run in the file. Raises LoadstoneError when one is cut."""
+    reports = [Report()]
+    for index, line in enumerate(source.lines):
+        report = reports[-1]
+        starts = VERSION.search(line) or PROGRESS.search(line) or line.startswith("transaction type:")
+        if (starts or COMMAND.search(line)) and report.tps:
+            report = Report(line=index)
+            reports.append(report)
+        with source.reading("a line of pgbench's report is damaged: {error}", CUT, index):
+            if parse_line(report, line):
+                source.used.add(index)
+    if len(reports) > 1 and not reports[-1].fields and not reports[-1].progress:
+        reports.pop()
+    return [read_report(report, source) for report in reports]
+
+
+def parse_line(report: Report, line: str) -> bool:
+    """Whether a line was read. Raises ValueError when it is damaged."""
+    if match := VERSION.search(line):
+        report.version = match[1]
+    elif match := COMMAND.search(line):
+        report.command = match[1]
+    elif match := PROGRESS.search(line):
+        report.progress.append((float(match[1]), float(match[2]), plain(match[3])))
+    elif match := TPS.search(line):
+        report.tps[match[2]] = match[1]
+    elif match := SCRIPT.search(line):
+        report.scripts[match[2]] = {}
+    elif report.scripts and (match := SCRIPT_COUNT.match(line) or SCRIPT_LATENCY.match(line)):
+        script = report.scripts[next(reversed(report.scripts))]
+        if script.setdefault("latency" if "latency" in line else "count", match[1]) != match[1]:
+            raise ValueError("a script has a figure twice")
+    elif ABORTED in line:
+        report.aborted = True
+    elif not report.tps and (match := FIELD.search(line)):
+        report.fields[match[1]] = match[2]
+    else:
+        return False
+    return True
+
+
+def read_report(report: Report, source: Source) -> Run:
+    """A report's figures. Raises LoadstoneError when it is cut."""
+    fields = report.fields
+    rate = next((text for name, text in report.tps.items() if name.startswith(("without", "excluding"))), None)
+    several = fields.get("transaction type", "").startswith("multiple")
+    if rate is None or "number of transactions actually processed" not in fields:
+        raise source.error("the pgbench report is cut: it has no tps without connections", CUT, report.line)
+    run = Run(facts={"tool": NAME}, end="failed" if report.aborted else "done")
+    with source.reading("the pgbench report is damaged: {error}", CUT, report.line):
+        done = int(fields["number of transactions actually processed"].split("/")[0])
+        failed = first_count(fields.get("number of failed transactions", "0"))
+        skipped = first_count(fields.get("number of transactions skipped", "0"))
+        add_facts(report, run)
+        run.statuses["TRANSACTION"] = {"OK": done, **({"FAILED": failed} if failed else {}),
+                                       **({"SKIPPED": skipped} if skipped else {})}  # fmt: skip
+        run.add_text("throughput", rate, 1.0, "op/s", done)
+        speed = plain(rate)
+        run.add("runtime", done / speed * 1e9 if speed else None, "ns", 1)
+        run.add("operations", done + failed + skipped, OPERATIONS, done + failed + skipped)
+        run.add("errors", failed + skipped, OPERATIONS, done + failed + skipped)
+        if latency := fields.get("latency average"):
+            run.add_text(f"{ALL}.mean", latency.split(" ")[0], MS, "ns", done)
+            if "latency stddev" not in fields:
+                run.note("derived", "pgbench computed its mean latency from clients, time and transactions",
+                         "run pgbench with -r or -P 10, which measure each transaction")  # fmt: skip
+        if several:
+            add_scripts(report, run, done, source)
+    run.series = series(rows_of(report))
+    return run
+
+
+def first_count(text: str) -> int:
+    """The count in `12 (0.100%)`."""
+    return int(text.split(" ")[0])
+
+
+def add_facts(report: Report, run: Run) -> None:
+    """Clients, loop and facts about the work. Raises ValueError when a count is not a number."""
+    fields = report.fields
+    run.clients = int(fields["number of clients"]) if "number of clients" in fields else None
+    run.facts |= {"version": report.version} if report.version else {}
+    run.facts |= {"command": command_fact(report.command)} if report.command else {}
+    for fact, name in (("script", "transaction type"), ("query_mode", "query mode")):
+        if name in fields:
+            run.facts[fact] = fields[name]
+    if "scaling factor" in fields:
+        run.facts["scale"] = int(fields["scaling factor"])
+        # `select only` and the other built-in scripts work on pgbench's own tables.
+        if "<builtin" in fields.get("transaction type", "") or any("<builtin" in name for name in report.scripts):
+            run.facts["records"] = run.facts["scale"] * ROWS_PER_SCALE
+    if "rate limit schedule lag" in fields:
+        run.loop = "open"
+        run.facts["latency"] = "response"
+        if match := re.search(r"(?:-R ?|--rate[= ])([\d.]+)", report.command):
+            run.facts["target"] = float(match[1])
+
+
+def add_scripts(report: Report, run: Run, done: int, source: Source) -> None:
+    """The figures of each script. Raises LoadstoneError when one is missing."""
+    counts = {name: int(script["count"]) for name, script in report.scripts.items()}
+    check_total(source, sum(counts.values()), done, report.line)
+    run.facts["mix"] = mix_fact(counts)
+    for name, script in report.scripts.items():
+        if "latency" in script:
+            operation = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+            run.add_text(f"{operation}.mean", script["latency"], MS, "ns", counts[name])
+
+
+def rows_of(report: Report) -> list[tuple[float, float, float]]:
+    """The rows of the progress as a time series."""
+    rows, at = [], 0.0
+    for until, rate, _ in report.progress:
+        if until > at:
+            rows.append((at, until - at, rate))
+            at = until
+    return rows

@@ -1,0 +1,205 @@
+"""redis-benchmark's report, of Redis 2 to 8: as text, with `-q`, or `--csv`.
+
+Each test (SET, GET, …) is a run. Up to 6.0 it prints how many operations ended within whole milliseconds: a
+percentile is then known to 1 ms. With a pipeline (`-P`), a latency covers a whole pipeline.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass, field
+
+from loadstone.importers.number import plain
+from loadstone.importers.run import ALL, OPERATIONS, Run, command_fact
+from loadstone.importers.source import Source
+from loadstone.results.trial_result import Scalar
+from loadstone.results.value import PERCENTILES
+
+NAME = "redis-benchmark"
+TITLE = "redis-benchmark"
+COMMAND = re.compile(r"(?:^|[\s/$])((?:redis|valkey|keydb)-benchmark\b.*)$")
+BEGIN = re.compile(r"====== (.+?) ======\s*$")
+COMPLETED = re.compile(r"^\s+(\d+) requests completed in ([\d.]+) seconds")
+SETTING = re.compile(
+    r"^\s+(?:(\d+) (parallel clients|bytes payload)|(keep alive|multi-thread|threads): (\S+)"
+    r"|host configuration \"(\w+)\": (.*?))\s*$"
+)
+SHARE = re.compile(r"^([\d.]+)% <= ([\d.]+) (?:milliseconds|msec)")
+OLD_END = re.compile(r"^([\d.]+) requests per second\s*$")
+RATE = re.compile(r"^\s+throughput summary: ([\d.]+) requests per second")
+COLUMNS = re.compile(r"^\s+avg\s+min\s+p50")
+QUIET = re.compile(r"^([A-Z][\w ():,./-]*?): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)?\s*$")
+CSV_HEADER = '"test","rps"'
+CSV_ROW = re.compile(r'^"([A-Z][^"]*)","([\d.]+)"(,.*)?$')
+MS = 1e6
+FACTS = {"parallel clients": "clients", "bytes payload": "record_bytes", "keep alive": "keep_alive"}
+CUT = "import redis-benchmark's whole output"
+
+
+@dataclass
+class Test:
+    """The output of one test."""
+
+    name: str
+    line: int
+    facts: dict[str, Scalar] = field(default_factory=dict)
+    requests: int = 0
+    seconds: str = ""
+    shares: list[tuple[float, str]] = field(default_factory=list)
+    rate: str = ""
+    # By statistic, ms.
+    latencies: dict[str, str] = field(default_factory=dict)
+    # The names in the row that follows.
+    columns: list[str] = field(default_factory=list)
+    whole: bool = False
+    # Whether it is one line: of CSV, or with `-q`.
+    single: bool = False
+
+
+def recognises(text: str) -> bool:
+    """Whether there is a test's result, or the beginning of one."""
+    return (
+        CSV_HEADER in text
+        or any(
+            re.search(pattern.pattern.removeprefix("^"), text, re.MULTILINE) is not None and "requests" in text
+            for pattern in (BEGIN, QUIET)
+        )
+        or re.search(r'(?m)^"(?:PING_INLINE|PING_BULK|PING_MBULK|SET|GET)","[\d.]+"\s*$', text) is not None
+    )
+
+
+def runs(source: Source) -> list[Run]:
+    """Every test in the file. Raises LoadstoneError when one is cut."""
+    tests: list[Test] = []
+    command = ""
+    header: list[str] = []
+    for index, line in enumerate(source.lines):
+        torn = source.torn and index == source.last
+        if match := COMMAND.search(line):
+            command = match[1]
+        elif match := BEGIN.search(line):
+            tests.append(Test(match[1], index))
+        elif line.startswith(CSV_HEADER):
+            header = next(csv.reader([line]))[2:]
+        elif match := CSV_ROW.match(line):
+            cells = next(csv.reader([match[3]]))[1:] if match[3] else []
+            if len(cells) != len(header):
+                raise source.error(f"a row has {len(cells) + 2} cells for {len(header) + 2} columns", CUT, index)
+            tests.append(
+                Test(
+                    match[1],
+                    index,
+                    rate=match[2],
+                    latencies=dict(zip(header, cells, strict=True)),
+                    whole=True,
+                    single=True,
+                )
+            )
+        elif match := QUIET.match(line):
+            latencies = {"p50_latency_ms": match[3]} if match[3] else {}
+            tests.append(Test(match[1], index, rate=match[2], latencies=latencies, whole=True, single=True))
+        elif not tests or tests[-1].whole:
+            continue
+        else:
+            with source.reading(f"the test {tests[-1].name} of redis-benchmark is damaged: {{error}}", CUT, index):
+                if not parse_line(tests[-1], line, torn):
+                    continue
+        source.used.add(index)
+    for test in tests:
+        if not test.whole:
+            raise source.error(f"the test {test.name} of redis-benchmark is cut: it has no end", CUT, test.line)
+    result = []
+    for test in tests:
+        with source.reading(f"the test {test.name} of redis-benchmark is damaged: {{error}}", CUT, test.line):
+            result.append(read_test(test, command))
+    return result
+
+
+def parse_line(test: Test, line: str, torn: bool) -> bool:
+    """Whether a line of a test was read; the last number of a torn line may be cut, and is not."""
+    if match := COMPLETED.match(line):
+        if test.requests:
+            raise ValueError("it has two results")
+        test.requests, test.seconds = int(match[1]), match[2]
+    elif match := SETTING.match(line):
+        if (FACTS.get(match[2] or "") or match[5] or re.sub(r"\W", "_", match[3] or "")) in test.facts:
+            raise ValueError("a setting occurs twice")
+        if match[2]:
+            test.facts[FACTS[match[2]]] = int(match[1])
+        elif match[5]:
+            test.facts[match[5]] = match[6] or "none"
+        else:
+            test.facts[re.sub(r"\W", "_", match[3])] = match[4]
+    elif match := SHARE.match(line):
+        if test.shares and float(match[1]) / 100 < test.shares[-1][0] and "(cumulative" not in line:
+            raise ValueError("its shares of latencies decrease")
+        test.shares.append((float(match[1]) / 100, match[2]))
+    elif match := RATE.match(line):
+        if test.rate:
+            raise ValueError("it has two rates")
+        test.rate = match[1]
+    elif COLUMNS.match(line):
+        test.columns = line.split()
+    elif match := OLD_END.match(line):
+        test.rate, test.whole = match[1], True
+    elif test.columns and line.strip():
+        cells = line.split()
+        if torn:
+            cells.pop()
+        if len(cells) not in (len(test.columns), len(test.columns) - torn):
+            return False
+        test.latencies = {f"{name}_latency_ms": cell for name, cell in zip(test.columns, cells, strict=False)}
+        test.whole = True
+    else:
+        return False
+    return True
+
+
+def read_test(test: Test, command: str) -> Run:
+    """The figures of a test. Raises ValueError when one is not a number."""
+    run = Run(dimensions={"test": test.name}, facts={"tool": NAME, "latency": "service"})
+    clients = test.facts.pop("clients", None) or option(command, "c")
+    run.clients = int(clients) if clients else None
+    run.facts |= test.facts
+    if command:
+        run.facts["command"] = command_fact(command)
+        run.facts |= {name: int(value) for name, letter in (("pipeline", "P"), ("keyspace", "r"))
+                      if (value := option(command, letter))}  # fmt: skip
+    rate = plain(test.rate) or 0.0
+    n = test.requests or int(option(command, "n") or 0)
+    if not test.requests and not test.single:
+        raise ValueError("it has no number of requests")
+    if test.seconds and abs(float(test.seconds) * rate - n) > 0.01 * rate + 1:
+        raise ValueError(f"{n} requests in {test.seconds} s are not {test.rate} a second")
+    operation = re.sub(r"[^a-z0-9]+", "_", test.name.lower().partition(" ")[0]).strip("_")
+    run.add_text("throughput", test.rate, 1.0, "op/s", n)
+    if test.seconds:
+        run.add_text("runtime", test.seconds, 1e9, "ns", 1)
+        run.add("operations", n, OPERATIONS, n)
+    # A pipeline's latency covers several operations, and cannot enter Little's law.
+    names = (operation,) if run.facts.get("pipeline", 1) != 1 else (operation, ALL)
+    for name in names:
+        for label, text in test.latencies.items():
+            statistic = label.removesuffix("_latency_ms")
+            run.add_text(f"{name}.{'mean' if statistic == 'avg' else statistic}", text, MS, "ns", n)
+        if not test.latencies:
+            add_shares(test, name, n, run)
+    return run
+
+
+def option(command: str, letter: str) -> str | None:
+    """A numeric option of a command line."""
+    match = re.search(rf"\s-{letter} ?(\d+)", command)
+    return match[1] if match else None
+
+
+def add_shares(test: Test, name: str, n: int, run: Run) -> None:
+    """Percentiles from the shares of operations that ended within a time, each as its upper bound."""
+    for statistic, share in {**PERCENTILES, "max": 1.0}.items():
+        for within, text in test.shares:
+            if within >= share:
+                value = float(text)
+                below = max((float(other) for _, other in test.shares if float(other) < value), default=0.0)
+                run.add(f"{name}.{statistic}", value * MS, "ns", n, (value - below) * MS)
+                break

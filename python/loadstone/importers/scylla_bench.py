@@ -1,0 +1,190 @@
+"""Reports of scylla-bench and of cql-stress's scylla-bench.
+
+`raw latency` is service time. `c-o fixed latency` counts from the instant at which an operation was due: with a rate it
+is the response time, and without one both are the same. cql-stress prints `99h` for `99th`, and as its 99.9th
+percentile the maximum (`value_at_quantile(99.9)`), which is not read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from loadstone.importers.number import go_duration, plain
+from loadstone.importers.run import ALL, OPERATIONS, Run, command_fact, mix_fact, series
+from loadstone.importers.source import Source
+from loadstone.results.trial_result import Scalar, Series
+
+NAME = "scylla-bench"
+TITLE = "scylla-bench"
+COMMAND = re.compile(r"(?:^|[\s/$])(scylla-bench\s+-\S.*)$")
+SETTING = re.compile(
+    r"^(Mode|Workload|Consistency level|Partition count|Clustering rows|Clustering row size|Rows per request"
+    r"|Concurrency|Connections|Maximum rate):\s+(\S.*?)\s*$"
+)
+TOTAL = re.compile(r"^(Time \(avg\)|Total ops|Total rows|Total errors|Operations/s|Rows/s):\s+(\S+)\s*$")
+BLOCK = re.compile(r"^(?:(raw|c-o fixed)(?: (read|write))? latency|Latency)\s*:\s*$")
+STATISTIC = re.compile(r"^\s+(max|median|mean|[\d.]+t?h):\s+(\S+)\s*$")
+HEADER = re.compile(r"^\s*time\s+(?:ops|operations)/s\s+")
+ROW = re.compile(r"^\s*([\d.hmsµun]+s)\s+(\d+)\s+(\d+)\s+(\d+)((?:\s+[\d.hmsµun]+s)*)\s*")
+STATISTICS = {"median": "p50"}
+# Each latency's lines, in their order.
+WANTED = ("max", "99.9th", "99th", "95th", "90th", "median", "mean")
+CUT = "import scylla-bench's whole output, up to its latencies"
+
+
+@dataclass
+class Report:
+    """The output of one run."""
+
+    line: int = 0
+    command: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+    totals: dict[str, str] = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
+    # Whether cql-stress wrote it.
+    other: bool = False
+    rows: list[tuple[float, float, list[str]]] = field(default_factory=list)
+    # By name of the block and of the operation.
+    blocks: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+
+
+def recognises(text: str) -> bool:
+    """Whether there are settings or totals."""
+    return re.search(r"(?m)^\W*Time \(avg\):\s|^\W*Clustering row size:\s", text) is not None
+
+
+def runs(source: Source) -> list[Run]:
+    """Every run in the file. Raises LoadstoneError when one is cut."""
+    reports = [Report()]
+    for index, line in enumerate(source.lines):
+        report = reports[-1]
+        starts = COMMAND.search(line) or line.strip() == "Configuration" or line.startswith("Mode:")
+        if starts and report.totals:
+            report = Report(line=index)
+            reports.append(report)
+        torn = source.torn and index == source.last
+        if parse_line(report, line, torn):
+            source.used.add(index)
+    if len(reports) > 1 and not reports[-1].settings and not reports[-1].totals:
+        reports.pop()
+    result = []
+    for report in reports:
+        check_end(report, source)
+        with source.reading("the scylla-bench report is damaged: {error}", CUT, report.line):
+            result.append(read_report(report))
+    return result
+
+
+def parse_line(report: Report, line: str, torn: bool) -> bool:
+    """Whether a line was read; the number of a torn line may be cut, and is not."""
+    if match := COMMAND.search(line):
+        report.command = match[1]
+    elif match := SETTING.match(line):
+        report.settings[match[1]] = match[2]
+    elif HEADER.match(line):
+        report.columns = line.split()
+    elif match := ROW.match(line):
+        report.rows.append((go_duration(match[1])[0], float(match[2]), match[5].split()))
+    elif torn:
+        return False
+    elif match := TOTAL.match(line):
+        report.totals[match[1]] = match[2]
+    elif match := BLOCK.match(line):
+        report.blocks[match[1] or "raw", match[2] or ALL] = {}
+    elif report.blocks and (match := STATISTIC.match(line)):
+        report.other = report.other or re.fullmatch(r"\d+h", match[1]) is not None
+        report.blocks[next(reversed(report.blocks))][re.sub(r"(?<=\d)h$", "th", match[1])] = match[2]
+    else:
+        return False
+    return True
+
+
+def check_end(report: Report, source: Source) -> None:
+    """Raises LoadstoneError when totals or a latency are missing."""
+    names = {name for name, _ in report.blocks}
+    missing = not {"Time (avg)", "Total ops", "Operations/s", "Rows/s"} <= report.totals.keys()
+    missing = missing or any(set(WANTED) - set(block) for block in report.blocks.values())
+    missing = missing or ("max" in report.columns and not names)
+    # Since 2021 it prints both.
+    newer = any(name == "raw" for name, _ in report.blocks) and "Hdr memory consumption" in source.text
+    if missing or (newer and "c-o fixed" not in names):
+        raise source.error("the scylla-bench report is cut: it has no complete results", CUT, report.line)
+
+
+def read_report(report: Report) -> Run:
+    """A report's figures. Raises ValueError when one is not a number."""
+    settings = report.settings
+    run = Run(facts={"tool": "cql-stress" if report.other else NAME})
+    if report.other:
+        run.note("percentiles-left-out", "cql-stress prints its maximum as the 99.9th percentile", "use its HDR log")
+    run.facts |= facts_of_work(settings)
+    run.facts |= {"command": command_fact(report.command)} if report.command else {}
+    run.clients = int(settings["Concurrency"]) if settings.get("Concurrency", "").isdigit() else None
+    rate = settings.get("Maximum rate", "").split(" ")[0]
+    # Without its rate: with one, the latencies since operations were due are longer.
+    differ = ("c-o fixed", ALL) in report.blocks and report.blocks["c-o fixed", ALL] != report.blocks.get(("raw", ALL))
+    if rate.isdigit() or (not rate and differ):
+        run.loop = "open"
+    if rate.isdigit():
+        run.facts["target"] = int(rate)
+    run.facts["latency"] = "response" if run.loop == "open" else "service"
+    done, errors = int(report.totals["Total ops"]), int(report.totals.get("Total errors", 0))
+    seconds, step = go_duration(report.totals["Time (avg)"])
+    speed = report.totals["Operations/s"]
+    if speed.startswith(("+Inf", "NaN")):
+        run.note("not-a-number", f"scylla-bench printed {speed} op/s", "check the run")
+    elif seconds and abs(done / seconds - float(speed)) > 0.05 * done / seconds + 1:
+        raise ValueError(f"{done} operations in {seconds:g} s are not {speed} a second")
+    run.add("throughput", plain(speed.replace("+", "")), "op/s", done, 1.0)
+    run.add("runtime", seconds * 1e9, "ns", 1, step * 1e9)
+    run.add("operations", done + errors, OPERATIONS, done + errors)
+    run.add("errors", errors, OPERATIONS, done + errors)
+    mode = settings.get("Mode", "all")
+    run.statuses[mode.upper()] = {"OK": done, **({"ERROR": errors} if errors else {})}
+    for (kind, operation), block in report.blocks.items():
+        headline = (kind == "c-o fixed") == (run.loop == "open")
+        if not headline and run.loop == "closed":
+            continue
+        names = [operation] if operation != ALL or mode in ("mixed", "all") else [ALL, mode]
+        for name in names:
+            for label, text in block.items():
+                if report.other and label == "99.9th":
+                    continue
+                value, digit = go_duration(text)
+                statistic = STATISTICS.get(label, f"p{label.removesuffix('th')}" if label.endswith("th") else label)
+                run.add(f"{name}{'' if headline else '.service'}.{statistic}", value * 1e9, "ns", done, digit * 1e9)
+    run.series = time_series(report)
+    return run
+
+
+def facts_of_work(settings: dict[str, str]) -> dict[str, Scalar]:
+    """Facts about the work."""
+    facts: dict[str, Scalar] = {}
+    for fact, name in (("consistency", "Consistency level"), ("distribution", "Workload")):
+        if name in settings:
+            facts[fact] = settings[name]
+    counts = [settings.get(name, "") for name in ("Partition count", "Clustering rows")]
+    if all(count.isdigit() for count in counts):
+        facts["records"] = int(counts[0]) * int(counts[1])
+    if match := re.fullmatch(r"Fixed\((\d+)\)", settings.get("Clustering row size", "")):
+        facts["record_bytes"] = int(match[1])
+    if settings.get("Rows per request", "").isdigit():
+        facts["rows_per_request"] = int(settings["Rows per request"])
+    if settings.get("Mode") in ("read", "write"):
+        facts["mix"] = mix_fact({settings["Mode"]: 1})
+    return facts
+
+
+def time_series(report: Report) -> Series | None:
+    """The rows: throughput, median and p99."""
+    rows: list[tuple[float | None, ...]] = []
+    at = 0.0
+    names = report.columns[4:]
+    for until, rate, cells in report.rows:
+        values = dict(zip(names, cells, strict=False))
+        p50, p99 = (go_duration(values[name])[0] * 1e9 if name in values else None for name in ("median", "99th"))
+        if until > at:
+            rows.append((at, until - at, rate, p50, p99))
+            at = until
+    return series(rows)

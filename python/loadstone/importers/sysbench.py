@@ -1,0 +1,144 @@
+"""sysbench's report, 0.4 to 1.1: events, their rate and latency, whatever the test.
+
+Latencies are in ms with two decimals. With `--rate` they include the wait in its queue: response times.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from loadstone.importers.number import last_digit, plain
+from loadstone.importers.run import ALL, OPERATIONS, Run, check_total, command_fact, series
+from loadstone.importers.source import Source
+
+NAME = "sysbench"
+TITLE = "sysbench"
+VERSION = re.compile(r"sysbench (\d\S*)(?: \(|:)")
+COMMAND = re.compile(r"(?:^|[\s/$])(sysbench\s+(?:-\S|\w+ |\S+\.lua).*)$")
+INTERVAL = re.compile(r"\[ *(\d+)s *\].*?(?:thds|threads): *\d+,? (?:eps|tps|reads): *([\d.]+)")
+FIELD = re.compile(r"^\s*([A-Za-z0-9][\w ,./()%-]*?): +(\S.*?)\s*$")
+SECTION = re.compile(r"^ ?[A-Z][\w /()]*(?: \(ms\))?:\s*$|^\s+(?:queries performed|per-request statistics):\s*$")
+PERCENTILE = re.compile(r"(?:approx\. +)?(\d+)(?:th|st|nd|rd)? percentile")
+FIGURES = {"min": "min", "avg": "mean", "max": "max"}
+# The last line of every version.
+END = re.compile(r"^\s*execution time \(avg/stddev\): +[\d.]+/[\d.]+")
+FACTS = {"Block size": "block_size", "total file size": "size", "Prime numbers limit": "primes"}
+TESTS = ("CPU speed", "SQL statistics", "File operations")
+MS = 1e6
+CUT = "import sysbench's whole output, up to its fairness of threads"
+
+
+@dataclass
+class Report:
+    """The output of one run."""
+
+    line: int = 0
+    version: str = ""
+    command: str = ""
+    # By section and name.
+    fields: dict[tuple[str, str], str] = field(default_factory=dict)
+    section: str = ""
+    test: str = ""
+    intervals: list[tuple[float, float]] = field(default_factory=list)
+    ended: bool = False
+
+
+def recognises(text: str) -> bool:
+    """Whether there is a report, or the start of one."""
+    return re.search(r"sysbench \d\S*(?: \(|:)|Running the test with following options", text) is not None
+
+
+def runs(source: Source) -> list[Run]:
+    """Every run in the file. Raises LoadstoneError when one is cut."""
+    reports = [Report()]
+    for index, line in enumerate(source.lines):
+        report = reports[-1]
+        if report.ended and (VERSION.search(line) or COMMAND.search(line) or line.startswith("Running the test")):
+            report = Report(line=index)
+            reports.append(report)
+        if parse_line(report, line):
+            source.used.add(index)
+    if len(reports) > 1 and not reports[-1].fields:
+        reports.pop()
+    for report in reports:
+        if not report.ended:
+            raise source.error("the sysbench report is cut: it has no fairness of threads", CUT, report.line)
+    result = []
+    for report in reports:
+        with source.reading("the sysbench report is damaged: {error}", CUT, report.line):
+            result.append(read_report(report, source))
+    return result
+
+
+def parse_line(report: Report, line: str) -> bool:
+    """Whether a line was read."""
+    if report.ended:
+        return False
+    if match := COMMAND.search(line):
+        report.command = match[1]
+    elif match := VERSION.search(line):
+        report.version = match[1]
+    elif match := INTERVAL.search(line):
+        report.intervals.append((float(match[1]), float(match[2])))
+    elif END.match(line):
+        report.ended = True
+    elif SECTION.match(line):
+        report.section = line.strip().rstrip(":").removesuffix(" (ms)")
+        report.test = report.section if report.section in TESTS else report.test
+    elif match := FIELD.match(line):
+        report.fields[report.section, match[1]] = match[2]
+    else:
+        return False
+    return True
+
+
+def read_report(report: Report, source: Source) -> Run:
+    """A report's figures. Raises ValueError when one is missing or not a number."""
+    fields = {name: text for (_, name), text in report.fields.items()}
+    run = Run(facts={"tool": NAME})
+    run.facts |= {"version": report.version} if report.version else {}
+    run.facts |= {"command": command_fact(report.command)} if report.command else {}
+    run.facts |= {"test": report.test} if report.test else {}
+    run.facts |= {fact: fields[name] for name, fact in FACTS.items() if name in fields}
+    run.clients = int(fields["Number of threads"])
+    if rate := re.match(r"(\d+)/sec", fields.get("Target transaction rate", "")):
+        run.loop = "open"
+        run.facts |= {"target": int(rate[1]), "latency": "response"}
+    events, time = int(fields["total number of events"]), fields["total time"].rstrip("s")
+    seconds = plain(time) or 0.0
+    run.add("throughput", events / seconds if seconds else None, "op/s", events,
+            events * last_digit(time) / seconds**2 if seconds else 0.0)  # fmt: skip
+    run.add_text("runtime", time, 1e9, "ns", 1)
+    run.add("operations", events, OPERATIONS, events)
+    if transactions := fields.get("transactions"):
+        count = int(transactions.split(" ")[0])
+        check_total(source, count, events, report.line)
+        if "ignored errors" in fields:
+            ignored = int(fields["ignored errors"].split(" ")[0])
+            run.add("errors", ignored, OPERATIONS, events + ignored)
+        parts = {name: report.fields.get(("queries performed", name)) for name in ("read", "write", "other", "total")}
+        counts = {name: int(text) for name, text in parts.items() if text}
+        if "total" in counts:
+            check_total(source, sum(counts.values()) - counts["total"], counts["total"], report.line)
+            run.add("queries.throughput", counts["total"] / seconds if seconds else None, "op/s", counts["total"])
+    for name, text in report.fields.items():
+        if name[0] in ("Latency", "General statistics", "per-request statistics", "response time"):
+            add_latency(run, name[1], text.removesuffix("ms"), events)
+    rows, at = [], 0.0
+    for until, speed in report.intervals:
+        if until > at:
+            rows.append((at, until - at, speed))
+            at = until
+    run.series = series(rows)
+    return run
+
+
+def add_latency(run: Run, name: str, text: str, events: int) -> None:
+    """A line of latencies."""
+    match = PERCENTILE.fullmatch(name)
+    statistic = FIGURES.get(name) or (f"p{match[1]}" if match else None)
+    if statistic is not None:
+        run.add_text(f"{ALL}.{statistic}", text, MS, "ns", events)
+    elif name not in ("sum", "total time", "total number of events", "total time taken by event execution"):
+        run.unknown[name] = None

@@ -1,0 +1,123 @@
+"""Logs of Hadoop's TeraGen, TeraSort and TeraValidate: the counters and the time of each job.
+
+The time is from `Running job` to `completed successfully`, without the start of the JVM and the sampling of keys. A job
+states how many counters it has, so that a cut list is detected.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from loadstone.importers.run import Run
+from loadstone.importers.source import Source
+
+NAME = "terasort"
+TITLE = "TeraSort's counters"
+TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}|\d\d/\d\d/\d\d \d\d:\d\d:\d\d)")
+FORMATS = (("%Y-%m-%d %H:%M:%S,%f", 1e6), ("%y/%m/%d %H:%M:%S", 1e9))
+STAGE = re.compile(r"\bterasort\.(TeraGen|TeraSort|TeraValidate)\b(: done)?")
+# Printed by TeraSort after its name, and by TeraValidate without one.
+SPLITS = re.compile(r"^Spent \d+ms computing base-splits")
+RUNNING = re.compile(r"mapreduce\.Job: Running job: (\S+)")
+ENDED = re.compile(r"mapreduce\.Job: Job (\S+) (completed successfully|failed with state (\w+))")
+COUNTERS = re.compile(r"mapreduce\.Job: Counters: (\d+)\s*$")
+COUNTER = re.compile(r"^\s+([A-Z][\w :()/-]*?) *=(\d+)\s*$")
+GROUP = re.compile(r"^\s+[A-Za-z][\w .$-]*\s*$")
+ROW_BYTES = 100
+CUT = "import the whole log of the job, up to its counters"
+
+
+@dataclass
+class Job:
+    """The log of a job."""
+
+    name: str
+    line: int
+    stage: str
+    start: tuple[float, float] | None
+    end: tuple[float, float] | None = None
+    failed: str = ""
+    required: int = -1
+    counters: list[tuple[str, int]] = field(default_factory=list)
+
+
+def recognises(text: str) -> bool:
+    """Whether there is a job of TeraSort's."""
+    return (
+        re.search(r"\bterasort\.Tera(?:Gen|Sort|Validate)\b|terasort\.Tera\w+\$Counters|ms computing base-splits", text)
+        is not None
+    )
+
+
+def runs(source: Source) -> list[Run]:
+    """Every job in the file. Raises LoadstoneError when one is cut."""
+    jobs: list[Job] = []
+    stage = ""
+    for index, line in enumerate(source.lines):
+        if match := STAGE.search(line):
+            stage = "" if match[2] else match[1]
+        elif SPLITS.match(line):
+            stage = stage or "TeraValidate"
+        elif match := RUNNING.search(line):
+            jobs.append(Job(match[1], index, stage, clock(line)))
+        elif not jobs:
+            continue
+        elif match := ENDED.search(line):
+            jobs[-1].end, jobs[-1].failed = clock(line), match[3] or ""
+        elif match := COUNTERS.search(line):
+            jobs[-1].required = int(match[1])
+        elif jobs[-1].required > len(jobs[-1].counters) and (match := COUNTER.match(line)):
+            if index != source.last or not source.torn:
+                jobs[-1].counters.append((match[1], int(match[2])))
+        else:
+            continue
+        source.used.add(index)
+    if not jobs:
+        raise source.error("the log has no job", CUT)
+    return [read_job(job, source) for job in jobs]
+
+
+def clock(line: str) -> tuple[float, float] | None:
+    """The time of a log line in s, and its resolution in ns; None without one."""
+    match = TIME.search(line)
+    if match is None:
+        return None
+    layout, step = FORMATS[0] if "-" in match[1] else FORMATS[1]
+    try:
+        return datetime.strptime(match[1], layout).timestamp(), step
+    except ValueError:
+        return None
+
+
+def read_job(job: Job, source: Source) -> Run:
+    """A job's figures. Raises LoadstoneError when its counters are cut."""
+    run = Run(dimensions={"stage": job.stage.lower() or "job"}, facts={"tool": NAME, "row_bytes": ROW_BYTES})
+    if job.failed:
+        run.end = "failed"
+        run.note("failed", f"the job ended with state {job.failed}", "see the job's own log")
+        return run
+    if job.end is None or job.required != len(job.counters):
+        raise source.error(f"the log of {job.name} is cut: it has no complete counters", CUT, job.line)
+    # Names repeat in groups, for example by file system; the first is the framework's.
+    counters: dict[str, int] = {}
+    for name, value in job.counters:
+        counters.setdefault(name, value)
+    rows = counters.get("Map output records" if job.stage == "TeraGen" else "Map input records", 0)
+    run.facts["rows"] = rows
+    if "CHECKSUM" in counters:
+        run.facts["checksum"] = f"{counters['CHECKSUM']:x}"
+    for fact, name in (("maps", "Launched map tasks"), ("reduces", "Launched reduce tasks")):
+        if name in counters:
+            run.facts[fact] = counters[name]
+    if job.start is not None and job.end[0] > job.start[0]:
+        seconds, step = job.end[0] - job.start[0], job.end[1]
+        run.add("runtime", seconds * 1e9, "ns", 1, step)
+        bandwidth = rows * ROW_BYTES / seconds
+        run.add("throughput", bandwidth, "B/s", rows, bandwidth * step / (seconds * 1e9))
+    run.add("rows", rows, "rows", rows)
+    for metric, name in (("returned", "Bytes Read"), ("stored", "Bytes Written"), ("spilled", "Spilled Records")):
+        if name in counters:
+            run.add(metric, counters[name], "rows" if metric == "spilled" else "B", rows)
+    return run

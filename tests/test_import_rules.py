@@ -1,0 +1,492 @@
+"""Rules that every importer follows, each on a real or re-created output of every format."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from imports_support import FIXTURES, YCSB, written
+from loadstone.errors import LoadstoneError
+from loadstone.importers import read as reading
+from loadstone.importers.explain import explain
+from loadstone.importers.read import FORMATS, Imported, read, recognised
+from loadstone.importers.source import text_of
+
+OWN = [path for path in FIXTURES.iterdir() if ".facts." not in path.name and path.name != "README.md"]
+PATHS = sorted([*OWN, *(YCSB / name for name in ("run_a.out", "run_f.out", "json.txt", "hdr_READ.hdr"))])
+# Neither a table nor a histogram log has an end mark: a missing row cannot be detected.
+ENDLESS = {"csv", "hlog"}
+# go-ycsb without TOTAL or intervals, and YCSB's report of an operation whose parts are all of the total.
+# cassandra-stress 2.1 has no total to which its rows must add up.
+WITHOUT_END = {"go-ycsb-runs.md", "go-ycsb-table.txt", "run_f.out", "cassandra-stress-2.1.txt"}
+JSON = {"ycsb-json", "fio", "latte", "hyperfine"}
+# Damaged files of each output; `make soak` reads 10,000 in all.
+DAMAGED = int(os.environ.get("LOADSTONE_DAMAGED", "600")) // len(PATHS)
+CUTS_MAX = 10_000 if "LOADSTONE_DAMAGED" in os.environ else 24
+every = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.name)
+
+
+@cache
+def format_of(path: Path) -> str:
+    return recognised(path, text_of(path)).NAME
+
+
+def is_json(path: Path) -> bool:
+    return format_of(path) in JSON or path.suffix == ".json"
+
+
+@cache
+def read_whole(path: Path) -> list[Imported]:
+    return read(path, {})
+
+
+def try_read(path: Path) -> list[Imported] | None:
+    """The runs of a damaged file; None if it is refused with a message and a hint."""
+    try:
+        return read(path, {})
+    except LoadstoneError as error:
+        refusal = error
+    assert refusal.hint
+    assert "\n" not in refusal.args[0]
+    return None
+
+
+def assert_figures_are_those_of(runs: list[Imported] | None, whole: list[Imported]) -> None:
+    """Whatever was read of a damaged file has the values that the whole file has."""
+    for imported in runs or ():
+        assert [] in [differences(imported, run) for run in whole]
+
+
+def differences(imported: Imported, whole: Imported) -> list[str]:
+    """The figures whose values differ by more than their last digits."""
+    known = whole.result.values
+    return [
+        f"{name}: {value.value}, not {known[name].value if name in known else None}"
+        for name, value in imported.result.values.items()
+        if name not in known or abs(value.value - known[name].value) > value.resolution + known[name].resolution
+    ]
+
+
+def test_every_format_has_an_output() -> None:
+    assert {format_of(path) for path in PATHS} == FORMATS.keys() - {"json"}
+
+
+# A run ends at its tool's own end mark.
+
+
+@every
+def test_truncation_changes_no_figure(path: Path, tmp_path: Path) -> None:
+    if format_of(path) in ENDLESS or path.name in WITHOUT_END:
+        pytest.skip("it has no end mark")
+    lines = path.read_text(errors="replace").split("\n")
+    cuts = list(range(1, len(lines)))
+    for cut in sorted(random.Random(1).sample(cuts, min(CUTS_MAX, len(cuts)))):
+        text = "\n".join(lines[:cut]) + "\n"
+        assert_figures_are_those_of(try_read(written(tmp_path, text, path.name)), read_whole(path))
+
+
+# Outputs whose runs cannot be told apart when they follow each other: such a file is refused.
+REFUSED_TWICE = {"fio-terse.txt", "cassandra-stress.hlog", "hdr_READ.hdr", "hdfs-read.csv", "hbase-read-only.csv",
+                 "cassandra-scale.csv"}  # fmt: skip
+
+
+@every
+def test_runs_that_follow_stay_apart(path: Path, tmp_path: Path) -> None:
+    text = path.read_text().rstrip("\n") + "\n\n"
+    runs = try_read(written(tmp_path, text + text, path.name))
+    if path.name in REFUSED_TWICE or format_of(path) == "csv":
+        return
+    whole = read_whole(path)
+    assert runs is not None
+    if format_of(path).startswith("fio") and len(runs) == len(whole):
+        # Reports of one time are one report.
+        assert [run.result.values for run in runs] == [run.result.values for run in whole]
+        return
+    assert len(runs) == 2 * len(whole)
+    for half in (runs[: len(whole)], runs[len(whole) :]):
+        assert [run.result.values for run in half] == [run.result.values for run in whole]
+
+
+def test_csv_rows_that_follow_are_not_read(tmp_path: Path) -> None:
+    text = (FIXTURES / "hdfs-read.csv").read_text() + "\n"
+    assert len(read(written(tmp_path, text * 2, "a.csv"), {})) == len(read_whole(FIXTURES / "hdfs-read.csv"))
+
+
+@pytest.mark.parametrize(
+    ("name", "runs"),
+    [
+        ("go-ycsb-runs.md", 3),
+        ("cassandra-stress-3.0-auto.txt", 2),
+        ("ycsb-cpp.txt", 2),
+        ("redis-benchmark.txt", 2),
+        ("fio-status.json", 1),
+        ("pgbench-scripts.txt", 1),
+        ("hyperfine.json", 10),
+        ("TestDFSIO_results.log", 2),
+    ],
+)
+def test_runs_are_counted_as_printed(name: str, runs: int) -> None:
+    assert len(read_whole(FIXTURES / name)) == runs
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "twice"),
+    [
+        ("go-ycsb.txt", "READ   - Takes(s): 1.2, Count: 4033", "Count: 8066"),
+        ("cassandra-stress-write.txt", "Total partitions", "[WRITE: 400,000]"),
+        ("pgbench-scripts.txt", " - 3772 transactions", " - 8000 transactions"),
+        ("memtier.txt", "Gets        38294.46", "Gets        78294.46"),
+        ("sysbench-oltp.txt", "total number of events:              438", "total number of events:              876"),
+        ("redis-benchmark.txt", "20000 requests completed", "40000 requests completed"),
+        ("ycsb-cpp.txt", "Load operations(ops): 5000000", "Load operations(ops): 9000000"),
+        ("scylla-bench.txt", "Total ops:\t 18000", "Total ops:\t 36000"),
+        ("hbase-pe-1.1.txt", "on 10000000 measures", "on 20000000 measures"),
+        ("latte.json", '"cycle_count": 6000', '"cycle_count": 9000'),
+        ("ycsb-0.1.4-no-buckets.txt", "[READ], Return=0, 509", "[READ], Return=0, 9509"),
+    ],
+)
+def test_operations_beyond_the_total_are_refused(name: str, line: str, twice: str, tmp_path: Path) -> None:
+    text = (FIXTURES / name).read_text()
+    assert line in text
+    more = re.sub(r"\[WRITE: [\d,]+\]$", twice, text, flags=re.M) if twice.startswith("[") else text
+    more = text.replace(line, line.partition("Count")[0] + twice if twice.startswith("Count") else twice, 1) \
+        if more == text else more  # fmt: skip
+    assert more != text
+    assert try_read(written(tmp_path, more, name)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "run", "metric", "value"),
+    [
+        ("go-ycsb-runs.md", 0, "throughput", 65_264.8),
+        ("go-ycsb-runs.md", 1, "throughput", 91_467.1),
+        ("go-ycsb-runs.md", 2, "read.p99", 20_000),
+        ("cassandra-stress-3.0-auto.txt", 0, "throughput", 1846),
+        ("cassandra-stress-3.0-auto.txt", 1, "insert.p99", 11.3e6),
+        ("cassandra-stress.hlog", 0, "throughput", 2000),
+        ("ycsb-timeseries.txt", 0, "throughput", 5000),
+        ("ycsb-cpp.txt", 1, "update.p99.9", 99_470),
+        ("fio-fdatasync.json", 0, "sync.mean", 572_063.967033),
+        ("fio-fdatasync.json", 0, "sync.count", 455),
+        ("fio-2.1.11.json", 0, "throughput", 15),
+        ("fio-unified.json", 0, "mixed.p99", 400_000),
+        ("fio-unified.json", 0, "moved", 409_600_000),
+        ("fio-terse.txt", 1, "read.bandwidth", 75_851 * 1024),
+        ("hbase-pe-1.1.txt", 0, "sequentialwrite.mean", 38_037.4684),
+        ("hbase-pe-1.1.txt", 0, "sequentialwrite.max", 998_877_000),
+        ("testdfsio-annotated.txt", 0, "runtime", 31.763e9),
+        ("pgbench-scripts.txt", 0, "builtin_simple_update.mean", 3.431e6),
+        ("pgbench-progress.txt", 0, "throughput", 341.554499),
+        ("sysbench-oltp.txt", 0, "errors", 9),
+        ("redis-benchmark.csv", 1, "get.p99", 239_000),
+        ("memtier.json", 0, "get.p99.9", 9_855_000),
+        ("hyperfine.json", 5, "time", 21_507_731),
+        ("latte.json", 0, "throughput", 1999.93),
+        ("scylla-bench.txt", 0, "all.service.p99", 1_703_935),
+        ("terasort.txt", 0, "spilled", 3_000_000),
+    ],
+)
+def test_figures_are_the_printed_ones(name: str, run: int, metric: str, value: float) -> None:
+    assert read_whole(FIXTURES / name)[run].result.value(metric) == pytest.approx(value)
+
+
+def test_clients_of_an_automatic_sweep_are_a_dimension() -> None:
+    configs = [run.result.config for run in read_whole(FIXTURES / "cassandra-stress-3.0-auto.txt")]
+    assert [config["clients"] for config in configs] == [4, 8]
+
+
+def test_cumulative_reports_are_the_series() -> None:
+    series = read_whole(FIXTURES / "fio-status.json")[0].series
+    assert series is not None
+    assert len(series.throughput) == 4
+    assert sum(rate * length for rate, length in zip(series.throughput, series.length_seconds, strict=True)) == (
+        pytest.approx(600)
+    )
+
+
+def test_interrupted_timed_job_of_fio_is_refused(tmp_path: Path) -> None:
+    text = (FIXTURES / "fio-status.json").read_text()
+    first = text[: text.index('"fio version"', text.index('"fio version"') + 1)].rpartition("{")[0]
+    assert try_read(written(tmp_path, first, "fio.json")) is None
+
+
+# Unknown is neither damage nor failure.
+
+
+@every
+def test_unknown_lines_and_keys_change_nothing(path: Path, tmp_path: Path) -> None:
+    text = path.read_text()
+    if is_json(path):
+        more = re.sub(r"([{]\s*)(?=\"(?!metric))", r'\1"frobnication": 42, ', text, count=1)
+        more = more if more != text else text.replace("{", '{"frobnication": 42, ', 1)
+    else:
+        lines = text.split("\n")
+        # Not within what a shell continues, or a table's rows.
+        more = "\n".join(["frobnication 42 frob", *lines, "frobnication 42 frob", ""])
+    changed = read(written(tmp_path, more, path.name), {})
+    assert [run.result.values for run in changed] == [run.result.values for run in read_whole(path)]
+    assert any("frobnication" in line for line in explain(tmp_path / path.name, {})) or path.suffix in (".hlog", ".hdr")
+
+
+UNKNOWN_NAMES = [
+    ("cassandra-stress-read.txt", "Total partitions", "Latency 42 ms\nLatency spread : 3.1 ms\nTotal partitions"),
+    ("../ycsb/run_a.out", "[READ], AverageLatency(us)", "[READ], SpreadLatency(us), 42\n[READ], AverageLatency(us)"),
+    ("go-ycsb.txt", ", 99.99th(us):", ", Spread(us): 7, 99.99th(us):"),
+    ("hbase-pe-sequentialWrite.txt", "mean=", "spread=7, mean="),
+    ("memtier.json", '"Average Latency": 0.227', '"Spread Latency": 0.1, "Average Latency": 0.227'),
+    ("sysbench-oltp.txt", "         sum: ", "         spread:  7.00\n         sum: "),
+    ("ycsb-cpp.txt", " 99.99=10248.19]", " 99.99=10248.19 Spread=3]"),
+    ("testdfsio-annotated.txt", "# size", "# spread"),
+]
+
+
+@pytest.mark.parametrize(("name", "line", "more"), UNKNOWN_NAMES, ids=lambda value: value[:30])
+def test_unknown_figures_are_named(name: str, line: str, more: str, tmp_path: Path) -> None:
+    text = (FIXTURES / name).read_text()
+    assert line in text
+    runs = read(written(tmp_path, text.replace(line, more)), {})
+    assert [run.result.values for run in runs] == [run.result.values for run in read_whole((FIXTURES / name).resolve())]
+    notes = [note for run in runs for note in run.result.notes if note.name == "unknown"]
+    assert any("spread" in note.message.lower() for note in notes)
+
+
+PREFIXES: dict[str, Callable[[int], str]] = {
+    "compose": lambda number: "stress_1  | ",
+    "kubernetes": lambda number: f"2026-11-26T04:05:{number % 60:02d}.123456789Z stdout F ",
+    "docker": lambda number: f"2026-11-26T04:05:{number % 60:02d}.123456789Z ",
+    "kubectl": lambda number: "[pod/stress-7d9/stress] ",
+    "syslog": lambda number: f"Nov 26 04:05:{number % 60:02d} host stress[123]: ",
+    "quoted": lambda number: "> ",
+}
+
+
+@pytest.mark.parametrize("collector", PREFIXES)
+@every
+def test_prefixes_of_collectors_are_removed(path: Path, collector: str, tmp_path: Path) -> None:
+    if path.suffix == ".md" or (path.stat().st_size > 20_000 and collector != "compose"):
+        pytest.skip("a long output is read with one prefix, and Markdown has text around it")
+    prefix = PREFIXES[collector]
+    text = "".join(f"{prefix(number)}{line}\n" for number, line in enumerate(path.read_text().rstrip("\n").split("\n")))
+    runs = read(written(tmp_path, text, path.name), {})
+    assert [run.result.values for run in runs] == [run.result.values for run in read_whole(path)]
+
+
+def test_containers_of_one_log_stay_apart(tmp_path: Path) -> None:
+    slow, fast = ((FIXTURES / name).read_text().split("\n") for name in ("pgbench-progress.txt", "pgbench-rate.txt"))
+    lines = [f"slow_1 | {line}" for line in slow] + [f"fast_1 | {line}" for line in fast]
+    order = sorted(range(len(lines)), key=lambda index: (index % len(slow), index))
+    runs = read(written(tmp_path, "\n".join(lines[index] for index in order) + "\n"), {})
+    assert [run.result.value("throughput") for run in runs] == [341.554499, 104.122467]
+
+
+# Precision is part of a figure.
+
+# Formats whose every latency is printed with few digits.
+PRINTED = [
+    "cassandra-stress-write",
+    "cassandra-stress-2.1",
+    "cql-stress",
+    "scylla-bench",
+    "go-ycsb",
+    "pgbench-progress",
+    "sysbench-oltp",
+    "redis-benchmark",
+    "redis-benchmark-5",
+    "memtier",
+    "ycsb-cpp",
+    "fio-normal",
+]
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_printed_latencies_have_a_resolution(name: str) -> None:
+    for imported in read_whole(FIXTURES / f"{name}.txt"):
+        latencies = [value for value in imported.result.values.values() if value.unit == "ns" and "." in value.metric]
+        assert latencies
+        assert [value.metric for value in latencies if value.resolution <= 0] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "value", "resolution"),
+    [
+        ("cassandra-stress-2.1.7.txt", "all.mean", 0.1e6, 0.1e6),
+        ("ycsb-0.1.4.txt", "read.p95", 15e6, 1e6),
+        ("ycsb-0.1.4.txt", "read.min", 83e3, 0),
+        ("ycsb-0.1.4-no-buckets.txt", "update.p99", 138e3, 1e6),
+        ("fio-2.15.json", "returned", 2_552_320 * 1024, 1024),
+        ("fio-2.15.json", "read.p99", 60e6, 60e6 / 64),
+        ("fio-2.1.11.json", "read.throughput", 15, 3),
+        ("fio-normal.txt", "write.bandwidth", 7728 * 1024, 1024),
+        ("fio-normal.txt", "sync.p99", 12_256_000, 12_256_000 / 64),
+        ("redis-benchmark-5.txt", "set.p99", 2e6, 1e6),
+        ("redis-benchmark.txt", "set.p99", 255e3, 1e3),
+        ("scylla-bench.txt", "read.p99", 2_031_615, 1),
+        ("cql-stress-scylla-bench.txt", "write.p99", 2e6, 1e6),
+        ("sysbench-oltp.txt", "all.p95", 12.98e6, 0.01e6),
+        ("teragen.txt", "runtime", 4.091e9, 1e6),
+    ],
+)
+def test_last_digit_is_the_resolution(name: str, metric: str, value: float, resolution: float) -> None:
+    figure = read_whole(FIXTURES / name)[0].result.values[metric]
+    assert (figure.value, figure.resolution) == pytest.approx((value, resolution))
+
+
+@pytest.mark.parametrize(
+    "name", ["ycsb-0.1.4.txt", "ycsb-0.1.4-no-buckets.txt", "cassandra-stress-2.1.7.txt", "redis-benchmark-5.txt"]
+)
+def test_rounded_percentiles_have_the_note_coarse(name: str) -> None:
+    assert "coarse" in [note.name for note in read_whole(FIXTURES / name)[0].result.notes]
+
+
+# Filler values are not figures.
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        ("fio-3.1.json", "read.p0"),
+        ("fio-2.1.11.json", "write.p99"),
+        ("fio-terse.txt", "read.p99"),
+        ("fio-terse.txt", "write.p0"),
+        ("memtier.json", "wait.p99"),
+        ("memtier.txt", "wait.throughput"),
+        ("go-ycsb-json.txt", "read.mean"),
+        ("cassandra-stress-2.1.txt", "errors"),
+        ("cassandra-stress.hlog", "errors"),
+        ("cql-stress-scylla-bench.txt", "write.p99.9"),
+    ],
+)
+def test_fillers_are_not_figures(name: str, metric: str) -> None:
+    assert metric not in read_whole(FIXTURES / name)[0].result.values
+
+
+def test_mean_of_memtier_is_no_filler() -> None:
+    mean = (276 * 0.227 + 2724 * 0.130) / 3000
+    assert read_whole(FIXTURES / "memtier.json")[0].result.value("all.mean") == pytest.approx(mean * 1e6)
+
+
+# Facts about the work.
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("cassandra-stress-3.0-auto.txt", {"mix": "100 % insert", "consistency": "LOCAL_ONE"}),
+        ("cassandra-stress-write-throttle.txt", {"target": 500, "consistency": "QUORUM", "record_bytes": 170}),
+        ("cassandra-stress-2.1.txt", {"records": 100_000, "distribution": "sequential", "mix": "100 % write"}),
+        ("cql-stress.txt", {"tool": "cql-stress", "records": 100_000}),
+        ("cassandra-stress.hlog", {"tool": "cassandra-stress", "latency": "service"}),
+        ("ycsb-timeseries.txt", {"phase": "run", "operationcount": 512_000}),
+        ("go-ycsb.txt", {"records": 1000, "mix": "50 % read, 50 % update", "distribution": "uniform"}),
+        ("ycsb-cpp.txt", {"latency": "service"}),
+        ("fio-fdatasync.json", {"fdatasync": 1, "block_size": "2300", "mode": "write"}),
+        ("fio-normal.txt", {"mode": "write", "block_size": "4k", "iodepth": 1}),
+        ("pgbench-progress.txt", {"scale": 1, "records": 100_000, "query_mode": "simple", "version": "15.18"}),
+        ("pgbench-rate.txt", {"latency": "response"}),
+        ("sysbench-rate.txt", {"target": 50, "latency": "response"}),
+        ("redis-benchmark.txt", {"record_bytes": 3, "appendonly": "no", "latency": "service"}),
+        ("memtier.json", {"record_bytes": 32, "records": 10_000_001, "mix": "90.8 % get, 9.2 % set"}),
+        ("scylla-bench.txt", {"records": 10_000, "record_bytes": 512, "target": 6000, "latency": "response"}),
+        ("latte.json", {"target": 2000, "consistency": "LocalQuorum", "latency": "response"}),
+        ("testdfsio-annotated.txt", {"files": 10, "file_bytes": 128 << 20, "action": "write"}),
+        ("teragen.txt", {"rows": 1_000_000, "row_bytes": 100, "checksum": "7a27e2d0d55de"}),
+        ("hbase-pe-1.1.txt", {"rows": 10_000_000, "value_bytes": 20, "compression": "LZO"}),
+        ("hyperfine.json", {"store.command": "sleep 0.01"}),
+    ],
+)
+def test_facts_of_the_work_are_read(name: str, facts: dict[str, object]) -> None:
+    assert facts.items() <= read_whole(FIXTURES / name)[0].result.facts.items()
+
+
+@pytest.mark.parametrize(
+    ("command", "fact"),
+    [
+        ("cassandra-stress write n=10 -mode user=u password=s3cret -rate threads=1", "password=***"),
+        ("ycsb run jdbc -p db.passwd=s3cret -threads 2", "db.passwd=***"),
+        ("redis-benchmark -a s3cret -n 10", "-a ***"),
+        ("pgbench -c 2 postgres://u:s3cret@h/bench", "postgres://u:***@h/bench"),
+    ],
+)
+def test_passwords_in_commands_are_hidden(command: str, fact: str) -> None:
+    from loadstone.importers.run import command_fact
+
+    assert fact in command_fact(command)
+    assert "s3cret" not in command_fact(command)
+
+
+# Nothing is omitted silently.
+
+
+@every
+def test_explanation_covers_figures_and_lines(path: Path) -> None:
+    lines = list(explain(path, {}))
+    text = "\n".join(lines)
+    for imported in read_whole(path):
+        assert all(metric in text for metric in imported.result.values)
+    source, chosen, _ = reading.open_source(path, {}, None)
+    reading.read_runs(source, chosen)
+    assert len(source.unread) + len(source.used) >= sum(bool(line.strip()) for line in source.lines)
+    assert source.used
+    assert f"not read, as they have no figure or fact: {len(source.unread)}" in text
+
+
+def test_ignored_json_keys_are_listed() -> None:
+    text = "\n".join(explain(FIXTURES / "fio-mixed.json", {}))
+    assert "jobs[…].usr_cpu" in text
+    assert "jobs[…].read.slat_ns" in text
+
+
+def hint_sources() -> Iterator[tuple[Path, str]]:
+    for path in Path(reading.__file__).parent.glob("*.py"):
+        for match in re.finditer(r"[^\n]*--(?:fact|format|json)(?![-\w])[^\n]*", path.read_text()):
+            yield path, match[0]
+
+
+def test_hints_name_the_command_of_an_option() -> None:
+    sources = list(hint_sources())
+    assert sources
+    for path, line in sources:
+        is_import = (
+            "loadstone import" in line or path.name in ("facts.py", "json_paths.py") or line.lstrip().startswith("#")
+        )
+        assert is_import or '"""' in line or "`--format`" in line, f"{path.name}: {line}"
+
+
+# Damage.
+
+
+def test_sign_outside_of_json_is_refused(tmp_path: Path) -> None:
+    text = (FIXTURES / "fio-mixed.json").read_text()
+    assert try_read(written(tmp_path, text.replace("{", '{}, "', 1), "fio.json")) is None
+
+
+def damage(lines: list[bytes], dice: random.Random) -> bytes:
+    """A file that was cut, or lacks or repeats lines."""
+    at = dice.randrange(len(lines))
+    until = min(at + dice.choice((1, 1, 2, 5)), len(lines))
+    match dice.randrange(4):
+        case 0:
+            return b"\n".join(lines)[: dice.randrange(sum(map(len, lines)) + len(lines))]
+        case 1:
+            return b"\n".join(lines[:at] + lines[until:])
+        case 2:
+            return b"\n".join(lines[:until] + lines[at:])
+        case _:
+            # Digits that are lost within a line cannot be missed; words can.
+            cells = lines[at].split(b" ")
+            return b"\n".join([*lines[:at], b" ".join(cells[: dice.randrange(len(cells) + 1)]), *lines[until:]])
+
+
+@every
+def test_damage_changes_no_figure_silently(path: Path, tmp_path: Path) -> None:
+    lines, dice = path.read_bytes().split(b"\n"), random.Random(path.name)
+    for _ in range(DAMAGED):
+        runs = try_read(written(tmp_path, damage(lines, dice), path.name))
+        if format_of(path) not in ENDLESS and path.name not in WITHOUT_END:
+            assert_figures_are_those_of(runs, read_whole(path))
