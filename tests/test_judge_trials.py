@@ -56,6 +56,12 @@ def test_without_counts_neither_mean_must_do(read: float, update: float, fires: 
     assert bool(findings) == fires
 
 
+def test_mean_of_one_digit_has_bounds() -> None:
+    value = Value("all.mean", 1e5, "ns", 1_000, resolution=1e5)
+    trial = replace(sound(), values={**sound().values, "all.mean": value})
+    assert littles_law.mean_ns(trial) == (5e4, 1.5e5)
+
+
 def test_failed_operations_keep_clients_busy_too() -> None:
     # Half of the operations failed: throughput counts the successful ones only.
     trial = given(throughput=500, errors=OPERATIONS_FAILED)(sound())

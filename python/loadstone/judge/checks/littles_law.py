@@ -52,9 +52,10 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
-    """The mean latency of all operations, twice; its bounds where the operations' shares are not known."""
-    if (mean := trial.value(f"{ALL}.mean")) is not None:
-        return mean, mean
+    """The bounds of the mean latency of all operations: its last digit is rounded, or shares are unknown."""
+    if (mean_of_all := trial.values.get(f"{ALL}.mean")) is not None:
+        half = mean_of_all.resolution / 2
+        return max(mean_of_all.value - half, 0.0), mean_of_all.value + half
     found = {family(metric): value for metric, value in trial.values.items() if metric.endswith(".mean")}
     # `read.service.mean` and `load.read.mean` are something else.
     every = {name: value for (name, _), value in found.items() if "." not in name and name not in BESIDE}
