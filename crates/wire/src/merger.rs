@@ -24,12 +24,11 @@ impl Sum {
             base64::engine::general_purpose::STANDARD.decode(text).map_err(|error| refused(error.to_string()))?;
         let read =
             Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|error| refused(error.to_string()))?;
-        match &mut self.0 {
-            Some(sum) => sum.add(&read).map_err(|error| refused(error.to_string())),
-            None => {
-                self.0 = Some(read);
-                Ok(())
-            }
+        if let Some(sum) = &mut self.0 {
+            sum.add(&read).map_err(|error| refused(error.to_string()))
+        } else {
+            self.0 = Some(read);
+            Ok(())
         }
     }
 
