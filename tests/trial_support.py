@@ -122,9 +122,13 @@ class Running:
         self.process.stdin.close()
 
     def next(self) -> Event:
-        """The next event."""
+        """The next event. Raises EOFError with the engine's messages if it ended."""
         assert self.process.stdout
-        return parse(self.process.stdout.readline())
+        assert self.process.stderr
+        line = self.process.stdout.readline()
+        if not line:
+            raise EOFError(self.process.stderr.read())
+        return parse(line)
 
     def succeed(self, operations: int) -> None:
         """Waits for intervals with so many operations that ended well."""
