@@ -19,7 +19,7 @@ import pytest
 from event_support import SECOND, earlier, interval, outcome, parsed, ready, summary
 from lab_support import experiment, loadstone, only_folder, start, trials
 from loadstone.engine import program
-from loadstone.engine.events import Event, Interval, Note, Outcome, Result
+from loadstone.engine.events import Event, Interval, Note, Outcome, Result, parse
 from loadstone.engine.histogram import Histogram, decode
 from loadstone.engine.trial import EngineError
 from loadstone.fleet.local import split
@@ -73,9 +73,11 @@ def merge(*received: tuple[int, dict[str, Any] | EngineError], segments: int) ->
         for segment, event in received:
             if isinstance(event, EngineError):
                 merger.lose(segment, event)
+                events += merger.take(event)
             else:
-                merger.hear(segment, json.dumps(event))
-            events += merger.take()
+                line = json.dumps(event)
+                merger.hear(segment, line)
+                events += merger.take(parse(line))
         return [event for event in events if isinstance(event, Interval)], merger.result()
 
 
@@ -130,7 +132,7 @@ def test_an_interval_waits_for_the_slowest_running_segment() -> None:
 
         def complete(segment: int, line: str) -> list[int]:
             merger.hear(segment, line)
-            return [event.k for event in merger.take() if isinstance(event, Interval)]
+            return [event.k for event in merger.take(parse(line)) if isinstance(event, Interval)]
 
         assert complete(0, first) == complete(0, second) == []
         assert complete(1, first) == [0]

@@ -10,9 +10,9 @@ use loadstone_wire::output::out;
 const USAGE: &str = "\
 usage: loadstone-engine merge SEGMENTS
 
-Each line of stdin is a segment's number, a tab, and an event of its engine. A segment has ended after a line with its number and
-a tab alone, or with the word `lost` behind the tab if its result does not count. Each line is answered by the events of the whole
-that it completes, and an empty line; the end of stdin by the notes and the summary.
+Each line of stdin is a segment's number, a tab, and an event of its engine, or the word `lost` if the segment ended without a
+result that counts. Each line is answered by the events of the whole that it completes, and an empty line; the end of stdin by
+the notes and the summary.
 ";
 
 /// Runs the command. Returns the exit code.
@@ -32,7 +32,7 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
         let segment = segment.parse().ok().filter(|&segment: &usize| segment < segments);
         let segment = segment.ok_or_else(|| refused(format!("a line of no segment below {segments}: {line}")))?;
         let complete = match event {
-            "" | "lost" => merger.end(segment, event == "lost")?,
+            "lost" => merger.lose(segment)?,
             event => {
                 let event = serde_json::from_str::<Event>(event)
                     .map_err(|error| refused(format!("segment {segment} wrote an unreadable event: {error}")))?;

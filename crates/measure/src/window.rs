@@ -62,7 +62,7 @@ mod tests {
     };
 
     #[test]
-    fn a_late_answer_moves_neither_the_end_of_the_window_nor_its_throughput() {
+    fn late_answer_moves_neither_window_nor_throughput() {
         let drained = Totals { succeeded: 1_462, in_window: 1_452, last_done_ns: 3_300, ..Totals::default() };
         assert_eq!(window(&BORDERS, Ending::Time, &drained, None), Window { length_ns: 1_000, completed: 1_452 });
     }
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_operations_ends_with_the_last_answer_and_a_stop_with_the_stop() {
+    fn count_ends_with_last_answer_stop_with_stop() {
         let drained = Totals { succeeded: 9, in_window: 9, last_done_ns: 2_100, ..Totals::default() };
         assert_eq!(window(&BORDERS, Ending::Count, &drained, None), Window { length_ns: 600, completed: 9 });
         let stopped = Ending::Stopped { at_ns: 1_900, completed: 4 };
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_of_the_warm_up_does_not_count_in_the_window() {
+    fn backlog_of_warm_up_is_not_throughput() {
         let drained = Totals { operations: 1_000, succeeded: 990, in_window: 3_949, ..Totals::default() };
         assert_eq!(window(&BORDERS, Ending::Time, &drained, Some(1_000)).completed, 990, "ten of those due failed");
         // As many are carried over from the warm-up as are left at the end.
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_at_a_rate_last_until_the_next_would_be_due() {
+    fn count_at_rate_ends_when_next_is_due() {
         let borders = Borders { following_ns: 2_500, ..BORDERS };
         let drained = Totals { operations: 10, succeeded: 10, last_done_ns: 2_410, ..Totals::default() };
         assert_eq!(window(&borders, Ending::Count, &drained, Some(10)), Window { length_ns: 1_000, completed: 10 });

@@ -141,12 +141,10 @@ impl Merger {
         Ok(complete)
     }
 
-    /// The intervals that are complete because a segment has ended; `lost`: without a result, whatever it reported.
-    pub fn end(&mut self, segment: usize, lost: bool) -> Result<Vec<Event>, EngineError> {
+    /// The intervals that are complete because a segment ended without a result, whatever it reported.
+    pub fn lose(&mut self, segment: usize) -> Result<Vec<Event>, EngineError> {
         self.newest.remove(&segment);
-        if lost {
-            self.summaries.remove(&segment);
-        }
+        self.summaries.remove(&segment);
         let mut complete = Vec::new();
         self.complete_intervals(&mut complete)?;
         Ok(complete)
@@ -236,7 +234,7 @@ mod tests {
         assert_eq!((whole.k, whole.length_ns, whole.due, whole.additions.good), (0, 10, Some(6), 4));
         assert_eq!(whole.additions.outcomes, [outcome("OK", [1, 500, 70_000]), outcome("ERROR", [5])]);
         assert_eq!(whole.earlier.len(), 1, "additions to one interval are one");
-        let complete = merger.end(1, true).unwrap();
+        let complete = merger.lose(1).unwrap();
         assert!(matches!(&complete[..], [Event::Interval(last)] if last.k == 1), "a lost segment is not awaited");
         assert_eq!(merger.finish().unwrap_err().exit, 1);
     }

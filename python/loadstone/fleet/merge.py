@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import IO, Self
 
 from loadstone.engine import program
@@ -47,10 +46,8 @@ class Merger:
             self._process.wait()
 
     def hear(self, segment: int, line: str) -> None:
-        """Merges an event as its engine wrote it. Raises EngineError if it cannot be merged."""
-        if self._process is None:
-            self._keep(parse(line))
-        else:
+        """Merges an event of several segments as its engine wrote it. Raises EngineError if it cannot be merged."""
+        if self._process is not None:
             self._exchange(f"{segment}\t{line}\n")
 
     def lose(self, segment: int, error: EngineError) -> None:
@@ -61,8 +58,10 @@ class Merger:
         else:
             self._exchange(f"{segment}\tlost\n")
 
-    def take(self) -> Iterator[Ready | Interval]:
-        """The merged events that are new: `ready`, and intervals in order."""
+    def take(self, event: Event | EngineError) -> Iterator[Ready | Interval]:
+        """The merged events that are new after an event: `ready`, and intervals in order."""
+        if self._process is None and not isinstance(event, EngineError):
+            self._keep(event)
         while self._complete:
             yield self._complete.pop(0)
 
@@ -72,13 +71,10 @@ class Merger:
             self._finish(self._process)
         if self._summary is None or self._ready is None:
             raise next(iter(self.lost.values()))
-        lost = [Note("lost-segment", str(error.args[0]), error.hint) for _, error in sorted(self.lost.items())]
-        if self._segments > 1:
-            numbers = sorted(self.lost)
-            lost = [
-                replace(note, message=f"segment {segment}/{self._segments}: {note.message}")
-                for segment, note in zip(numbers, lost, strict=True)
-            ]
+        lost = [
+            Note("lost-segment", f"segment {segment}/{self._segments}: {error.args[0]}", error.hint)
+            for segment, error in sorted(self.lost.items())
+        ]
         return Result(self._ready, (*self._notes, *lost), self._summary)
 
     def _keep(self, event: Event) -> None:

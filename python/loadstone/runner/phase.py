@@ -80,7 +80,7 @@ def run(
             for segment, event in running.events(None if watch is None else watch.look):
                 if isinstance(event, EngineError):
                     merger.lose(segment, explained(event))
-                for merged in merger.take():
+                for merged in merger.take(event):
                     if isinstance(merged, Ready):
                         phase.start()
                     else:

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_has_room_for_every_write_of_a_run() {
+    fn ledger_has_room_for_every_write() {
         let with = |operations: Option<u64>, seconds: Option<f64>, warmup_seconds| {
             let mut spec = TrialSpec::parse(include_str!("../../../wire/fixtures/trial-spec-1.json")).unwrap();
             spec.until = loadstone_wire::spec::Until { operations, seconds };
