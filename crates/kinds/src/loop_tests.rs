@@ -304,6 +304,7 @@ impl<W> Simulated<W> {
             embedded: true,
             collections: Vec::new(),
             connection_attempts: None,
+            server_events: Vec::new(),
             open: true,
         };
         let mut notes = diagnostics::notes(&closed);

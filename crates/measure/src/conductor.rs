@@ -199,6 +199,7 @@ impl<'a> Conductor<'a> {
             embedded: !store.is_networked(),
             collections: collections::since(collections, store),
             connection_attempts: store.connection_attempts().map(|attempts| attempts.since(used.connection_attempts)),
+            server_events: store.server_events(),
             open: self.task.pace.is_some(),
         });
         (end, all_ended)

@@ -29,6 +29,7 @@ pub fn notes(closed: &Closed<'_>) -> Vec<Note> {
     notes.extend(closed.notes.iter().cloned());
     notes.extend(unanswered(closed));
     notes.extend(unclosed(closed));
+    notes.extend(servers_down(closed));
     notes.extend(clock(closed));
     if cfg!(debug_assertions) {
         notes.push(note("debug-build", "this engine is a debug build: its figures are invalid", "run make"));
@@ -104,6 +105,35 @@ pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
 fn operation_ns(window_ns: u64, clients: u64, processors: u64, operations: u64) -> f64 {
     (window_ns as f64 * clients.min(processors) as f64 / operations as f64).max(1.0)
 }
+
+/// The times for which the cluster considered its servers down, and other reports of the servers, in seconds of the window.
+fn servers_down(closed: &Closed<'_>) -> Option<Note> {
+    let second = |unix_ns: u64| (unix_ns as f64 - closed.start_unix_ns as f64) / 1e9;
+    let mut parts = Vec::new();
+    for (at, report) in closed.server_events.iter().enumerate() {
+        let (server, event, from) = (&report.server, report.event.as_str(), second(report.unix_ns));
+        match event {
+            "down" => {
+                let later = closed.server_events[at..].iter();
+                let up = later.clone().find(|other| other.server == *server && other.event == "up");
+                let end = up.map_or("the end".to_owned(), |up| format!("{:.1} s", second(up.unix_ns)));
+                parts.push(format!("{server} was considered down from {from:.1} s to {end}"));
+            }
+            "up" => {}
+            _ if server.is_empty() => parts.push(format!("{event} at {from:.1} s")),
+            _ => parts.push(format!("{server}: {event} at {from:.1} s")),
+        }
+    }
+    // Many events of one kind tell no more than the first ones.
+    let more = parts.len().saturating_sub(EVENTS_SHOWN);
+    parts.truncate(EVENTS_SHOWN);
+    let more = if more > 0 { format!("; and {more} more events") } else { String::new() };
+    let hint = "times count from the first counted instant; see the logs of the servers for the reason";
+    (!parts.is_empty()).then(|| note("server-events", format!("{}{more}", parts.join("; ")), hint))
+}
+
+/// Events of servers in a note.
+const EVENTS_SHOWN: usize = 8;
 
 fn client_limited(closed: &Closed<'_>) -> Option<Note> {
     let totals = closed.moment.totals;

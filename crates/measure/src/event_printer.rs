@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use loadstone_load::Status;
 use loadstone_load::meter::{Grid, Reading};
+use loadstone_session::session::ServerEvent;
 use loadstone_wire::event::{self, Collection, Event, Ready, Summary, encode, outcomes};
 
 use crate::borders::NEVER;
@@ -135,6 +136,11 @@ fn additions(additions: &Additions, steps: &[&str]) -> event::Additions {
 /// How this engine was built.
 pub const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
 
+fn server_event(report: &ServerEvent) -> event::ServerEvent {
+    let ServerEvent { unix_ns, server, event } = report.clone();
+    event::ServerEvent { unix_ns, server, event }
+}
+
 /// The summary of a trial.
 fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
     let totals = closed.moment.totals;
@@ -180,6 +186,7 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         connection_attempts: closed
             .connection_attempts
             .map(|attempts| event::ConnectionAttempts { attempted: attempts.attempted, failed: attempts.failed }),
+        server_events: closed.server_events.iter().map(server_event).collect(),
         rows: totals.rows,
         bytes: totals.bytes,
         warmup_operations: totals.warmup,

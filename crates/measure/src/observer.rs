@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use loadstone_load::StepId;
 use loadstone_load::meter::Reading;
+use loadstone_session::session::ServerEvent;
 use loadstone_session::{Collections, ConnectionAttempts, Guarantee};
 
 use crate::borders::Borders;
@@ -138,6 +139,8 @@ pub struct Closed<'a> {
     pub collections: Vec<Collections>,
     /// Attempts to connect while measuring, where the store counts them.
     pub connection_attempts: Option<ConnectionAttempts>,
+    /// What the servers reported since the store was opened.
+    pub server_events: Vec<ServerEvent>,
     /// Whether a rate was set.
     pub open: bool,
 }

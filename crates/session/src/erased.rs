@@ -19,7 +19,7 @@ use crate::error::StoreError;
 use crate::guarantee::Guarantee;
 use crate::options::Options;
 use crate::session::{
-    Collections, Connection, ConnectionAttempts, Drive, ReadLevel, RecordStore, Rows, Session, Store,
+    Collections, Connection, ConnectionAttempts, Drive, ReadLevel, RecordStore, Rows, ServerEvent, Session, Store,
 };
 
 /// The facts about a type of store that need no open store.
@@ -85,6 +85,8 @@ pub trait OpenStore: fmt::Debug + Send + Sync {
     fn collections(&self) -> Vec<Collections>;
     /// Attempts to connect so far, where the store counts them.
     fn connection_attempts(&self) -> Option<ConnectionAttempts>;
+    /// What its servers reported.
+    fn server_events(&self) -> Vec<ServerEvent>;
     /// Why it can no longer be used, if it cannot.
     fn describe_loss(&self) -> Option<String>;
 }
@@ -116,6 +118,10 @@ impl<S: Store> OpenStore for S {
 
     fn connection_attempts(&self) -> Option<ConnectionAttempts> {
         Store::connection_attempts(self)
+    }
+
+    fn server_events(&self) -> Vec<ServerEvent> {
+        Store::server_events(self)
     }
 
     fn describe_loss(&self) -> Option<String> {

@@ -7,6 +7,7 @@ pub mod guarantee;
 pub mod null;
 pub mod options;
 pub mod session;
+pub mod statements;
 
 pub use about::{About, Property, Role};
 pub use error::{Failure, StoreError};

@@ -86,6 +86,11 @@ pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
         None
     }
 
+    /// What its servers reported of themselves since it was opened: nodes that went down, tables that were altered.
+    fn server_events(&self) -> Vec<ServerEvent> {
+        Vec::new()
+    }
+
     /// Why it is gone for good, if it is: then its calls do not return, and the trial ends with what there is. Asked
     /// every few milliseconds.
     fn lost(&self) -> Option<String> {
@@ -107,6 +112,17 @@ pub struct Collections {
     pub count: u64,
     /// What they took, ms.
     pub time_ms: u64,
+}
+
+/// A report of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerEvent {
+    /// When it arrived, ns since the Unix epoch.
+    pub unix_ns: u64,
+    /// The server that it is about; empty: the whole cluster.
+    pub server: String,
+    /// `up`, `down`, `joined`, or a sentence.
+    pub event: String,
 }
 
 /// What any session has, whatever is done in it.

@@ -310,6 +310,9 @@ pub struct Summary {
     /// Attempts to connect while measuring; absent where another client library connects, or nothing does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection_attempts: Option<ConnectionAttempts>,
+    /// What the servers reported of themselves since the store was opened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_events: Vec<ServerEvent>,
     /// Records read or written by operations that succeeded.
     pub rows: u64,
     /// Their bytes.
@@ -363,6 +366,17 @@ pub struct Summary {
     pub sections: Sections,
 }
 
+/// A report of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerEvent {
+    /// When it arrived, ns since the Unix epoch.
+    pub unix_ns: u64,
+    /// The server that it is about; empty: the whole cluster.
+    pub server: String,
+    /// `up`, `down`, `joined`, or a sentence.
+    pub event: String,
+}
+
 /// The window is as long as the longest segment's. Outcomes are appended, and waits are left to [`crate::merger::Merger`].
 impl Merge for Summary {
     fn merge(&mut self, other: Self) {
@@ -381,6 +395,10 @@ impl Merge for Summary {
         self.overdue.merge(other.overdue);
         self.pauses.merge(other.pauses);
         self.connection_attempts.merge(other.connection_attempts);
+        // Every engine is told of the same events.
+        if other.server_events.len() > self.server_events.len() {
+            self.server_events = other.server_events;
+        }
         self.rows.merge(other.rows);
         self.bytes.merge(other.bytes);
         self.warmup_operations.merge(other.warmup_operations);

@@ -173,6 +173,15 @@ class ConnectionAttempts:
 
 
 @dataclass(frozen=True)
+class ServerEvent:
+    """A report of a server, or of the whole cluster if `server` is empty: `up`, `down`, `joined`, or a sentence."""
+
+    unix_ns: int
+    server: str
+    event: str
+
+
+@dataclass(frozen=True)
 class Borders:
     """The instants of the trial, ns: the warm-up's since the start, the others since the first counted instant.
 
@@ -300,6 +309,8 @@ class Summary:
     overdue: int = 0
     pauses: Pauses = Pauses()
     connection_attempts: ConnectionAttempts | None = None
+    # Since the store was opened.
+    server_events: tuple[ServerEvent, ...] = ()
     files: Files | None = None
     sort: Sorted | None = None
 

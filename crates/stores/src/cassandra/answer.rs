@@ -4,17 +4,21 @@ use std::cell::Cell;
 
 use loadstone_load::Status;
 
-use super::wire::{Body, Short, opcode};
+use super::types::Type;
+use super::wire::{Body, Short, Version, opcode};
 use crate::error::Failure;
 
 /// The node no longer knows a prepared statement.
 pub const UNPREPARED: i32 = 0x2500;
+/// The node does not support a version of the protocol, or a frame violates it.
+pub const PROTOCOL_ERROR: i32 = 0x000A;
 
 const ROWS: i32 = 2;
 const PREPARED: i32 = 4;
 const GLOBAL_TABLE: i32 = 0x01;
 const MORE_PAGES: i32 = 0x02;
 const NO_METADATA: i32 = 0x04;
+const METADATA_CHANGED: i32 = 0x08;
 
 /// An error of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +31,7 @@ impl Refusal {
     fn name(&self) -> &'static str {
         match self.code {
             0x0000 => "ServerError",
-            0x000A => "ProtocolError",
+            PROTOCOL_ERROR => "ProtocolError",
             0x0100 => "BadCredentials",
             0x1000 => "Unavailable",
             0x1001 => "Overloaded",
@@ -96,75 +100,102 @@ pub fn refusal(code: u8, mut body: Body<'_>) -> Refusal {
     }
 }
 
+/// A column of rows, or a marker of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    pub name: Vec<u8>,
+    pub kind: Type,
+}
+
 /// A statement as one node knows it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
-    /// What it is called there.
+    /// Its id there.
     pub id: Vec<u8>,
+    /// The id of its columns; protocol 5.
+    pub columns_id: Vec<u8>,
+    pub markers: Vec<Column>,
+    /// The markers of the partition key, in the key's order; empty where the statement does not set all of it.
+    pub key: Vec<usize>,
     /// The columns of its rows.
-    pub columns: Vec<Vec<u8>>,
+    pub columns: Vec<Column>,
     /// It must be prepared again: the node has forgotten it, or its rows have other columns now.
     pub stale: Cell<bool>,
 }
 
-/// The metadata of rows.
+/// The metadata of markers or of rows.
+#[derive(Default)]
 struct Metadata<'a> {
     count: usize,
-    columns: Vec<Vec<u8>>,
+    columns: Vec<Column>,
+    key: Vec<usize>,
     more: Option<&'a [u8]>,
+    new_id: Option<&'a [u8]>,
 }
 
-fn metadata<'a>(body: &mut Body<'a>, keys: bool) -> Result<Metadata<'a>, Short> {
+#[inline]
+fn metadata<'a>(body: &mut Body<'a>, has_key: bool) -> Result<Metadata<'a>, Short> {
     let flags = body.int()?;
-    let count = usize::try_from(body.int()?).map_err(|_| Short)?;
-    if keys {
-        for _ in 0..body.int()? {
-            body.short()?;
-        }
+    let mut metadata = Metadata { count: usize::try_from(body.int()?).map_err(|_| Short)?, ..Metadata::default() };
+    if has_key {
+        metadata.key = (0..body.int()?).map(|_| body.short().map(usize::from)).collect::<Result<_, Short>>()?;
     }
-    let more = if flags & MORE_PAGES == 0 { None } else { Some(body.bytes()?.ok_or(Short)?) };
-    let mut columns = Vec::new();
+    if flags & MORE_PAGES != 0 {
+        metadata.more = Some(body.bytes()?.ok_or(Short)?);
+    }
+    if flags & METADATA_CHANGED != 0 {
+        metadata.new_id = Some(body.string()?);
+    }
     if flags & NO_METADATA == 0 {
-        if flags & GLOBAL_TABLE != 0 {
-            body.string()?;
-            body.string()?;
-        }
-        for _ in 0..count {
-            if flags & GLOBAL_TABLE == 0 {
-                body.string()?;
-                body.string()?;
-            }
-            columns.push(body.string()?.to_vec());
-            body.skip_type()?;
-        }
+        metadata.columns = columns(body, metadata.count, flags & GLOBAL_TABLE != 0)?;
     }
-    Ok(Metadata { count, columns, more })
+    Ok(metadata)
+}
+
+#[cold]
+fn columns(body: &mut Body<'_>, count: usize, one_table: bool) -> Result<Vec<Column>, Short> {
+    let skip_table = |body: &mut Body<'_>| body.string().and_then(|_| body.string()).map(|_| ());
+    if one_table {
+        skip_table(body)?;
+    }
+    let mut columns = Vec::new();
+    for _ in 0..count {
+        if !one_table {
+            skip_table(body)?;
+        }
+        columns.push(Column { name: body.string()?.to_vec(), kind: body.column_type()? });
+    }
+    Ok(columns)
 }
 
 /// The answer to PREPARE.
-pub fn prepared(mut body: Body<'_>) -> Result<Prepared, Short> {
+pub fn prepared(mut body: Body<'_>, version: Version) -> Result<Prepared, Short> {
     if body.int()? != PREPARED {
         return Err(Short);
     }
     let id = body.string()?.to_vec();
-    metadata(&mut body, true)?;
-    Ok(Prepared { id, columns: metadata(&mut body, false)?.columns, stale: Cell::new(false) })
+    let columns_id = if version < Version::V5 { Vec::new() } else { body.string()?.to_vec() };
+    let markers = metadata(&mut body, version > Version::V3)?;
+    if markers.key.iter().any(|marker| *marker >= markers.columns.len()) {
+        return Err(Short);
+    }
+    let columns = metadata(&mut body, false)?.columns;
+    Ok(Prepared { id, columns_id, markers: markers.columns, key: markers.key, columns, stale: Cell::new(false) })
 }
 
-/// The rows of an answer: what is left of it, how many there are, and how many values each has. `None` for a result
-/// that has no rows.
+/// The rows of an answer. `None` for a result that has no rows.
 #[inline]
 pub fn rows(mut body: Body<'_>) -> Result<Option<Table<'_>>, Short> {
     if body.int()? != ROWS {
         return Ok(None);
     }
-    let metadata = metadata(&mut body, false)?;
+    let Metadata { count, columns, more, new_id, .. } = metadata(&mut body, false)?;
     let rows = usize::try_from(body.int()?).map_err(|_| Short)?;
-    Ok(Some(Table { body, rows, width: metadata.count, more: metadata.more }))
+    Ok(Some(Table { body, rows, width: count, more, changed: new_id.map(|id| (id, columns)) }))
 }
 
 /// Rows, not yet read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Table<'a> {
     /// Their values, one after the other.
     pub body: Body<'a>,
@@ -174,6 +205,8 @@ pub struct Table<'a> {
     pub width: usize,
     /// Set if more rows follow: what the next request must send.
     pub more: Option<&'a [u8]>,
+    /// The columns and their id, if they are not those of the prepared statement any more; protocol 5.
+    pub changed: Option<(&'a [u8], Vec<Column>)>,
 }
 
 #[cfg(test)]
@@ -226,12 +259,27 @@ mod tests {
     }
 
     #[test]
-    fn a_prepared_statement_has_an_id_and_columns() {
-        let mut body = Vec::new();
-        body.extend_from_slice(b"\0\0\0\x04\0\x02id");
-        body.extend_from_slice(b"\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01k\0\x01t\0\x04y_id\0\x0D");
-        body.extend_from_slice(b"\0\0\0\x01\0\0\0\x02\0\x01k\0\x01t\0\x01a\0\x0D\0\x01b\0\x21\0\x0D\0\x20\0\x0D");
-        let prepared = prepared(Body(&body)).unwrap();
-        assert_eq!((prepared.id, prepared.columns), (b"id".to_vec(), vec![b"a".to_vec(), b"b".to_vec()]));
+    fn a_prepared_statement_has_an_id_markers_and_columns() {
+        const MARKERS: &[u8] = b"\0\0\0\x01\0\0\0\x02\0\0\0\x01\0\x01\0\x01k\0\x01t\0\x01a\0\x0D\0\x04y_id\0\x0D";
+        const COLUMNS: &[u8] = b"\0\0\0\x01\0\0\0\x02\0\x01k\0\x01t\0\x01a\0\x0D\0\x01b\0\x21\0\x0D\0\x20\0\x09";
+        let body = |ids: &[u8]| [b"\0\0\0\x04", ids, MARKERS, COLUMNS].concat();
+        let four = prepared(Body(&body(b"\0\x02id")), Version::V4).unwrap();
+        assert_eq!((four.id.as_slice(), four.columns_id.as_slice()), (&b"id"[..], &b""[..]));
+        let list = Type::Map(Box::new(Type::Text), Box::new(Type::List(Box::new(Type::Int))));
+        let column = |name: &[u8], kind| Column { name: name.to_vec(), kind };
+        assert_eq!(four.markers, [column(b"a", Type::Text), column(b"y_id", Type::Text)]);
+        assert_eq!(
+            (four.key.as_slice(), &four.columns),
+            (&[1][..], &vec![column(b"a", Type::Text), column(b"b", list)])
+        );
+        let five = prepared(Body(&body(b"\0\x02id\0\x03new")), Version::V5).unwrap();
+        assert_eq!(five, Prepared { columns_id: b"new".to_vec(), ..four });
+    }
+
+    #[test]
+    fn changed_columns_come_with_the_rows() {
+        let body = b"\0\0\0\x02\0\0\0\x09\0\0\0\x01\0\x02id\0\x01k\0\x01t\0\x01a\0\x09\0\0\0\0";
+        let table = rows(Body(body)).unwrap().unwrap();
+        assert_eq!(table.changed, Some((&b"id"[..], vec![Column { name: b"a".to_vec(), kind: Type::Int }])));
     }
 }

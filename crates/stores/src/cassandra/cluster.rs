@@ -1,17 +1,17 @@
 //! What there is to know of a cluster before the first operation: its nodes, the table, what it guarantees.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 
 use loadstone_load::Status;
 
 use super::answer::Refusal;
 use super::login::Link;
-use super::ring::{Node, Replication, Ring};
+use super::records::KEY;
+use super::ring::{Node, Replication};
 use super::settings::Settings;
-use super::statements::KEY;
+use super::topology::Latest;
+use super::wire::Version;
 use crate::error::{Failure, StoreError};
-use crate::reconnect;
 
 type Cells = Vec<Vec<Option<Vec<u8>>>>;
 
@@ -20,13 +20,10 @@ type Cells = Vec<Vec<Option<Vec<u8>>>>;
 pub struct Cluster {
     /// How it is reached.
     pub settings: Settings,
-    pub nodes: Vec<Node>,
-    /// The reachability of each node, shared by all executors.
-    pub reach: Vec<Arc<reconnect::Node>>,
+    /// Its nodes.
+    pub topology: Latest,
     /// The data centre whose nodes are asked.
     pub local_dc: String,
-    /// Which node has which keys.
-    pub ring: Ring,
     /// How the keyspace is replicated.
     pub replication: Replication,
     /// Whether writes to the keyspace go to the commit log at all.
@@ -37,12 +34,14 @@ pub struct Cluster {
     pub version: String,
     /// Connected to this node.
     pub contact: SocketAddr,
+    /// The version of the protocol that it supports.
+    pub protocol: Version,
 }
 
 impl Cluster {
     /// Nodes that are asked.
     pub fn local_nodes(&self) -> usize {
-        self.nodes.iter().filter(|node| node.dc == self.local_dc).count()
+        self.topology.current().0.nodes.iter().filter(|node| node.dc == self.local_dc).count()
     }
 
     /// Connections of an executor, or of a client that has its own.
@@ -54,25 +53,12 @@ impl Cluster {
     pub async fn discover(settings: Settings) -> Result<Self, StoreError> {
         let (contact, link) = connect(&settings).await?;
         let ask = async |text: &str| link.query(text).await.map_err(|refusal| refused(contact, refusal));
-        let place = "SELECT data_center, rack, tokens, release_version, partitioner FROM system.local";
-        let mut nodes = Vec::new();
-        let mut told = ask(place).await?.into_iter().flatten();
-        let mut next = || told.next().flatten();
-        let (dc, rack) = (text(next()), text(next()));
-        let local_dc = if settings.local_dc.is_empty() { dc.clone() } else { settings.local_dc.clone() };
-        nodes.push(Node { address: contact, dc, rack, tokens: tokens(next()) });
-        let (version, partitioner) = (text(next()), text(next()));
-        for peer in ask("SELECT data_center, rack, tokens, rpc_address, peer FROM system.peers").await? {
-            let mut values = peer.into_iter();
-            let mut next = || values.next().flatten();
-            let (dc, rack, tokens) = (text(next()), text(next()), tokens(next()));
-            let (rpc, peer) = (address(next()), address(next()));
-            // A node that listens everywhere is reached where its peers reach it.
-            let ip = rpc.filter(|ip| !ip.is_unspecified()).or(peer);
-            if let Some(ip) = ip.filter(|_| !tokens.is_empty()) {
-                nodes.push(Node { address: SocketAddr::new(ip, settings.port), dc, rack, tokens });
-            }
-        }
+        let nodes =
+            Self::read_nodes(&link, contact, settings.port).await.map_err(|refusal| refused(contact, refusal))?;
+        let mut facts = ask("SELECT release_version, partitioner FROM system.local").await?.into_iter().flatten();
+        let (version, partitioner) = (text(facts.next().flatten()), text(facts.next().flatten()));
+        let own_dc = nodes.iter().find(|node| node.address == contact).map(|node| node.dc.clone()).unwrap_or_default();
+        let local_dc = if settings.local_dc.is_empty() { own_dc } else { settings.local_dc.clone() };
         if !nodes.iter().any(|node| node.dc == local_dc) {
             let dcs: Vec<&str> = nodes.iter().map(|node| node.dc.as_str()).collect();
             return Err(StoreError::usage(format!("no node of the cluster at {contact} is in {local_dc}"))
@@ -83,27 +69,49 @@ impl Cluster {
         let mut values = ask(&keyspace).await?.into_iter().flatten();
         let durable_writes = values.next().flatten().as_deref() != Some(&[0]);
         let replication = Replication::of(&pairs(values.next().flatten()));
-        let columns = format!(
-            "SELECT column_name, kind FROM system_schema.columns {where_keyspace} AND table_name = '{}'",
-            settings.table
-        );
-        check_table(&settings, contact, &ask(&columns).await?)?;
+        if !settings.table.is_empty() {
+            let table = format!("AND table_name = '{}'", settings.table);
+            let columns = format!("SELECT column_name, kind FROM system_schema.columns {where_keyspace} {table}");
+            check_table(&settings, contact, &ask(&columns).await?)?;
+        }
         // There since 4.0; not in ScyllaDB.
         let sync = link.query("SELECT value FROM system_views.settings WHERE name = 'commitlog_sync'").await;
         let sync = sync.ok().and_then(|cells| cells.into_iter().flatten().next().flatten());
         let hashed = partitioner.ends_with("Murmur3Partitioner");
         Ok(Self {
-            ring: if hashed { Ring::new(&nodes, &replication) } else { Ring::default() },
-            reach: nodes.iter().map(|_| reconnect::Node::new(settings.reconnect)).collect(),
+            topology: Latest::new(nodes, hashed.then(|| replication.clone()), settings.reconnect),
             settings,
-            nodes,
             local_dc,
             replication,
             durable_writes,
             commitlog_sync: sync.map(|value| text(Some(value))),
             version,
             contact,
+            protocol: link.connection().version(),
         })
+    }
+
+    /// The nodes, as one of them lists them, by address.
+    pub async fn read_nodes(link: &Link, contact: SocketAddr, port: u16) -> Result<Vec<Node>, Refusal> {
+        let mut nodes = Vec::new();
+        let mut own = link.query("SELECT data_center, rack, tokens FROM system.local").await?.into_iter().flatten();
+        let mut next = || own.next().flatten();
+        let (dc, rack, own_tokens) = (text(next()), text(next()), tokens(next()));
+        nodes.push(Node { address: contact, dc, rack, tokens: own_tokens });
+        for peer in link.query("SELECT data_center, rack, tokens, rpc_address, peer FROM system.peers").await? {
+            let mut values = peer.into_iter();
+            let mut next = || values.next().flatten();
+            let (dc, rack, tokens) = (text(next()), text(next()), tokens(next()));
+            let (rpc, peer) = (address(next()), address(next()));
+            // A node that listens everywhere is reached where its peers reach it.
+            let ip = rpc.filter(|ip| !ip.is_unspecified()).or(peer);
+            if let Some(ip) = ip.filter(|_| !tokens.is_empty()) {
+                nodes.push(Node { address: SocketAddr::new(ip, port), dc, rack, tokens });
+            }
+        }
+        // Each node lists itself first.
+        nodes.sort_by_key(|node| node.address);
+        Ok(nodes)
     }
 }
 
@@ -128,7 +136,7 @@ async fn connect(settings: &Settings) -> Result<(SocketAddr, Link), StoreError> 
             }
         };
         for address in addresses {
-            match Link::open(address, settings).await {
+            match Link::negotiate(address, settings).await {
                 Ok(link) => return Ok((address, link)),
                 Err(mut failure) => {
                     if !failure.message.contains(&place) {

@@ -15,9 +15,11 @@ use std::time::Duration;
 use loadstone_load::Status;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 
+use super::segments;
 use super::slot::Slot;
-use super::wire::{HEADER, Header, frame};
+use super::wire::{Body, HEADER, Head, Header, Version, frame, opcode};
 use crate::error::Failure;
 
 /// The protocol's: stream numbers are 15 bits.
@@ -41,15 +43,30 @@ struct Streams {
 
 struct Shared {
     address: SocketAddr,
+    version: Version,
+    /// Whether frames are in segments: after the answer to STARTUP, in protocol 5.
+    segmented: Cell<bool>,
     out: RefCell<Vec<u8>>,
     streams: RefCell<Streams>,
     task: RefCell<Option<Waker>>,
     /// Counts sweeps: the clock of requests, which costs nothing to read.
     now: Cell<u32>,
     heard: Cell<u32>,
+    /// When bytes last arrived.
+    read: Cell<u32>,
+    /// Whether a request had no answer in time, and nothing else arrived meanwhile.
+    silent: Cell<bool>,
+    /// The request that is sent to a silent server.
+    probe: Rc<Slot>,
+    /// Takes what the server sends without a request.
+    events: RefCell<Option<EventSink>>,
     lost: RefCell<Option<String>>,
+    loss: Notify,
     closing: Cell<bool>,
 }
+
+/// Takes the body of an event.
+type EventSink = Box<dyn Fn(Body<'_>)>;
 
 /// A connection. Its task ends when it is dropped.
 pub struct Connection(Rc<Shared>);
@@ -62,7 +79,7 @@ impl std::fmt::Debug for Connection {
 
 impl Connection {
     /// Opens one, with a buffer of `room` bytes that grows as answers do. Must be called on an executor.
-    pub async fn open(address: SocketAddr, room: usize) -> Result<Self, Failure> {
+    pub async fn open(address: SocketAddr, version: Version, room: usize) -> Result<Self, Failure> {
         let opened = async {
             let stream = TcpStream::connect(address).await?;
             stream.set_nodelay(true).map(|()| stream)
@@ -72,17 +89,30 @@ impl Connection {
         })?;
         let shared = Rc::new(Shared {
             address,
+            version,
+            segmented: Cell::default(),
             out: RefCell::default(),
             streams: RefCell::default(),
             task: RefCell::default(),
             now: Cell::default(),
             heard: Cell::default(),
+            read: Cell::default(),
+            silent: Cell::default(),
+            probe: Rc::default(),
+            events: RefCell::default(),
             lost: RefCell::default(),
+            loss: Notify::new(),
             closing: Cell::default(),
         });
-        let sent = Vec::new();
-        let mut task =
-            Task { shared: Rc::clone(&shared), stream, inbox: vec![0; room], from: 0, to: 0, sending: sent, sent: 0 };
+        let mut task = Task {
+            shared: Rc::clone(&shared),
+            stream,
+            inbox: Inbox::with_room(room),
+            frames: Inbox::default(),
+            sending: Vec::new(),
+            wrapping: Vec::new(),
+            sent: 0,
+        };
         tokio::task::spawn_local(async move {
             let message = poll_fn(|context| task.poll(context)).await;
             task.shared.lose(&message);
@@ -95,10 +125,41 @@ impl Connection {
         self.0.address
     }
 
+    /// The version of the protocol.
+    #[inline]
+    pub fn version(&self) -> Version {
+        self.0.version
+    }
+
+    /// The server has accepted STARTUP: from now on, protocol 5 has its frames in segments.
+    pub fn start(&self) {
+        self.0.segmented.set(self.0.version >= Version::V5);
+    }
+
     /// Whether it can be asked.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.0.lost.borrow().is_none()
+    }
+
+    /// Whether the server has been silent for a whole time-out. It is probed then, and any byte from it ends the silence.
+    #[inline]
+    pub fn is_silent(&self) -> bool {
+        self.0.silent.get()
+    }
+
+    /// Hands out the events that the server sends.
+    pub fn listen(&self, events: EventSink) {
+        *self.0.events.borrow_mut() = Some(events);
+    }
+
+    /// Waits until the connection is lost.
+    pub async fn wait_for_loss(&self) {
+        // Created first: it sees a loss from here on.
+        let lost = self.0.loss.notified();
+        if self.is_open() {
+            lost.await;
+        }
     }
 
     /// Sends a request; the answer is in the slot then.
@@ -121,11 +182,13 @@ impl Connection {
         shared.now.set(now);
         let mut streams = shared.streams.borrow_mut();
         let Streams { entries, orphans, .. } = &mut *streams;
+        let mut late = false;
         for entry in entries.iter_mut().flatten() {
             if now.wrapping_sub(entry.sent) > SWEEPS
                 && let Some(slot) = entry.slot.take()
             {
                 *orphans += 1;
+                late = true;
                 let message = format!("no answer from {} within {} ms", shared.address, timeout.as_millis());
                 slot.fail(entry.serial, Status::Timeout, &message);
             }
@@ -134,6 +197,13 @@ impl Connection {
             shared.heard.set(now);
         }
         drop(streams);
+        if late && now.wrapping_sub(shared.read.get()) >= SWEEPS {
+            shared.silent.set(true);
+        }
+        if shared.silent.get() && !shared.probe.is_waiting() {
+            // The answer, whatever it is, ends the silence. A connection with too many requests under way needs no probe.
+            let _ = shared.send(&shared.probe, 0, opcode::OPTIONS, |_| ());
+        }
         // The node is gone silently: the next operation tries a new connection.
         if now.wrapping_sub(shared.heard.get()) > 2 * SWEEPS {
             shared.lose(&format!("{} has been silent for too long", shared.address));
@@ -189,7 +259,7 @@ impl Shared {
         let mut out = self.out.borrow_mut();
         // The task is awake already if there was something to send.
         let first = out.is_empty();
-        frame(&mut out, flags, stream, opcode, body);
+        frame(&mut out, self.version, Head { flags, stream, opcode }, body);
         drop(out);
         if first {
             self.wake();
@@ -213,6 +283,7 @@ impl Shared {
     #[cold]
     fn lose(&self, message: &str) {
         self.lost.borrow_mut().get_or_insert_with(|| message.to_owned());
+        self.loss.notify_waiters();
         let entries = std::mem::take(&mut self.streams.borrow_mut().entries);
         for entry in entries.into_iter().flatten() {
             if let Some(slot) = entry.slot {
@@ -222,15 +293,56 @@ impl Shared {
     }
 }
 
+/// Bytes that were read and not yet used, in a buffer that is used again.
+#[derive(Default)]
+struct Inbox {
+    bytes: Vec<u8>,
+    from: usize,
+    to: usize,
+}
+
+impl Inbox {
+    fn with_room(room: usize) -> Self {
+        Self { bytes: vec![0; room], from: 0, to: 0 }
+    }
+
+    #[inline]
+    fn unused(&self) -> &[u8] {
+        &self.bytes[self.from..self.to]
+    }
+
+    /// Makes room for bytes to come, so that `wanted` are there in one piece.
+    #[inline]
+    fn make_room(&mut self, wanted: usize) {
+        if self.from == self.to {
+            (self.from, self.to) = (0, 0);
+        }
+        if self.from + wanted > self.bytes.len() || self.to == self.bytes.len() {
+            self.bytes.copy_within(self.from..self.to, 0);
+            (self.from, self.to) = (0, self.to - self.from);
+            if wanted > self.bytes.len() {
+                self.bytes.resize(wanted.next_power_of_two(), 0);
+            }
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.make_room(self.to - self.from + bytes.len());
+        self.bytes[self.to..self.to + bytes.len()].copy_from_slice(bytes);
+        self.to += bytes.len();
+    }
+}
+
 /// What reads and writes.
 struct Task {
     shared: Rc<Shared>,
     stream: TcpStream,
-    /// What was read and not yet understood is in `from..to`.
-    inbox: Vec<u8>,
-    from: usize,
-    to: usize,
+    inbox: Inbox,
+    /// The frames of segments.
+    frames: Inbox,
     sending: Vec<u8>,
+    /// Frames on their way into segments.
+    wrapping: Vec<u8>,
     sent: usize,
 }
 
@@ -257,7 +369,8 @@ impl Task {
     /// Reads the available bytes.
     fn read(&mut self, context: &mut Context<'_>) -> Poll<String> {
         loop {
-            let mut buffer = ReadBuf::new(&mut self.inbox[self.to..]);
+            let Inbox { bytes, to, .. } = &mut self.inbox;
+            let mut buffer = ReadBuf::new(&mut bytes[*to..]);
             let read = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer));
             let len = buffer.filled().len();
             let address = self.shared.address;
@@ -267,8 +380,10 @@ impl Task {
             if len == 0 {
                 return Poll::Ready(format!("{address} closed the connection"));
             }
-            self.to += len;
+            self.inbox.to += len;
             self.shared.heard.set(self.shared.now.get());
+            self.shared.read.set(self.shared.now.get());
+            self.shared.silent.set(false);
             if let Err(message) = self.understand() {
                 return Poll::Ready(format!("{address} cannot be understood: {message}"));
             }
@@ -277,34 +392,22 @@ impl Task {
 
     /// Hands out the whole frames in the inbox and makes room for the rest of one.
     fn understand(&mut self) -> Result<(), String> {
-        let mut wanted = HEADER;
-        while let Some(bytes) = self.inbox[self.from..self.to].first_chunk::<HEADER>() {
-            let header = Header::read(*bytes)?;
-            wanted = HEADER + header.len;
-            if self.to - self.from < wanted {
-                break;
-            }
-            let body = &self.inbox[self.from + HEADER..self.from + wanted];
-            // Streams below 0 are events, which were not requested.
-            if let Ok(stream) = u16::try_from(header.stream)
-                && let Some(Entry { slot: Some(slot), serial, .. }) = self.shared.streams.borrow_mut().give_back(stream)
-            {
-                slot.answer(serial, header, body);
-            }
-            self.from += wanted;
-            wanted = HEADER;
+        if !self.shared.segmented.get() {
+            return hand_out(&self.shared, &mut self.inbox);
         }
-        if self.from == self.to {
-            (self.from, self.to) = (0, 0);
-        }
-        if self.from + wanted > self.inbox.len() || self.to == self.inbox.len() {
-            self.inbox.copy_within(self.from..self.to, 0);
-            (self.from, self.to) = (0, self.to - self.from);
-            if wanted > self.inbox.len() {
-                self.inbox.resize(wanted.next_power_of_two(), 0);
+        loop {
+            match segments::unwrap(self.inbox.unused())? {
+                Ok((payload, len)) => {
+                    self.frames.push(payload);
+                    self.inbox.from += len;
+                }
+                Err(wanted) => {
+                    self.inbox.make_room(wanted);
+                    break;
+                }
             }
         }
-        Ok(())
+        hand_out(&self.shared, &mut self.frames)
     }
 
     /// Sends the queued bytes.
@@ -313,7 +416,13 @@ impl Task {
             if self.sent == self.sending.len() {
                 self.sending.clear();
                 self.sent = 0;
-                std::mem::swap(&mut self.sending, &mut self.shared.out.borrow_mut());
+                if self.shared.segmented.get() {
+                    self.wrapping.clear();
+                    std::mem::swap(&mut self.wrapping, &mut self.shared.out.borrow_mut());
+                    segments::wrap(&self.wrapping, &mut self.sending);
+                } else {
+                    std::mem::swap(&mut self.sending, &mut self.shared.out.borrow_mut());
+                }
                 if self.sending.is_empty() {
                     return Poll::Ready(Ok(()));
                 }
@@ -321,6 +430,34 @@ impl Task {
             self.sent += ready!(Pin::new(&mut self.stream).poll_write(context, &self.sending[self.sent..]))?;
         }
     }
+}
+
+/// Hands out the whole frames, and makes room for the rest of one.
+fn hand_out(shared: &Shared, frames: &mut Inbox) -> Result<(), String> {
+    let mut wanted = HEADER;
+    while let Some(bytes) = frames.unused().first_chunk::<HEADER>() {
+        let header = Header::read(*bytes, shared.version)?;
+        wanted = HEADER + header.len;
+        if frames.unused().len() < wanted {
+            break;
+        }
+        let body = &frames.unused()[HEADER..wanted];
+        if header.opcode == opcode::EVENT
+            && let Some(events) = &*shared.events.borrow()
+        {
+            Body::behind(header.flags, body).map(events).map_err(|_| "an event that ends early")?;
+        }
+        // Streams below 0 are events.
+        if let Ok(stream) = u16::try_from(header.stream)
+            && let Some(Entry { slot: Some(slot), serial, .. }) = shared.streams.borrow_mut().give_back(stream)
+        {
+            slot.answer(serial, header, body);
+        }
+        frames.from += wanted;
+        wanted = HEADER;
+    }
+    frames.make_room(wanted);
+    Ok(())
 }
 
 #[cfg(test)]

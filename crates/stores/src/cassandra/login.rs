@@ -9,9 +9,11 @@ use loadstone_load::Status;
 
 use super::answer::{self, Prepared, malformed};
 use super::connection::Connection;
+use super::consistency::ONE;
 use super::settings::Settings;
 use super::slot::Slot;
-use super::wire::{Body, Short, opcode, put_bytes, put_string};
+use super::texts::Texts;
+use super::wire::{Body, Short, Version, opcode, put_bytes, put_flags, put_string};
 use crate::error::Failure;
 
 /// Bytes of a shared connection's buffer, and of a client's own.
@@ -27,19 +29,56 @@ pub struct Link {
     patience: Duration,
 }
 
+/// A login that failed.
+enum LoginError {
+    /// The server does not support the version of the protocol.
+    Version(Failure),
+    Other(Failure),
+}
+
+impl From<Failure> for LoginError {
+    fn from(failure: Failure) -> Self {
+        Self::Other(failure)
+    }
+}
+
 impl Link {
-    /// Connects and logs in.
-    pub async fn open(address: SocketAddr, settings: &Settings) -> Result<Self, Failure> {
-        let opened = tokio::time::timeout(settings.connect_timeout, Self::log_in(address, settings)).await;
+    /// Connects and logs in, with the latest version of the protocol that the server supports.
+    pub async fn negotiate(address: SocketAddr, settings: &Settings) -> Result<Self, Failure> {
+        let mut version = settings.protocol.unwrap_or(Version::V5);
+        loop {
+            match Self::attempt(address, version, settings).await {
+                Ok(link) => return Ok(link),
+                Err(LoginError::Other(failure)) => return Err(failure),
+                Err(LoginError::Version(failure)) => match version.previous() {
+                    Some(previous) if settings.protocol.is_none() => version = previous,
+                    _ => return Err(failure),
+                },
+            }
+        }
+    }
+
+    /// Connects and logs in with a version of the protocol.
+    pub async fn open(address: SocketAddr, version: Version, settings: &Settings) -> Result<Self, Failure> {
+        let (LoginError::Version(failure) | LoginError::Other(failure)) =
+            match Self::attempt(address, version, settings).await {
+                Ok(link) => return Ok(link),
+                Err(error) => error,
+            };
+        Err(failure)
+    }
+
+    async fn attempt(address: SocketAddr, version: Version, settings: &Settings) -> Result<Self, LoginError> {
+        let opened = tokio::time::timeout(settings.connect_timeout, Self::log_in(address, version, settings)).await;
         opened.unwrap_or_else(|_| {
             let ms = settings.connect_timeout.as_millis();
-            Err(Failure::new(Status::Timeout, format!("{address} did not open a connection within {ms} ms")))
+            Err(Failure::new(Status::Timeout, format!("{address} did not open a connection within {ms} ms")).into())
         })
     }
 
-    async fn log_in(address: SocketAddr, settings: &Settings) -> Result<Self, Failure> {
+    async fn log_in(address: SocketAddr, version: Version, settings: &Settings) -> Result<Self, LoginError> {
         let room = if settings.per_client { ROOM_OWN } else { ROOM_SHARED };
-        let connection = Connection::open(address, room).await?;
+        let connection = Connection::open(address, version, room).await?;
         let slot = Rc::new(Slot::default());
         let options = [("CQL_VERSION", "3.0.0"), ("DRIVER_NAME", "loadstone")];
         let startup = |out: &mut Vec<u8>| {
@@ -50,9 +89,13 @@ impl Link {
             }
         };
         connection.ask(&slot, 0, opcode::STARTUP, startup).await?;
+        if matches!(slot.opcode(), opcode::READY | opcode::AUTHENTICATE) {
+            connection.start();
+        }
         if slot.opcode() == opcode::AUTHENTICATE {
             let Some((user, password)) = &settings.login else {
-                return Err(Failure::new(Status::Forbidden, format!("{address} wants a user name and a password")));
+                let message = format!("{address} wants a user name and a password");
+                return Err(Failure::new(Status::Forbidden, message).into());
             };
             // SASL PLAIN (RFC 4616) without an authorization identity.
             let token = format!("\0{user}\0{password}");
@@ -66,13 +109,16 @@ impl Link {
                 patience: settings.request_timeout,
             }),
             opcode::AUTH_CHALLENGE => {
-                Err(Failure::new(Status::Forbidden, format!("{address} wants more than a user name and a password")))
+                let message = format!("{address} wants more than a user name and a password");
+                Err(Failure::new(Status::Forbidden, message).into())
             }
             other => {
                 let bytes = slot.bytes();
-                let mut failure = answer::refusal(other, slot.body_of(&bytes).unwrap_or(Body(&[]))).failure();
+                let refusal = answer::refusal(other, slot.body_of(&bytes).unwrap_or(Body(&[])));
+                let of_version = refusal.code == answer::PROTOCOL_ERROR;
+                let mut failure = refusal.failure();
                 failure.message = format!("{address} refuses the connection: {}", failure.message);
-                Err(failure)
+                Err(if of_version { LoginError::Version(failure) } else { LoginError::Other(failure) })
             }
         }
     }
@@ -83,18 +129,25 @@ impl Link {
         &self.connection
     }
 
-    /// A statement's name on this connection.
+    /// A statement as the server knows it. The text is sent once for each connection.
     #[inline]
-    pub async fn prepared(
-        &self,
-        number: usize,
-        text: impl FnOnce() -> String,
-        slot: &Rc<Slot>,
-    ) -> Result<Rc<Prepared>, Failure> {
+    pub async fn prepared(&self, number: usize, texts: &Texts, slot: &Rc<Slot>) -> Result<Rc<Prepared>, Failure> {
         match self.known(number) {
             Some(prepared) => Ok(prepared),
-            None => self.prepare(number, text(), slot).await,
+            None => self.prepare(number, &texts.text(number), slot).await,
         }
+    }
+
+    /// Prepares all known statements, so that operations need not. A statement that the server refuses, or that takes longer than
+    /// a request may, is left to its first operation, which reports it.
+    pub async fn prepare_all(&self, texts: &Texts) {
+        let slot = Rc::new(Slot::default());
+        let prepare = async {
+            for number in 0..texts.len() {
+                let _ = self.prepared(number, texts, &slot).await;
+            }
+        };
+        let _ = tokio::time::timeout(self.patience, prepare).await;
     }
 
     #[inline]
@@ -104,17 +157,24 @@ impl Link {
 
     /// Prepares a statement, once for all clients that wait for it.
     #[cold]
-    async fn prepare(&self, number: usize, text: String, slot: &Rc<Slot>) -> Result<Rc<Prepared>, Failure> {
+    async fn prepare(&self, number: usize, text: &str, slot: &Rc<Slot>) -> Result<Rc<Prepared>, Failure> {
         let late = |_| Failure::new(Status::Timeout, format!("{} prepares no statement", self.connection.address()));
         let _turn = tokio::time::timeout(self.patience, self.preparing.lock()).await.map_err(late)?;
         if let Some(prepared) = self.known(number) {
             return Ok(prepared);
         }
-        self.connection.ask(slot, 0, opcode::PREPARE, |out| put_bytes(out, text.as_bytes())).await?;
+        let version = self.connection.version();
+        let body = |out: &mut Vec<u8>| {
+            put_bytes(out, text.as_bytes());
+            if version >= Version::V5 {
+                out.extend_from_slice(&[0; 4]);
+            }
+        };
+        self.connection.ask(slot, 0, opcode::PREPARE, body).await?;
         let bytes = slot.bytes();
         let body = slot.body_of(&bytes).map_err(malformed)?;
         answer::check(slot.opcode(), body).map_err(answer::Refusal::failure)?;
-        let prepared = Rc::new(answer::prepared(body).map_err(malformed)?);
+        let prepared = Rc::new(answer::prepared(body, version).map_err(malformed)?);
         let mut all = self.prepared.borrow_mut();
         let len = all.len().max(number + 1);
         all.resize(len, None);
@@ -124,12 +184,11 @@ impl Link {
 
     /// The rows of a statement that is asked once, each value as it comes.
     pub async fn query(&self, text: &str) -> Result<Vec<Vec<Option<Vec<u8>>>>, answer::Refusal> {
-        const ONE: u16 = 1;
         let slot = Rc::new(Slot::default());
         let request = |out: &mut Vec<u8>| {
             put_bytes(out, text.as_bytes());
-            out.extend_from_slice(&ONE.to_be_bytes());
-            out.push(0);
+            out.extend_from_slice(&ONE.code.to_be_bytes());
+            put_flags(out, self.connection.version(), 0);
         };
         let asked = self.connection.ask(&slot, 0, opcode::QUERY, request);
         let words = |message: String| answer::Refusal { code: -1, message };

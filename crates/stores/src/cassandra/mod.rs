@@ -8,20 +8,29 @@ mod client;
 mod cluster;
 mod connection;
 mod consistency;
+mod control;
 mod login;
 mod murmur3;
 mod pool;
+mod records;
 mod ring;
+mod segments;
 mod settings;
 mod slot;
 mod statements;
+mod texts;
+mod topology;
+pub mod types;
 mod wire;
 
 use std::sync::Arc;
 
 pub use client::Client;
+pub use statements::StatementClient;
 
 use cluster::Cluster;
+use control::Control;
+use loadstone_session::statements::Statement;
 use settings::Settings;
 
 use crate::about::{About, hosts, port, secret, setting};
@@ -30,8 +39,7 @@ use crate::error::StoreError;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
 use crate::reconnect::RECONNECT;
-use crate::session::ConnectionAttempts;
-use crate::session::{Drive, ReadLevel, Store};
+use crate::session::{ConnectionAttempts, Drive, ReadLevel, ServerEvent, Store};
 
 /// How often a periodic commit log is marked: what follows the last marker is not replayed after a kill.
 const MARKER_NS: u64 = 100_000_000;
@@ -40,9 +48,16 @@ const MARKER_NS: u64 = 100_000_000;
 #[derive(Debug)]
 pub struct Cassandra {
     cluster: Arc<Cluster>,
+    /// Follows the cluster's nodes.
+    _control: Option<Control>,
 }
 
 impl Cassandra {
+    /// A session of statements, which connections prepare when they are opened.
+    pub fn statements(&self, statements: &Arc<[Statement]>) -> StatementClient {
+        StatementClient::new(Arc::clone(&self.cluster), Arc::clone(statements))
+    }
+
     /// What a write that is acknowledged survives on each node that acknowledged it, and how.
     fn kept(&self) -> Guarantee {
         let cluster = &self.cluster;
@@ -88,6 +103,7 @@ impl Store for Cassandra {
             setting("cassandra.useSSL"),
             setting("cassandra.localdc"),
             setting("cassandra.connections"),
+            setting("cassandra.protocol"),
             RECONNECT,
         ],
     };
@@ -107,7 +123,10 @@ impl Store for Cassandra {
         });
         let cluster = discovered
             .map_err(|_| StoreError::failed("internal error: the thread that reads the cluster panicked"))??;
-        let store = Self { cluster: Arc::new(cluster) };
+        let cluster = Arc::new(cluster);
+        let control = Control::start(&cluster);
+        let control = control.map_err(|error| StoreError::failed(format!("cannot start a thread: {error}")))?;
+        let store = Self { cluster, _control: Some(control) };
         let Guarantee { durability, how, .. } = store.kept();
         if options.durability == Durability::Device && durability != Durability::Device {
             return Err(StoreError::usage(format!("durability=device, and {} has {how}", store.cluster.contact))
@@ -123,7 +142,8 @@ impl Store for Cassandra {
         let mut guarantee = self
             .kept()
             .fact("version", format!("Cassandra {}", self.cluster.version))
-            .fact("client", concat!("loadstone ", env!("CARGO_PKG_VERSION"), ", native protocol 4"))
+            .fact("client", format!("loadstone {}", env!("CARGO_PKG_VERSION")))
+            .fact("protocol", self.cluster.protocol.to_string())
             .fact("address", self.cluster.contact.to_string())
             .fact("keyspace", settings.keyspace.clone())
             .fact("consistency", format!("read {}, write {}", settings.read.name, settings.write.name))
@@ -166,8 +186,13 @@ impl Store for Cassandra {
     }
 
     fn connection_attempts(&self) -> Option<ConnectionAttempts> {
-        let attempts = self.cluster.reach.iter().map(|node| node.attempts());
+        let (topology, _) = self.cluster.topology.current();
+        let attempts = topology.reach.iter().map(|node| node.attempts());
         Some(attempts.fold(ConnectionAttempts::default(), ConnectionAttempts::plus))
+    }
+
+    fn server_events(&self) -> Vec<ServerEvent> {
+        self.cluster.topology.events()
     }
 
     /// Memtables and compactions are the servers' own affair.
@@ -182,7 +207,8 @@ impl Store for Cassandra {
 
 #[cfg(test)]
 mod tests {
-    use super::ring::{Node, Replication, Ring};
+    use super::ring::{Node, Replication};
+    use super::topology::Latest;
     use super::*;
 
     /// Three nodes near by and one far away.
@@ -193,17 +219,17 @@ mod tests {
         let settings = Settings::of(&Options { properties, table, ..Options::default() }).unwrap();
         let contact = std::net::SocketAddr::from(([127, 0, 0, 1], 9042));
         let node = |dc: &str| Node { address: contact, dc: dc.to_owned(), rack: String::new(), tokens: Vec::new() };
+        let nodes = vec![node("near"), node("near"), node("near"), node("far")];
         Cluster {
             settings,
-            nodes: vec![node("near"), node("near"), node("near"), node("far")],
-            reach: Vec::new(),
+            topology: Latest::new(nodes, None, crate::reconnect::Reconnect::default()),
             local_dc: "near".to_owned(),
-            ring: Ring::default(),
             replication: Replication::Simple(1),
             durable_writes: true,
             commitlog_sync: None,
             version: String::new(),
             contact,
+            protocol: wire::Version::V4,
         }
     }
 
@@ -218,7 +244,7 @@ mod tests {
         ] {
             let commitlog_sync = sync.map(str::to_owned);
             let cluster = Arc::new(Cluster { durable_writes, commitlog_sync, ..cluster("hosts=a") });
-            let guarantee = Cassandra { cluster }.kept();
+            let guarantee = Cassandra { cluster, _control: None }.kept();
             assert_eq!(guarantee.survives(), kept, "{sync:?}");
             assert_eq!(guarantee.how.contains("except for the last 100 ms"), sync == Some("periodic"));
         }
@@ -228,7 +254,7 @@ mod tests {
     fn connections_of_clients_are_counted_before_they_are_opened() {
         let connections = |property: &str| {
             let cluster = cluster(&format!("hosts=a cassandra.coreconnections=2 {property}"));
-            Cassandra { cluster: Arc::new(cluster) }.connections(10_000)
+            Cassandra { cluster: Arc::new(cluster), _control: None }.connections(10_000)
         };
         assert_eq!(connections("cassandra.connections=client"), 10_000 * 3 * 2);
         let shared = connections("cassandra.connections=shared");

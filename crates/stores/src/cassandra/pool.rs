@@ -14,7 +14,8 @@ use super::cluster::{Cluster, unreachable};
 use super::connection::SWEEPS;
 use super::login::Link;
 use super::murmur3;
-use super::statements::Statements;
+use super::texts::Texts;
+use super::topology::Topology;
 use crate::deadline::NAP;
 use crate::error::{ConnectError, Failure, StoreError};
 use crate::reconnect::Node;
@@ -34,51 +35,72 @@ struct Line {
     failure: RefCell<Option<Failure>>,
 }
 
+/// The lines to the nodes of the local data centre, as the cluster was at one time.
+#[derive(Debug)]
+struct Lines {
+    topology: Arc<Topology>,
+    version: u64,
+    all: Vec<Rc<Line>>,
+    /// For each node of the cluster the first of its lines; none for those of other data centres.
+    first: Vec<Option<usize>>,
+}
+
+impl Lines {
+    /// Lines to the nodes of a topology. Those that were there before stay.
+    fn new(cluster: &Cluster, before: &[Rc<Line>]) -> Self {
+        let (topology, version) = cluster.topology.current();
+        let (mut lines, mut first) = (Vec::new(), Vec::new());
+        for (node, reach) in topology.nodes.iter().zip(&topology.reach) {
+            let local = node.dc == cluster.local_dc;
+            first.push(local.then_some(lines.len()));
+            let mut kept = before.iter().filter(|line| line.address == node.address);
+            for _ in 0..if local { cluster.settings.connections } else { 0 } {
+                lines.push(kept.next().map_or_else(|| Rc::new(Line::new(node.address, reach)), Rc::clone));
+            }
+        }
+        Self { topology, version, all: lines, first }
+    }
+}
+
 /// Connections to the nodes of the local data centre.
 #[derive(Debug)]
 pub struct Pool {
     cluster: Arc<Cluster>,
-    lines: Vec<Line>,
-    /// For each node of the cluster the first of its lines; none for those of other data centres.
-    first: Vec<Option<usize>>,
+    lines: RefCell<Rc<Lines>>,
     turn: Cell<usize>,
     stamped: Cell<i64>,
     opened: OnceCell<()>,
     /// A line was opened, or an attempt failed.
     tried: Notify,
-    pub statements: Statements,
+    pub texts: Texts,
 }
 
 impl Pool {
     /// One without connections.
     pub fn new(cluster: Arc<Cluster>) -> Rc<Self> {
-        let mut lines = Vec::new();
-        let mut first = Vec::new();
-        for (node, reach) in cluster.nodes.iter().zip(&cluster.reach) {
-            let local = node.dc == cluster.local_dc;
-            first.push(local.then_some(lines.len()));
-            for _ in 0..if local { cluster.settings.connections } else { 0 } {
-                lines.push(Line {
-                    address: node.address,
-                    node: Arc::clone(reach),
-                    link: RefCell::default(),
-                    generation: Cell::default(),
-                    losses: Cell::default(),
-                    opening: Cell::default(),
-                    failure: RefCell::default(),
-                });
-            }
-        }
         Rc::new(Self {
+            lines: RefCell::new(Rc::new(Lines::new(&cluster, &[]))),
             cluster,
-            lines,
-            first,
             turn: Cell::default(),
             stamped: Cell::default(),
             opened: OnceCell::new(),
             tried: Notify::new(),
-            statements: Statements::default(),
+            texts: Texts::default(),
         })
+    }
+
+    /// The lines, after nodes that joined or left.
+    #[inline]
+    fn lines(&self) -> Rc<Lines> {
+        let lines = Rc::clone(&self.lines.borrow());
+        if lines.version == self.cluster.topology.version() { lines } else { self.follow(&lines) }
+    }
+
+    #[cold]
+    fn follow(&self, before: &Lines) -> Rc<Lines> {
+        let lines = Rc::new(Lines::new(&self.cluster, &before.all));
+        *self.lines.borrow_mut() = Rc::clone(&lines);
+        lines
     }
 
     /// Tries all nodes; fails if none can be reached. What was opened once stays so.
@@ -86,55 +108,61 @@ impl Pool {
         self.opened
             .get_or_try_init(async || {
                 tokio::task::spawn_local(sweep(Rc::downgrade(self), self.cluster.settings.request_timeout));
-                for line in 0..self.lines.len() {
+                let lines = &self.lines().all;
+                for line in lines {
                     self.revive(line);
                 }
                 // A node that refused another executor is not waited for.
-                let tried = |line: &Line| {
+                let tried = |line: &Rc<Line>| {
                     line.link.borrow().is_some() || line.failure.borrow().is_some() || line.node.refusal().is_some()
                 };
-                while !self.lines.iter().all(tried) {
+                while !lines.iter().all(tried) {
                     let _ = timeout(NAP, self.tried.notified()).await;
                 }
-                if self.lines.iter().any(|line| line.link.borrow().is_some()) {
+                if lines.iter().any(|line| line.link.borrow().is_some()) {
                     return Ok(());
                 }
-                Err(unreachable(&self.lines[0].why()))
+                Err(unreachable(&lines[0].why()))
             })
             .await
             .map(|&()| ())
     }
 
-    /// A connection for a key: to a node that has it, if one can be asked. An operation fails at once while every node refuses
-    /// connections. While one may yet answer, it waits for an attempt, for the limit of a request at most.
+    /// A connection for a key, or for a statement without one: to a node that has it, if one can be asked. An operation fails at
+    /// once while every node refuses connections. While one may yet answer, it waits for an attempt, for the limit of a request
+    /// at most.
     #[inline]
-    pub async fn link(self: &Rc<Self>, key: &[u8]) -> Result<Rc<Link>, Failure> {
-        if let [line] = self.lines.as_slice()
+    pub async fn link(self: &Rc<Self>, key: Option<&[u8]>) -> Result<Rc<Link>, Failure> {
+        let lines = self.lines();
+        if let [line] = lines.all.as_slice()
             && let Some(link) = line.live()
         {
             return Ok(link);
         }
-        let replicas = if self.lines.len() > 1 { self.cluster.ring.replicas(murmur3::token(key)) } else { &[] };
+        let replicas = lines.replicas(key);
         let turn = self.turn.replace(self.turn.get().wrapping_add(1));
-        if let Some(link) = self.live(replicas, turn) {
+        if let Some(link) = self.live(&lines, replicas, turn) {
             return Ok(link);
         }
-        self.wait_for_link(replicas, turn).await
+        self.wait_for_link(key, turn).await
     }
 
     #[cold]
-    async fn wait_for_link(self: &Rc<Self>, replicas: &[usize], turn: usize) -> Result<Rc<Link>, Failure> {
+    async fn wait_for_link(self: &Rc<Self>, key: Option<&[u8]>, turn: usize) -> Result<Rc<Link>, Failure> {
         let limit = self.cluster.settings.request_timeout;
         let end = Instant::now() + limit;
         loop {
             let tried = self.tried.notified();
-            if let Some(link) = self.live(replicas, turn) {
+            let lines = self.lines();
+            let replicas = lines.replicas(key);
+            if let Some(link) = self.live(&lines, replicas, turn) {
                 return Ok(link);
             }
-            if self.lines.iter().all(|line| line.node.refusal().is_some()) {
+            if lines.all.iter().all(|line| line.node.refusal().is_some()) {
                 // Of the node that the operation would have been sent to.
-                let first = self.order(replicas, turn).next().unwrap_or(0);
-                return Err(self.lines[first].why());
+                let first = lines.order(replicas, turn).next();
+                let none = || Failure::new(Status::ServiceUnavailable, "no node of the data centre is left");
+                return Err(first.map_or_else(none, |line| line.why()));
             }
             if timeout_at(end, tried).await.is_err() {
                 let message = format!("no connection to any node within {} ms", limit.as_millis());
@@ -143,37 +171,27 @@ impl Pool {
         }
     }
 
-    /// The lines in the order in which an operation tries them: to the replicas, beginning with another each time, then
-    /// to all nodes.
-    fn order<'a>(&'a self, replicas: &'a [usize], turn: usize) -> impl Iterator<Item = usize> + 'a {
-        let each = self.cluster.settings.connections;
-        let to_replicas = (0..replicas.len()).flat_map(move |at| {
-            let first = self.first[replicas[(at + turn) % replicas.len()]];
-            first.into_iter().flat_map(move |first| (0..each).map(move |n| first + (n + turn / replicas.len()) % each))
-        });
-        to_replicas.chain((0..self.lines.len()).map(move |at| (at + turn) % self.lines.len()))
-    }
-
     #[inline]
-    fn live(self: &Rc<Self>, replicas: &[usize], turn: usize) -> Option<Rc<Link>> {
-        self.order(replicas, turn).find_map(|line| {
-            let link = self.lines[line].live();
+    fn live(self: &Rc<Self>, lines: &Lines, replicas: &[usize], turn: usize) -> Option<Rc<Link>> {
+        let responsive = lines.order(replicas, turn).find_map(|line| {
+            let link = line.live();
             if link.is_none() {
                 self.revive(line);
             }
-            link
-        })
+            link.filter(|link| !link.connection().is_silent())
+        });
+        // Where every node is silent, one of them is asked nevertheless.
+        responsive.or_else(|| lines.order(replicas, turn).find_map(|line| line.live()))
     }
 
     /// Begins to connect, unless that is under way.
     #[cold]
-    fn revive(self: &Rc<Self>, line: usize) {
-        let place = &self.lines[line];
-        if !place.opening.replace(true) {
-            if place.link.take().is_some() {
-                place.node.lose_connection(place.generation.get());
+    fn revive(self: &Rc<Self>, line: &Rc<Line>) {
+        if !line.opening.replace(true) {
+            if line.link.take().is_some() {
+                line.node.lose_connection(line.generation.get());
             }
-            tokio::task::spawn_local(revive(Rc::downgrade(self), Arc::clone(&self.cluster), line));
+            tokio::task::spawn_local(revive(Rc::downgrade(self), Arc::clone(&self.cluster), Rc::downgrade(line)));
         }
     }
 
@@ -188,7 +206,41 @@ impl Pool {
     }
 }
 
+impl Lines {
+    #[inline]
+    fn replicas(&self, key: Option<&[u8]>) -> &[usize] {
+        match key {
+            Some(key) if self.all.len() > 1 => self.topology.ring.replicas(murmur3::token(key)),
+            _ => &[],
+        }
+    }
+
+    /// The lines in the order in which an operation tries them: to the replicas, beginning with another each time, then
+    /// to all nodes.
+    fn order<'a>(&'a self, replicas: &'a [usize], turn: usize) -> impl Iterator<Item = &'a Rc<Line>> {
+        let nodes = self.first.iter().flatten().count().max(1);
+        let each = self.all.len() / nodes;
+        let to_replicas = (0..replicas.len()).flat_map(move |at| {
+            let first = self.first[replicas[(at + turn) % replicas.len()]];
+            first.into_iter().flat_map(move |first| (0..each).map(move |n| first + (n + turn / replicas.len()) % each))
+        });
+        to_replicas.chain((0..self.all.len()).map(move |at| (at + turn) % self.all.len())).map(|at| &self.all[at])
+    }
+}
+
 impl Line {
+    fn new(address: SocketAddr, node: &Arc<Node>) -> Self {
+        Self {
+            address,
+            node: Arc::clone(node),
+            link: RefCell::default(),
+            generation: Cell::default(),
+            losses: Cell::default(),
+            opening: Cell::default(),
+            failure: RefCell::default(),
+        }
+    }
+
     #[inline]
     fn live(&self) -> Option<Rc<Link>> {
         let link = self.link.borrow().as_ref().filter(|link| link.connection().is_open()).cloned();
@@ -210,26 +262,28 @@ impl Line {
 }
 
 /// Connects until it succeeds, or until the connection is no longer needed.
-async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, number: usize) {
+async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, place: Weak<Line>) {
     loop {
-        let Some((address, node)) = pool.upgrade().map(|pool| {
-            let line = &pool.lines[number];
-            (line.address, Arc::clone(&line.node))
-        }) else {
-            return;
+        let Some((address, node)) = place.upgrade().map(|line| (line.address, Arc::clone(&line.node))) else { return };
+        let open = async || {
+            let opened = Link::open(address, cluster.protocol, &cluster.settings).await?;
+            // Operations that are timed prepare nothing.
+            if let Some(pool) = pool.upgrade() {
+                opened.prepare_all(&pool.texts).await;
+            }
+            Ok(opened)
         };
-        let opened = node.wait_for_turn().await.attempt(async || Link::open(address, &cluster.settings).await).await;
-        let Some(pool) = pool.upgrade() else { return };
-        let place = &pool.lines[number];
+        let opened = node.wait_for_turn().await.attempt(open).await;
+        let (Some(pool), Some(line)) = (pool.upgrade(), place.upgrade()) else { return };
         let open = opened.is_ok();
         match opened {
-            Ok(link) => {
-                place.generation.set(node.generation());
-                *place.link.borrow_mut() = Some(Rc::new(link));
-                *place.failure.borrow_mut() = None;
-                place.opening.set(false);
+            Ok(opened) => {
+                line.generation.set(node.generation());
+                *line.link.borrow_mut() = Some(Rc::new(opened));
+                *line.failure.borrow_mut() = None;
+                line.opening.set(false);
             }
-            Err(failure) => *place.failure.borrow_mut() = Some(failure),
+            Err(failure) => *line.failure.borrow_mut() = Some(failure),
         }
         pool.tried.notify_waiters();
         if open {
@@ -244,7 +298,7 @@ async fn sweep(pool: Weak<Pool>, timeout: Duration) {
     loop {
         tokio::time::sleep(step).await;
         let Some(pool) = pool.upgrade() else { return };
-        for link in pool.lines.iter().filter_map(Line::live) {
+        for link in pool.lines().all.iter().filter_map(|line| line.live()) {
             link.connection().sweep(timeout);
         }
     }

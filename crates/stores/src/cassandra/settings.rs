@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::consistency::Consistency;
+use super::wire::Version;
 use crate::error::StoreError;
 use crate::options::Options;
 use crate::reconnect::Reconnect;
@@ -26,7 +27,7 @@ pub struct Settings {
     pub port: u16,
     /// As CQL takes it.
     pub keyspace: String,
-    /// As CQL takes it.
+    /// As CQL takes it; empty where the statements name their tables.
     pub table: String,
     /// User and password.
     pub login: Option<(String, String)>,
@@ -48,6 +49,8 @@ pub struct Settings {
     pub reconnect: Reconnect,
     /// Whether the servers trace each request.
     pub tracing: bool,
+    /// The version of the protocol; `None`: the latest that the contact point supports.
+    pub protocol: Option<Version>,
 }
 
 impl Settings {
@@ -85,7 +88,8 @@ impl Settings {
             hosts,
             port: number(options, "port", 9_042, u64::from(u16::MAX))? as u16,
             keyspace: identifier("cassandra.keyspace", options.get("cassandra.keyspace").unwrap_or("ycsb"))?,
-            table: identifier("table", &options.table)?,
+            // Statements name their own tables.
+            table: if options.table.is_empty() { String::new() } else { identifier("table", &options.table)? },
             login: login.map(|user| (user, password)),
             read: Consistency::of(read, options.get(read), false)?,
             write: Consistency::of(write, options.get(write), true)?,
@@ -96,6 +100,7 @@ impl Settings {
             local_dc: options.get("cassandra.localdc").unwrap_or_default().to_owned(),
             tracing: truth(options, "cassandra.tracing")?,
             reconnect: Reconnect::read(options)?,
+            protocol: protocol(options)?,
         })
     }
 }
@@ -105,6 +110,16 @@ fn number(options: &Options, name: &str, default: u64, max: u64) -> Result<u64, 
     text.parse::<u64>().ok().filter(|n| (1..=max).contains(n)).ok_or_else(|| {
         StoreError::usage(format!("{name} must be a whole number, got \"{text}\"")).hint(format!("from 1 to {max}"))
     })
+}
+
+fn protocol(options: &Options) -> Result<Option<Version>, StoreError> {
+    match options.get("cassandra.protocol") {
+        None | Some("auto") => Ok(None),
+        Some(text) => text.parse().ok().and_then(Version::from_number).map(Some).ok_or_else(|| {
+            StoreError::usage(format!("cassandra.protocol must be a version of the native protocol, got \"{text}\""))
+                .hint("the versions are 3, 4 and 5; auto, the default, is the latest that the server supports")
+        }),
+    }
 }
 
 fn truth(options: &Options, name: &str) -> Result<bool, StoreError> {
@@ -164,6 +179,8 @@ mod tests {
             "hosts=a cassandra.connections=many",
             "hosts=a cassandra.readtimeoutmillis=never",
             "hosts=a cassandra.readconsistencylevel=ANY",
+            "hosts=a cassandra.protocol=2",
+            "hosts=a cassandra.protocol=v4",
         ] {
             let error = settings(text).unwrap_err();
             assert!(error.usage && error.hint.is_some(), "{text}");

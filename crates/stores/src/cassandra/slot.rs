@@ -38,6 +38,11 @@ impl Slot {
         self.serial.get()
     }
 
+    /// Whether a request has no answer yet.
+    pub fn is_waiting(&self) -> bool {
+        self.serial.get() != 0 && self.state.get() == State::Waiting
+    }
+
     /// Whether it still waits for the answer to this request.
     #[inline]
     fn awaits(&self, serial: u32) -> bool {

@@ -1,108 +1,208 @@
-//! The statements of YCSB 0.17.0's binding, one for each set of columns that is asked for or written.
+//! Sessions of any CQL statements.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::settings::is_plain;
+use loadstone_load::Status;
+use loadstone_session::statements::{BatchKind, Cells, Statement, Statements, Values};
 
-/// The column of the key.
-pub const KEY: &str = "y_id";
+use super::answer::malformed;
+use super::client::{Client, Execution, Page, put_id};
+use super::cluster::Cluster;
+use super::types::put_routing_key;
+use super::wire::{opcode, put_flags};
+use crate::error::{Failure, StoreError};
+use crate::session::Connection;
 
-/// What a statement does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verb {
-    /// Reads a record.
-    Read,
-    /// Reads records on from a token.
-    Scan,
-    /// Writes a record.
-    Insert,
-    /// Writes columns of a record.
-    Update,
-    /// Removes a record.
-    Delete,
+const TIMESTAMP: u8 = 0x20;
+
+/// One client's way to statements.
+#[derive(Debug)]
+pub struct StatementClient {
+    client: Client,
+    statements: Arc<[Statement]>,
+    /// Of each statement, once connected.
+    prepared: Vec<Routing>,
+    key: Vec<u8>,
 }
 
-/// The statements of an executor, by number.
-#[derive(Debug, Default)]
-pub struct Statements {
-    numbers: RefCell<HashMap<Vec<u8>, usize>>,
-    scratch: RefCell<Vec<u8>>,
+/// The number of a statement's text, and the markers of its partition key.
+#[derive(Debug)]
+struct Routing {
+    number: usize,
+    key: Vec<usize>,
 }
 
-impl Statements {
-    /// The number of the statement of a verb and columns. Finding it again allocates nothing.
+impl StatementClient {
+    /// One that is not connected.
+    pub fn new(cluster: Arc<Cluster>, statements: Arc<[Statement]>) -> Self {
+        Self { client: Client::new(cluster), statements, prepared: Vec::new(), key: Vec::new() }
+    }
+
+    /// The execution of a statement with these values.
     #[inline]
-    pub fn number<'a>(&self, verb: Verb, columns: impl Iterator<Item = &'a [u8]>) -> usize {
-        let mut scratch = self.scratch.borrow_mut();
-        scratch.clear();
-        scratch.push(verb as u8);
-        for column in columns {
-            scratch.extend_from_slice(&(column.len() as u32).to_ne_bytes());
-            scratch.extend_from_slice(column);
+    fn plan(&mut self, statement: usize, values: &Values) -> Result<Execution<'_>, Failure> {
+        let unconnected = || Failure::new(Status::ServiceUnavailable, "the client is not connected").refusal();
+        let routing = self.prepared.get(statement).ok_or_else(unconnected)?;
+        let has_key = !routing.key.is_empty();
+        if has_key {
+            put_routing_key(routing.key.iter().map(|at| values.get(*at).unwrap_or_default()), &mut self.key);
         }
-        let mut numbers = self.numbers.borrow_mut();
-        if let Some(number) = numbers.get(scratch.as_slice()) {
-            return *number;
+        let settings = &self.client.cluster().settings;
+        let writes = self.statements[statement].writes;
+        Ok(Execution {
+            number: routing.number,
+            level: if writes { settings.write } else { settings.read },
+            writes,
+            key: has_key.then_some(&self.key[..]),
+            stamp: values.timestamp_us,
+            page: None,
+        })
+    }
+
+    async fn run(&mut self, statement: usize, values: &Values, cells: &mut Cells) -> Result<Status, Failure> {
+        cells.clear(0);
+        let put = |out: &mut Vec<u8>| {
+            out.extend_from_slice(values.encoded());
+            values.len() as u16
+        };
+        let Execution { number, level, writes, key: routed, stamp, .. } = self.plan(statement, values)?;
+        let routed = routed.is_some();
+        let (client, Statement { text, prepared, .. }) = (&self.client, &self.statements[statement]);
+        let mut before: Option<Page> = None;
+        let mut altered = false;
+        loop {
+            let key = routed.then_some(&self.key[..]);
+            let execution = Execution { number, level, writes, key, stamp, page: before.as_ref() };
+            let known = if *prepared {
+                Some(client.execute(execution, put).await?)
+            } else {
+                client.query(text, execution, put).await?;
+                None
+            };
+            if writes {
+                return Ok(Status::Ok);
+            }
+            let bytes = client.slot().bytes();
+            let Some(mut table) = client.table(&bytes, known.as_deref())? else {
+                // The table was altered. The statement is prepared again, once.
+                if std::mem::replace(&mut altered, true) {
+                    let message = "rows with other columns than those announced";
+                    return Err(Failure::new(Status::UnexpectedState, message));
+                }
+                continue;
+            };
+            if before.is_none() {
+                cells.clear(table.width);
+            }
+            for _ in 0..table.rows * table.width {
+                cells.push(table.body.bytes().map_err(malformed)?);
+            }
+            let next = Page::after(&table);
+            if let Some(before) = &before {
+                before.check_progress(next.as_ref())?;
+            }
+            if next.is_none() {
+                return Ok(Status::Ok);
+            }
+            drop(bytes);
+            before = next;
         }
-        let number = numbers.len();
-        numbers.insert(scratch.clone(), number);
-        number
+    }
+
+    async fn run_batch(&mut self, kind: BatchKind, parts: &[(usize, Values)]) -> Result<Status, Failure> {
+        let Some((first, values)) = parts.first() else { return Ok(Status::Ok) };
+        let Execution { level, stamp, key: routed, .. } = self.plan(*first, values)?;
+        let routed = routed.is_some();
+        let pool = self.client.pool()?;
+        let link = pool.link(routed.then_some(&self.key[..])).await.map_err(Failure::refusal)?;
+        let mut ids = Vec::with_capacity(parts.len());
+        for (statement, _) in parts {
+            let number = self.prepared[*statement].number;
+            ids.push(link.prepared(number, &pool.texts, self.client.slot()).await.map_err(Failure::refusal)?);
+        }
+        let version = link.connection().version();
+        let stamp = stamp.unwrap_or_else(|| pool.stamp());
+        let body = |out: &mut Vec<u8>| {
+            out.push(match kind {
+                BatchKind::Logged => 0,
+                BatchKind::Unlogged => 1,
+                BatchKind::Counter => 2,
+            });
+            out.extend_from_slice(&(parts.len() as u16).to_be_bytes());
+            for (prepared, (_, values)) in ids.iter().zip(parts) {
+                out.push(1);
+                put_id(out, &prepared.id);
+                out.extend_from_slice(&(values.len() as u16).to_be_bytes());
+                out.extend_from_slice(values.encoded());
+            }
+            out.extend_from_slice(&level.code.to_be_bytes());
+            put_flags(out, version, TIMESTAMP);
+            out.extend_from_slice(&stamp.to_be_bytes());
+        };
+        self.client.send(&link, opcode::BATCH, body).await?;
+        match self.client.refusal()? {
+            None => Ok(Status::Ok),
+            Some(refusal) => {
+                // The next execution prepares what the node has forgotten.
+                for prepared in &ids {
+                    prepared.stale.set(true);
+                }
+                Err(refusal.failure())
+            }
+        }
     }
 }
 
-/// The text of a statement.
-pub fn text<'a>(verb: Verb, table: &str, columns: impl Iterator<Item = &'a [u8]>) -> String {
-    let names: Vec<String> = columns.map(quoted).collect();
-    let list = names.join(", ");
-    match verb {
-        Verb::Read if names.is_empty() => format!("SELECT * FROM {table} WHERE {KEY} = ? LIMIT 1"),
-        Verb::Read => format!("SELECT {list} FROM {table} WHERE {KEY} = ? LIMIT 1"),
-        Verb::Scan if names.is_empty() => format!("SELECT * FROM {table} WHERE token({KEY}) >= token(?) LIMIT ?"),
-        // The binding leaves out the key here; the records of a scan have theirs.
-        Verb::Scan => format!("SELECT {KEY}, {list} FROM {table} WHERE token({KEY}) >= token(?) LIMIT ?"),
-        Verb::Insert => {
-            let marks = ", ?".repeat(names.len());
-            let more: String = names.iter().map(|name| format!(", {name}")).collect();
-            format!("INSERT INTO {table} ({KEY}{more}) VALUES (?{marks})")
+impl Connection for StatementClient {
+    async fn connect(&mut self) -> Result<(), StoreError> {
+        let texts = self.statements.iter().filter(|statement| statement.prepared).map(|statement| &*statement.text);
+        let mut numbers = self.client.register(texts).into_iter();
+        self.client.open().await?;
+        let pool = self.client.pool().map_err(|failure| StoreError::failed(failure.message))?;
+        let mut prepared = Vec::new();
+        for statement in &*self.statements {
+            let Some(number) = statement.prepared.then(|| numbers.next()).flatten() else {
+                prepared.push(Routing { number: usize::MAX, key: Vec::new() });
+                continue;
+            };
+            let refused = |failure: Failure| {
+                let message = format!("the server cannot prepare \"{}\": {}", statement.text, failure.message);
+                StoreError::failed(message).hint("create the keyspace and the table first")
+            };
+            let link = pool.link(None).await.map_err(refused)?;
+            let known = link.prepared(number, &pool.texts, self.client.slot()).await.map_err(refused)?;
+            prepared.push(Routing { number, key: known.key.clone() });
         }
-        Verb::Update => {
-            let set: Vec<String> = names.iter().map(|name| format!("{name} = ?")).collect();
-            format!("UPDATE {table} SET {} WHERE {KEY} = ?", set.join(", "))
-        }
-        Verb::Delete => format!("DELETE FROM {table} WHERE {KEY} = ?"),
+        self.prepared = prepared;
+        Ok(())
+    }
+
+    async fn pause(&mut self) {
+        self.client.pause().await;
+    }
+
+    fn unsent(&self) -> bool {
+        self.client.unsent()
+    }
+
+    fn last_error(&mut self) -> Option<String> {
+        self.client.last_error()
     }
 }
 
-/// A column's name as CQL takes it.
-fn quoted(name: &[u8]) -> String {
-    let name = String::from_utf8_lossy(name);
-    if is_plain(&name) { name.into_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn statements_are_those_of_ycsb() {
-        let say = |verb, columns: &[&str]| text(verb, "ycsb.usertable", columns.iter().map(|c| c.as_bytes()));
-        assert_eq!(say(Verb::Read, &[]), "SELECT * FROM ycsb.usertable WHERE y_id = ? LIMIT 1");
-        assert_eq!(say(Verb::Read, &["field1"]), "SELECT field1 FROM ycsb.usertable WHERE y_id = ? LIMIT 1");
-        assert_eq!(say(Verb::Scan, &[]), "SELECT * FROM ycsb.usertable WHERE token(y_id) >= token(?) LIMIT ?");
-        assert_eq!(say(Verb::Insert, &["a", "b"]), "INSERT INTO ycsb.usertable (y_id, a, b) VALUES (?, ?, ?)");
-        assert_eq!(say(Verb::Update, &["a", "b"]), "UPDATE ycsb.usertable SET a = ?, b = ? WHERE y_id = ?");
-        assert_eq!(say(Verb::Delete, &[]), "DELETE FROM ycsb.usertable WHERE y_id = ?");
-        assert_eq!(quoted(b"a \"b\""), "\"a \"\"b\"\"\"");
+impl Statements for StatementClient {
+    #[inline]
+    async fn execute(&mut self, statement: usize, values: &Values, cells: &mut Cells) -> Status {
+        let result = self.run(statement, values, cells).await;
+        self.client.keep(result)
     }
 
-    #[test]
-    fn a_statement_keeps_its_number() {
-        let statements = Statements::default();
-        let number = |verb, columns: &[&str]| statements.number(verb, columns.iter().map(|c| c.as_bytes()));
-        assert_eq!(number(Verb::Read, &["ab", "c"]), 0);
-        assert_eq!(number(Verb::Read, &["a", "bc"]), 1);
-        assert_eq!(number(Verb::Update, &["ab", "c"]), 2);
-        assert_eq!(number(Verb::Read, &["ab", "c"]), 0);
+    async fn execute_batch(&mut self, kind: BatchKind, parts: &[(usize, Values)]) -> Status {
+        let result = self.run_batch(kind, parts).await;
+        self.client.keep(result)
+    }
+
+    fn refused(&self, status: Status) -> bool {
+        self.client.is_refusal(status)
     }
 }

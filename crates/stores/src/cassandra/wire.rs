@@ -1,11 +1,42 @@
-//! The native protocol's bytes, version 4 (Apache Cassandra's `native_protocol_v4.spec`): requests and answers.
+//! The native protocol's bytes, versions 3 to 5 (Apache Cassandra's `native_protocol_v5.spec` and its predecessors): requests and
+//! answers.
+
+use super::types::Type;
 
 /// Bytes of a frame's header: version, flags, stream (2), opcode, length (4).
 pub const HEADER: usize = 9;
 /// The longest answer: the protocol's limit.
 pub const BODY_MAX: usize = 256 << 20;
 
-const VERSION: u8 = 0x04;
+/// A version of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Version {
+    /// Cassandra 2.1 and later.
+    V3 = 3,
+    /// Cassandra 2.2 and later, and ScyllaDB.
+    V4 = 4,
+    /// Cassandra 4.0 and later: frames in checksummed segments, and an id for the columns of rows.
+    V5 = 5,
+}
+
+impl Version {
+    /// From a number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [Self::V3, Self::V4, Self::V5].into_iter().find(|version| *version as u8 == number)
+    }
+
+    /// The version before this one.
+    pub fn previous(self) -> Option<Self> {
+        Self::from_number(self as u8 - 1)
+    }
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", *self as u8)
+    }
+}
+
 const RESPONSE: u8 = 0x80;
 /// The flag of a request that asks to be traced, and of an answer that begins with the trace's id.
 pub const TRACING: u8 = 0x02;
@@ -17,20 +48,33 @@ pub mod opcode {
     pub const STARTUP: u8 = 0x01;
     pub const READY: u8 = 0x02;
     pub const AUTHENTICATE: u8 = 0x03;
+    pub const OPTIONS: u8 = 0x05;
     pub const QUERY: u8 = 0x07;
     pub const RESULT: u8 = 0x08;
     pub const PREPARE: u8 = 0x09;
     pub const EXECUTE: u8 = 0x0A;
+    pub const REGISTER: u8 = 0x0B;
+    pub const EVENT: u8 = 0x0C;
+    pub const BATCH: u8 = 0x0D;
     pub const AUTH_CHALLENGE: u8 = 0x0E;
     pub const AUTH_RESPONSE: u8 = 0x0F;
     pub const AUTH_SUCCESS: u8 = 0x10;
 }
 
+/// The variable part of a request's header.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    pub flags: u8,
+    pub stream: u16,
+    pub opcode: u8,
+}
+
 /// Appends a frame: its header, what `body` writes, and then the body's length.
 #[inline]
-pub fn frame(out: &mut Vec<u8>, flags: u8, stream: u16, opcode: u8, body: impl FnOnce(&mut Vec<u8>)) {
+pub fn frame(out: &mut Vec<u8>, version: Version, head: Head, body: impl FnOnce(&mut Vec<u8>)) {
+    let Head { flags, stream, opcode } = head;
     let [high, low] = stream.to_be_bytes();
-    out.extend_from_slice(&[VERSION, flags, high, low, opcode, 0, 0, 0, 0]);
+    out.extend_from_slice(&[version as u8, flags, high, low, opcode, 0, 0, 0, 0]);
     let start = out.len();
     body(out);
     let len = (out.len() - start) as u32;
@@ -51,6 +95,15 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+/// Appends the flags of a request's parameters: more bytes since protocol 5.
+#[inline]
+pub fn put_flags(out: &mut Vec<u8>, version: Version, flags: u8) {
+    if version >= Version::V5 {
+        out.extend_from_slice(&[0; 3]);
+    }
+    out.push(flags);
+}
+
 /// The header of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -63,13 +116,14 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads one; the error says why it is not valid.
+    /// Reads one; the error gives the reason why it is not valid.
     #[inline]
-    pub fn read(bytes: [u8; HEADER]) -> Result<Self, String> {
-        let [version, flags, high, low, opcode, a, b, c, d] = bytes;
+    pub fn read(bytes: [u8; HEADER], version: Version) -> Result<Self, String> {
+        let [own, flags, high, low, opcode, a, b, c, d] = bytes;
         let len = u32::from_be_bytes([a, b, c, d]) as usize;
-        if version != VERSION | RESPONSE {
-            return Err(format!("it answers in version {} of the native protocol, not 4", version & !RESPONSE));
+        // A server that does not support a version answers in its own.
+        if own != version as u8 | RESPONSE && (opcode != opcode::ERROR || own & RESPONSE == 0) {
+            return Err(format!("it answers in version {} of the native protocol, not {version}", own & !RESPONSE));
         }
         if len > BODY_MAX {
             return Err(format!("it answers with a frame of {len} bytes"));
@@ -110,18 +164,24 @@ impl<'a> Body<'a> {
         Ok(front)
     }
 
+    /// The next bytes, as many as the array has.
+    #[inline]
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Short> {
+        let (front, rest) = self.0.split_first_chunk().ok_or(Short)?;
+        self.0 = rest;
+        Ok(*front)
+    }
+
     /// A `[short]`.
     #[inline]
     pub fn short(&mut self) -> Result<u16, Short> {
-        let bytes = self.take(2)?;
-        Ok(u16::from_be_bytes([bytes[0], bytes[1]]))
+        self.array().map(u16::from_be_bytes)
     }
 
     /// An `[int]`.
     #[inline]
     pub fn int(&mut self) -> Result<i32, Short> {
-        let bytes = self.take(4)?;
-        Ok(i32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+        self.array().map(i32::from_be_bytes)
     }
 
     /// A `[string]` or `[short bytes]`.
@@ -137,29 +197,14 @@ impl<'a> Body<'a> {
         if len < 0 { Ok(None) } else { self.take(len as usize).map(Some) }
     }
 
-    /// An `[option]`: a column's type, of which only the length matters here.
-    pub fn skip_type(&mut self) -> Result<(), Short> {
-        match self.short()? {
-            0x0000 => self.string().map(|_| ()),
-            0x0020 | 0x0022 => self.skip_type(),
-            0x0021 => self.skip_type().and_then(|()| self.skip_type()),
-            0x0030 => {
-                self.string()?;
-                self.string()?;
-                for _ in 0..self.short()? {
-                    self.string()?;
-                    self.skip_type()?;
-                }
-                Ok(())
-            }
-            0x0031 => {
-                for _ in 0..self.short()? {
-                    self.skip_type()?;
-                }
-                Ok(())
-            }
-            _ => Ok(()),
-        }
+    /// A `[string]` as text.
+    pub fn text(&mut self) -> Result<String, Short> {
+        self.string().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    /// An `[option]`: the type of a column.
+    pub fn column_type(&mut self) -> Result<Type, Short> {
+        Type::read(self, 0)
     }
 }
 
@@ -170,17 +215,20 @@ mod tests {
     #[test]
     fn a_frame_says_how_long_it_is() {
         let mut out = b"before".to_vec();
-        frame(&mut out, TRACING, 0x0102, opcode::QUERY, |out| put_bytes(out, b"ab"));
+        let head = Head { flags: TRACING, stream: 0x0102, opcode: opcode::QUERY };
+        frame(&mut out, Version::V4, head, |out| put_bytes(out, b"ab"));
         assert_eq!(out, b"before\x04\x02\x01\x02\x07\0\0\0\x06\0\0\0\x02ab");
     }
 
     #[test]
     fn headers_are_read_or_refused() {
-        let header = Header::read([0x84, 0, 0xFF, 0xFF, 0x0C, 0, 0, 1, 0]).unwrap();
+        let read = |bytes| Header::read(bytes, Version::V4);
+        let header = read([0x84, 0, 0xFF, 0xFF, 0x0C, 0, 0, 1, 0]).unwrap();
         assert_eq!(header, Header { flags: 0, stream: -1, opcode: 0x0C, len: 256 });
-        assert!(Header::read([0x83, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap_err().contains("version 3"));
-        assert!(Header::read([0x84, 0, 0, 0, 0, 0xFF, 0, 0, 0]).is_err());
-        assert!(Header::read(*b"HTTP/1.1 ").is_err());
+        assert!(read([0x83, 0, 0, 0, 8, 0, 0, 0, 0]).unwrap_err().contains("version 3"));
+        assert!(read([0x83, 0, 0, 0, opcode::ERROR, 0, 0, 0, 0]).is_ok(), "a refusal of the version");
+        assert!(read([0x84, 0, 0, 0, 0, 0xFF, 0, 0, 0]).is_err());
+        assert!(read(*b"HTTP/1.1 ").is_err());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use super::super::wire::opcode;
+use super::super::wire::{Version, opcode};
 use super::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -12,19 +12,30 @@ use tokio::net::TcpListener;
 struct Server(TcpStream);
 
 impl Server {
-    /// The next request: its stream and body.
+    /// The next request that is not a probe: its stream and body.
     async fn request(&mut self) -> (u16, Vec<u8>) {
+        loop {
+            let (code, stream, body) = self.any_request().await;
+            if code != opcode::OPTIONS {
+                return (stream, body);
+            }
+            self.answer(stream, &[]).await;
+        }
+    }
+
+    async fn any_request(&mut self) -> (u8, u16, Vec<u8>) {
         let mut header = [0; HEADER];
         self.0.read_exact(&mut header).await.unwrap();
         let len = u32::from_be_bytes([header[5], header[6], header[7], header[8]]);
         let mut body = vec![0; len as usize];
         self.0.read_exact(&mut body).await.unwrap();
-        (u16::from_be_bytes([header[2], header[3]]), body)
+        (header[4], u16::from_be_bytes([header[2], header[3]]), body)
     }
 
     async fn answer(&mut self, stream: u16, body: &[u8]) {
         let mut out = Vec::new();
-        frame(&mut out, 0, stream, opcode::RESULT, |out| out.extend_from_slice(body));
+        let head = Head { flags: 0, stream, opcode: opcode::RESULT };
+        frame(&mut out, Version::V4, head, |out| out.extend_from_slice(body));
         out[0] |= 0x80;
         self.0.write_all(&out).await.unwrap();
     }
@@ -35,7 +46,7 @@ fn on_executor(test: impl AsyncFnOnce(Connection, Server)) {
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (connection, accepted) = both(Connection::open(address, 64), listener.accept()).await;
+        let (connection, accepted) = both(Connection::open(address, Version::V4, 64), listener.accept()).await;
         test(connection.unwrap(), Server(accepted.unwrap().0)).await;
     });
 }
@@ -118,7 +129,7 @@ fn the_answer_to_an_abandoned_request_is_dropped() {
             server.answer(late, b"late").await;
             server.answer(next.0, &next.1).await;
             let again = server.request().await;
-            assert!(again.0 <= late.max(next.0), "streams are used again");
+            assert!(again.0 <= late.max(next.0) + 1, "streams are used again, the probe's too");
             server.answer(again.0, &again.1).await;
         };
         let ask_twice = async { (ask(&connection, b"next").await, ask(&connection, b"again").await) };
@@ -154,6 +165,57 @@ fn an_invalid_answer_ends_the_connection() {
         let failure = failed.unwrap_err();
         assert_eq!(failure.status, Status::ServiceUnavailable);
         assert!(failure.message.contains("version 72"), "{failure}");
+    });
+}
+
+#[test]
+fn a_silent_connection_is_probed_until_it_answers() {
+    on_executor(async |connection, mut server| {
+        let sweep = || connection.sweep(Duration::from_secs(12));
+        let serve = async {
+            server.request().await;
+            (0..SWEEPS).for_each(|_| sweep());
+            assert!(!connection.is_silent(), "the time-out has not passed");
+            sweep();
+            assert!(connection.is_silent() && connection.is_open());
+            // One probe at a time.
+            (0..SWEEPS / 2).for_each(|_| sweep());
+            let (code, stream, _) = server.any_request().await;
+            assert_eq!(code, opcode::OPTIONS);
+            server.answer(stream, &[]).await;
+        };
+        let (failed, ()) = both(ask(&connection, b"anybody?"), serve).await;
+        assert_eq!(failed.unwrap_err().status, Status::Timeout);
+        let next = async {
+            let (stream, body) = server.request().await;
+            server.answer(stream, &body).await;
+        };
+        let (answer, ()) = both(ask(&connection, b"next"), next).await;
+        assert_eq!(answer.unwrap(), b"next");
+        assert!(!connection.is_silent());
+    });
+}
+
+#[test]
+fn a_late_answer_next_to_others_is_no_silence() {
+    on_executor(async |connection, mut server| {
+        let serve = async {
+            let slow = server.request().await;
+            for _ in 0..=SWEEPS {
+                let (stream, body) = server.request().await;
+                server.answer(stream, &body).await;
+            }
+            slow
+        };
+        let others = async {
+            for _ in 0..=SWEEPS {
+                assert_eq!(ask(&connection, b"quick").await.unwrap(), b"quick");
+                connection.sweep(Duration::from_secs(12));
+            }
+        };
+        let ((failed, ()), _) = both(both(ask(&connection, b"slow"), others), serve).await;
+        assert_eq!(failed.unwrap_err().status, Status::Timeout);
+        assert!(!connection.is_silent());
     });
 }
 

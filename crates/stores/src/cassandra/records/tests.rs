@@ -1,15 +1,20 @@
 //! Against a fake server that answers in pages.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::super::ring::{Node, Replication, Ring};
+use super::super::answer::UNPREPARED;
+use super::super::cluster::Cluster;
+use super::super::ring::{Node, Replication};
 use super::super::settings::Settings;
-use super::super::wire::{HEADER, frame};
+use super::super::topology::Latest;
+use super::super::wire::{HEADER, Head, Version, frame, opcode};
 use super::*;
 use crate::options::Options;
+use crate::session::Connection;
 
 /// The only node is the one that listens at `contact`.
 fn cluster(contact: std::net::SocketAddr) -> Arc<Cluster> {
@@ -18,15 +23,14 @@ fn cluster(contact: std::net::SocketAddr) -> Arc<Cluster> {
     let node = Node { address: contact, dc: String::new(), rack: String::new(), tokens: Vec::new() };
     Arc::new(Cluster {
         settings: Settings::of(&options).unwrap(),
-        nodes: vec![node],
-        reach: vec![crate::reconnect::Node::new(crate::reconnect::Reconnect::default())],
+        topology: Latest::new(vec![node], None, crate::reconnect::Reconnect::default()),
         local_dc: String::new(),
-        ring: Ring::default(),
         replication: Replication::Simple(1),
         durable_writes: true,
         commitlog_sync: None,
         version: String::new(),
         contact,
+        protocol: Version::V4,
     })
 }
 
@@ -49,7 +53,8 @@ async fn serve(stream: &mut TcpStream, answers: &[(u8, Vec<u8>)]) -> Vec<Vec<u8>
             }
         };
         let mut out = Vec::new();
-        frame(&mut out, 0, u16::from_be_bytes([header[2], header[3]]), opcode, |out| out.extend_from_slice(&answer));
+        let head = Head { flags: 0, stream: u16::from_be_bytes([header[2], header[3]]), opcode };
+        frame(&mut out, Version::V4, head, |out| out.extend_from_slice(&answer));
         out[0] |= 0x80;
         stream.write_all(&out).await.unwrap();
     }
@@ -140,7 +145,7 @@ fn a_write_is_refused_only_if_it_was_not_begun() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = Client::new(cluster(listener.local_addr().unwrap()));
         // An unprepared statement is prepared and sent again, once.
-        let answers = [UNAVAILABLE, WRITE_TIMEOUT, answer::UNPREPARED, answer::UNPREPARED].map(error);
+        let answers = [UNAVAILABLE, WRITE_TIMEOUT, UNPREPARED, UNPREPARED].map(error);
         let serving =
             tokio::task::spawn_local(
                 async move { serve(&mut listener.accept().await.unwrap().0, &answers).await.len() },

@@ -1,0 +1,217 @@
+//! Statements of a query language, with values for their markers, and rows as an answer.
+
+use std::future::Future;
+
+use loadstone_load::Status;
+
+use crate::session::Connection;
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// Its text, with a `?` for each value.
+    pub text: String,
+    /// Whether it writes: then it has the consistency level of writes, and a timestamp.
+    pub writes: bool,
+    /// Whether the server prepares it when the client connects; otherwise the text is sent with each execution.
+    pub prepared: bool,
+}
+
+/// The values of a statement's markers, in a buffer that is used again.
+///
+/// The bytes of a value are those that the server expects; CQL's `[value]`: a length of 4 bytes, then the bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values {
+    bytes: Vec<u8>,
+    /// Where each value begins.
+    starts: Vec<usize>,
+    /// The timestamp of a write, µs since 1970; `None`: the client's clock.
+    pub timestamp_us: Option<i64>,
+}
+
+impl Values {
+    const LENGTH: usize = 4;
+    const NULL: i32 = -1;
+    const UNSET: i32 = -2;
+
+    /// Removes the values, keeps the buffer.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.starts.clear();
+        self.timestamp_us = None;
+    }
+
+    /// Appends a value.
+    #[inline]
+    pub fn push(&mut self, value: &[u8]) {
+        self.push_with(|out| out.extend_from_slice(value));
+    }
+
+    /// Appends the value whose bytes `write` appends to the buffer.
+    #[inline]
+    pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        self.starts.push(start);
+        self.bytes.extend_from_slice(&[0; Self::LENGTH]);
+        write(&mut self.bytes);
+        let len = (self.bytes.len() - start - Self::LENGTH) as u32;
+        self.bytes[start..start + Self::LENGTH].copy_from_slice(&len.to_be_bytes());
+    }
+
+    /// Appends a null.
+    #[inline]
+    pub fn push_null(&mut self) {
+        self.push_length(Self::NULL);
+    }
+
+    /// Appends a value that leaves the column as it is.
+    #[inline]
+    pub fn push_unset(&mut self) {
+        self.push_length(Self::UNSET);
+    }
+
+    fn push_length(&mut self, length: i32) {
+        self.starts.push(self.bytes.len());
+        self.bytes.extend_from_slice(&length.to_be_bytes());
+    }
+
+    /// The number of values.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
+    /// The bytes of a value; `None`: null, unset, or beyond the last.
+    #[inline]
+    pub fn get(&self, at: usize) -> Option<&[u8]> {
+        let bytes = self.bytes.get(*self.starts.get(at)?..)?;
+        let (length, rest) = bytes.split_first_chunk()?;
+        usize::try_from(i32::from_be_bytes(*length)).ok().and_then(|length| rest.get(..length))
+    }
+
+    /// All values as they are sent.
+    #[inline]
+    pub fn encoded(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The rows of an answer, in a buffer that is used again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cells {
+    bytes: Vec<u8>,
+    /// The end of each cell, and whether it has a value.
+    ends: Vec<(usize, bool)>,
+    width: usize,
+}
+
+impl Cells {
+    /// Removes the rows, keeps the buffers; rows to come have this many cells.
+    #[inline]
+    pub fn clear(&mut self, width: usize) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.width = width;
+    }
+
+    /// Appends a cell, row by row; `None` is a null.
+    #[inline]
+    pub fn push(&mut self, value: Option<&[u8]>) {
+        self.bytes.extend_from_slice(value.unwrap_or_default());
+        self.ends.push((self.bytes.len(), value.is_some()));
+    }
+
+    /// The cells of a row.
+    #[inline]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The number of rows.
+    #[inline]
+    pub fn rows(&self) -> usize {
+        self.ends.len().checked_div(self.width).unwrap_or(0)
+    }
+
+    /// A cell; `None` is a null.
+    ///
+    /// # Panics
+    /// If there is no such row or column.
+    #[inline]
+    pub fn get(&self, row: usize, column: usize) -> Option<&[u8]> {
+        let at = row * self.width + column;
+        let (end, present) = self.ends[at];
+        let start = if at == 0 { 0 } else { self.ends[at - 1].0 };
+        present.then(|| &self.bytes[start..end])
+    }
+
+    /// The bytes of all cells.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// How the statements of a batch belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchKind {
+    /// All or none, after a failure of the coordinator too.
+    Logged,
+    /// One request, without that guarantee.
+    Unlogged,
+    /// Increments of counters.
+    Counter,
+}
+
+/// One client's way to a store of statements, which were given when the session was made.
+pub trait Statements: Connection {
+    /// Executes a statement by its number; the rows of the answer are in `cells` (cleared first).
+    fn execute(&mut self, statement: usize, values: &Values, cells: &mut Cells) -> impl Future<Output = Status>;
+
+    /// Executes several statements with their values as one request.
+    fn execute_batch(&mut self, kind: BatchKind, parts: &[(usize, Values)]) -> impl Future<Output = Status>;
+
+    /// See [`Session::refused`](crate::Session::refused).
+    fn refused(&self, _status: Status) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_encoded_with_their_lengths() {
+        let mut values = Values::default();
+        values.push(b"ab");
+        values.push_null();
+        values.push_unset();
+        values.push_with(|out| out.push(7));
+        assert_eq!(values.encoded(), b"\0\0\0\x02ab\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFE\0\0\0\x01\x07");
+        assert_eq!((values.get(0), values.get(1), values.get(2)), (Some(&b"ab"[..]), None, None));
+        assert_eq!((values.get(3), values.get(4), values.len()), (Some(&[7][..]), None, 4));
+        values.clear();
+        assert!(values.is_empty() && values.encoded().is_empty());
+    }
+
+    #[test]
+    fn cells_are_found_by_row_and_column() {
+        let mut cells = Cells::default();
+        cells.clear(2);
+        for value in [Some(&b"a"[..]), None, Some(b""), Some(b"bc")] {
+            cells.push(value);
+        }
+        assert_eq!((cells.rows(), cells.get(0, 0), cells.get(0, 1)), (2, Some(&b"a"[..]), None));
+        assert_eq!((cells.get(1, 0), cells.get(1, 1), cells.bytes()), (Some(&b""[..]), Some(&b"bc"[..]), 3));
+        cells.clear(0);
+        assert_eq!(cells.rows(), 0);
+    }
+}

@@ -1,0 +1,219 @@
+//! YCSB's records as statements.
+
+mod text;
+
+use std::rc::Rc;
+
+use loadstone_load::{Row, Status, Wanted};
+
+use super::answer::{Prepared, malformed};
+use super::client::{Client, Execution, Page};
+use super::wire::put_bytes;
+use crate::error::Failure;
+use crate::session::{Rows, Session};
+pub use text::KEY;
+use text::Verb;
+
+/// The names of the columns that are asked for.
+enum Names<'a> {
+    None,
+    One(std::iter::Once<&'a [u8]>),
+    Many(std::slice::Iter<'a, String>),
+    Fields(loadstone_load::Fields<'a>),
+}
+
+impl<'a> Iterator for Names<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        match self {
+            Self::None => None,
+            Self::One(name) => name.next(),
+            Self::Many(names) => names.next().map(String::as_bytes),
+            Self::Fields(fields) => fields.next()?.ok().map(|(name, _)| name),
+        }
+    }
+}
+
+/// A statement with what it is given.
+#[derive(Clone, Copy)]
+struct Request<'a> {
+    verb: Verb,
+    key: &'a [u8],
+    wanted: Wanted<'a>,
+    row: Option<&'a Row>,
+    /// Rows that are asked for.
+    count: i32,
+    page: Option<&'a Page>,
+}
+
+impl<'a> Request<'a> {
+    fn names(&self) -> Names<'a> {
+        match (self.row, self.wanted) {
+            (Some(row), _) => Names::Fields(row.fields()),
+            (None, Wanted::All) => Names::None,
+            (None, Wanted::One(name)) => Names::One(std::iter::once(name)),
+            (None, Wanted::Names(names)) => Names::Many(names.iter()),
+        }
+    }
+
+    fn reads(&self) -> bool {
+        matches!(self.verb, Verb::Read | Verb::Scan)
+    }
+
+    /// What makes two statements the same.
+    #[inline]
+    fn identify(&self, out: &mut Vec<u8>) {
+        out.push(self.verb as u8);
+        for column in self.names() {
+            out.extend_from_slice(&(column.len() as u32).to_ne_bytes());
+            out.extend_from_slice(column);
+        }
+    }
+
+    /// Appends the values of the markers; returns their number.
+    #[inline]
+    fn values(&self, out: &mut Vec<u8>) -> u16 {
+        let mut count = 1u16;
+        if self.verb != Verb::Update {
+            put_bytes(out, self.key);
+        }
+        for (_, value) in self.row.iter().flat_map(|row| row.fields()).flatten() {
+            put_bytes(out, value);
+            count += 1;
+        }
+        if self.verb == Verb::Update {
+            put_bytes(out, self.key);
+        }
+        if self.verb == Verb::Scan {
+            put_bytes(out, &self.count.to_be_bytes());
+            count += 1;
+        }
+        count
+    }
+}
+
+impl Client {
+    /// Executes the statement of a request; the answer is a result, in the slot.
+    #[inline]
+    async fn request(&self, request: Request<'_>) -> Result<Rc<Prepared>, Failure> {
+        let settings = &self.cluster().settings;
+        let text = || text::text(request.verb, &format!("{}.{}", settings.keyspace, settings.table), request.names());
+        let number = self.pool()?.texts.number(|out| request.identify(out), text);
+        let (level, writes) = if request.reads() { (settings.read, false) } else { (settings.write, true) };
+        let execution = Execution { number, level, writes, key: Some(request.key), stamp: None, page: request.page };
+        self.execute(execution, |out| request.values(out)).await
+    }
+
+    async fn write(&mut self, verb: Verb, key: &[u8], row: Option<&Row>) -> Status {
+        let asked = self.request(Request { verb, key, wanted: Wanted::All, row, count: 0, page: None }).await;
+        self.keep(asked.map(|_| Status::Ok))
+    }
+
+    /// Asks for rows until all are there; returns their number. We ask for no pages, but a server may still answer in some.
+    #[inline]
+    async fn select(&self, request: Request<'_>, sink: &mut impl Sink) -> Result<usize, Failure> {
+        let (mut count, mut more) = self.select_page(request, sink).await?;
+        while let Some(page) = more.filter(|_| count < request.count as usize) {
+            let (rows, next) = self.select_page(Request { page: Some(&page), ..request }, sink).await?;
+            page.check_progress(next.as_ref())?;
+            (count, more) = (count + rows, next);
+        }
+        Ok(count)
+    }
+
+    /// Asks for a page of rows; returns their number, and where the page ends.
+    #[inline]
+    async fn select_page(&self, request: Request<'_>, sink: &mut impl Sink) -> Result<(usize, Option<Page>), Failure> {
+        let mut prepared = self.request(request).await?;
+        let mut read = self.read_rows(&prepared, sink)?;
+        if read.is_none() {
+            // The table was altered. The statement is prepared again, once.
+            prepared = self.request(request).await?;
+            read = self.read_rows(&prepared, sink)?;
+        }
+        read.ok_or_else(|| Failure::new(Status::UnexpectedState, "rows with other columns than those announced"))
+    }
+
+    /// Reads the rows of the answer; `None`: the table has other columns than the prepared statement.
+    #[inline]
+    fn read_rows(&self, prepared: &Prepared, sink: &mut impl Sink) -> Result<Option<(usize, Option<Page>)>, Failure> {
+        let bytes = self.slot().bytes();
+        let Some(mut table) = self.table(&bytes, Some(prepared))? else { return Ok(None) };
+        // The key comes first wherever it is asked for.
+        let columns = table.changed.as_ref().map_or(prepared.columns.as_slice(), |(_, columns)| columns);
+        let (key, fields) = match columns.split_first() {
+            Some((first, fields)) if first.name == KEY.as_bytes() => (Some(first), fields),
+            _ => (None, columns),
+        };
+        for _ in 0..table.rows {
+            let key = if key.is_some() { table.body.bytes().map_err(malformed)? } else { None };
+            let row = sink.begin(key.unwrap_or_default());
+            for field in fields {
+                // A field without a value is not there.
+                if let Some(value) = table.body.bytes().map_err(malformed)? {
+                    row.push(&field.name, value);
+                }
+            }
+        }
+        Ok(Some((table.rows, Page::after(&table))))
+    }
+}
+
+/// Where rows go.
+trait Sink {
+    /// The empty row of a key.
+    fn begin(&mut self, key: &[u8]) -> &mut Row;
+}
+
+impl Sink for Row {
+    #[inline]
+    fn begin(&mut self, _key: &[u8]) -> &mut Row {
+        self
+    }
+}
+
+impl Sink for Rows {
+    #[inline]
+    fn begin(&mut self, key: &[u8]) -> &mut Row {
+        self.push(key)
+    }
+}
+
+impl Session for Client {
+    #[inline]
+    async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
+        row.clear();
+        let read = self.select(Request { verb: Verb::Read, key, wanted, row: None, count: 1, page: None }, row).await;
+        self.keep(read.map(|rows| if rows == 0 { Status::NotFound } else { Status::Ok }))
+    }
+
+    async fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Status {
+        rows.clear();
+        let count = i32::try_from(count).unwrap_or(i32::MAX);
+        let read = self.select(Request { verb: Verb::Scan, key, wanted, row: None, count, page: None }, rows).await;
+        self.keep(read.map(|_| Status::Ok))
+    }
+
+    #[inline]
+    async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
+        self.write(Verb::Insert, key, Some(row)).await
+    }
+
+    #[inline]
+    async fn update(&mut self, key: &[u8], row: &Row) -> Status {
+        self.write(Verb::Update, key, Some(row)).await
+    }
+
+    async fn delete(&mut self, key: &[u8]) -> Status {
+        self.write(Verb::Delete, key, None).await
+    }
+
+    fn refused(&self, status: Status) -> bool {
+        self.is_refusal(status)
+    }
+}
+
+#[cfg(test)]
+mod tests;

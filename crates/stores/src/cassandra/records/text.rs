@@ -1,0 +1,67 @@
+//! The statements of YCSB 0.17.0's binding, one for each set of columns that is asked for or written.
+
+use super::super::settings::is_plain;
+
+/// The column of the key.
+pub const KEY: &str = "y_id";
+
+/// What a statement does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verb {
+    /// Reads a record.
+    Read,
+    /// Reads records on from a token.
+    Scan,
+    /// Writes a record.
+    Insert,
+    /// Writes columns of a record.
+    Update,
+    /// Removes a record.
+    Delete,
+}
+
+/// The text of a statement.
+pub fn text<'a>(verb: Verb, table: &str, columns: impl Iterator<Item = &'a [u8]>) -> String {
+    let names: Vec<String> = columns.map(quoted).collect();
+    let list = names.join(", ");
+    match verb {
+        Verb::Read if names.is_empty() => format!("SELECT * FROM {table} WHERE {KEY} = ? LIMIT 1"),
+        Verb::Read => format!("SELECT {list} FROM {table} WHERE {KEY} = ? LIMIT 1"),
+        Verb::Scan if names.is_empty() => format!("SELECT * FROM {table} WHERE token({KEY}) >= token(?) LIMIT ?"),
+        // The binding leaves out the key here; the records of a scan have theirs.
+        Verb::Scan => format!("SELECT {KEY}, {list} FROM {table} WHERE token({KEY}) >= token(?) LIMIT ?"),
+        Verb::Insert => {
+            let marks = ", ?".repeat(names.len());
+            let more: String = names.iter().map(|name| format!(", {name}")).collect();
+            format!("INSERT INTO {table} ({KEY}{more}) VALUES (?{marks})")
+        }
+        Verb::Update => {
+            let set: Vec<String> = names.iter().map(|name| format!("{name} = ?")).collect();
+            format!("UPDATE {table} SET {} WHERE {KEY} = ?", set.join(", "))
+        }
+        Verb::Delete => format!("DELETE FROM {table} WHERE {KEY} = ?"),
+    }
+}
+
+/// A column's name as CQL takes it.
+fn quoted(name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
+    if is_plain(&name) { name.into_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_those_of_ycsb() {
+        let say = |verb, columns: &[&str]| text(verb, "ycsb.usertable", columns.iter().map(|c| c.as_bytes()));
+        assert_eq!(say(Verb::Read, &[]), "SELECT * FROM ycsb.usertable WHERE y_id = ? LIMIT 1");
+        assert_eq!(say(Verb::Read, &["field1"]), "SELECT field1 FROM ycsb.usertable WHERE y_id = ? LIMIT 1");
+        assert_eq!(say(Verb::Scan, &[]), "SELECT * FROM ycsb.usertable WHERE token(y_id) >= token(?) LIMIT ?");
+        assert_eq!(say(Verb::Insert, &["a", "b"]), "INSERT INTO ycsb.usertable (y_id, a, b) VALUES (?, ?, ?)");
+        assert_eq!(say(Verb::Update, &["a", "b"]), "UPDATE ycsb.usertable SET a = ?, b = ? WHERE y_id = ?");
+        assert_eq!(say(Verb::Delete, &[]), "DELETE FROM ycsb.usertable WHERE y_id = ?");
+        assert_eq!(quoted(b"a \"b\""), "\"a \"\"b\"\"\"");
+    }
+}

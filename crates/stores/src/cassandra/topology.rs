@@ -1,0 +1,117 @@
+//! The nodes of a cluster, which may join and leave while it is used.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::ring::{Node, Replication, Ring};
+use crate::reconnect::{self, Reconnect};
+use crate::session::ServerEvent;
+
+/// The nodes at one time.
+#[derive(Debug)]
+pub struct Topology {
+    pub nodes: Vec<Node>,
+    /// The reachability of each node, shared by all executors.
+    pub reach: Vec<Arc<reconnect::Node>>,
+    /// Which node has which keys.
+    pub ring: Ring,
+}
+
+/// The latest topology, and what was reported of the nodes.
+#[derive(Debug)]
+pub struct Latest {
+    current: Mutex<Arc<Topology>>,
+    version: AtomicU64,
+    events: Mutex<Vec<ServerEvent>>,
+    reconnect: Reconnect,
+    /// How the ring follows from the nodes; `None`: tokens are not Cassandra's hashes.
+    replication: Option<Replication>,
+}
+
+impl Latest {
+    /// The topology of these nodes.
+    pub fn new(nodes: Vec<Node>, replication: Option<Replication>, reconnect: Reconnect) -> Self {
+        let empty = Topology { nodes: Vec::new(), reach: Vec::new(), ring: Ring::default() };
+        let latest = Self {
+            current: Mutex::new(Arc::new(empty)),
+            version: AtomicU64::new(0),
+            events: Mutex::default(),
+            reconnect,
+            replication,
+        };
+        latest.replace(nodes);
+        latest
+    }
+
+    /// Changes with the topology.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Relaxed)
+    }
+
+    /// The topology, and its version.
+    pub fn current(&self) -> (Arc<Topology>, u64) {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        (Arc::clone(&current), self.version())
+    }
+
+    /// Replaces the nodes, if they are others. What is known of the reachability of those that stay is kept.
+    pub fn replace(&self, nodes: Vec<Node>) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.nodes == nodes {
+            return;
+        }
+        let known = |node: &Node| current.nodes.iter().position(|own| own.address == node.address);
+        let reach = nodes.iter().map(|node| match known(node) {
+            Some(at) => Arc::clone(&current.reach[at]),
+            None => reconnect::Node::new(self.reconnect),
+        });
+        let reach = reach.collect();
+        let ring = self.replication.as_ref().map_or_else(Ring::default, |replication| Ring::new(&nodes, replication));
+        *current = Arc::new(Topology { nodes, reach, ring });
+        self.version.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records an event of now.
+    pub fn record(&self, server: String, event: impl Into<String>) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        // A cluster that changes all the time must not fill the memory.
+        if events.len() < EVENTS_MAX {
+            events.push(ServerEvent { unix_ns: now, server, event: event.into() });
+        }
+    }
+
+    /// The events so far.
+    pub fn events(&self) -> Vec<ServerEvent> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+const EVENTS_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(port: u16, tokens: &[i64]) -> Node {
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+        Node { address, dc: "dc".to_owned(), rack: "rack".to_owned(), tokens: tokens.to_vec() }
+    }
+
+    #[test]
+    fn nodes_that_stay_keep_their_reachability() {
+        let latest =
+            Latest::new(vec![node(1, &[5]), node(2, &[9])], Some(Replication::Simple(1)), Reconnect::default());
+        let (before, version) = latest.current();
+        assert_eq!(before.ring.replicas(7), [1]);
+        latest.replace(before.nodes.clone());
+        assert_eq!(latest.version(), version, "nothing has changed");
+        latest.replace(vec![node(3, &[7]), node(1, &[5])]);
+        let (after, next) = latest.current();
+        assert!(next > version);
+        assert!(Arc::ptr_eq(&after.reach[1], &before.reach[0]) && !Arc::ptr_eq(&after.reach[0], &before.reach[1]));
+        assert_eq!((after.ring.replicas(7), after.ring.replicas(8)), (&[0][..], &[1][..]));
+    }
+}
