@@ -14,7 +14,7 @@ from lab_support import ROOT
 CRATES = ROOT / "crates"
 # Each may use the crates on the lines above it.
 LEVELS = (
-    ("crc", "load"),
+    ("crc", "load", "stress"),
     ("session",),
     ("storage", "stores"),
     ("wire",),

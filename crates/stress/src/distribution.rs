@@ -1,0 +1,197 @@
+//! Distributions of cassandra-stress: their text, their samples, their inverse CDF.
+//!
+//! Sources: Cassandra's `OptionDistribution.java`, `Distribution*.java`; commons-math 3.2, which draws the samples.
+
+mod erf;
+mod sampler;
+mod text;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use sampler::Distribution;
+pub use text::{parse_count, parse_ratio, parse_spec};
+
+pub(crate) use text::{parse_integer, split_range};
+
+use crate::output::format_decimals;
+
+/// A distribution as the tool parsed it. Bounds are inclusive; numbers are in the unit of what is drawn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names of cassandra-stress")]
+pub enum Spec {
+    Fixed { value: i64 },
+    Uniform { min: i64, max: i64 },
+    Gaussian { min: i64, max: i64, mean: f64, stdev: f64 },
+    Exponential { min: i64, max: i64, mean: f64 },
+    Extreme { min: i64, max: i64, shape: f64, scale: f64 },
+    QuantizedExtreme { min: i64, max: i64, shape: f64, scale: f64, quantas: u32 },
+    Sequence { start: i64, end: i64 },
+    Inverse(Box<Spec>),
+}
+
+impl Spec {
+    /// Its sampler, unseeded.
+    ///
+    /// # Errors
+    /// The specification can be written but not sampled: its range is empty or reversed, or a parameter is not positive. The
+    /// tool ends with a stack trace when it first draws from such a distribution.
+    pub fn sampler(&self) -> Result<Distribution, String> {
+        Distribution::new(self)
+    }
+
+    /// Least and greatest value, both possible. The greatest of a sequence is its end.
+    pub fn range(&self) -> Result<(i64, i64), String> {
+        let sampler = self.sampler()?;
+        let (first, last) = (sampler.min(), sampler.max());
+        Ok((first.min(last), first.max(last)))
+    }
+
+    /// Whether every draw gives the same value.
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        matches!(self, Self::Fixed { .. })
+    }
+}
+
+/// As the settings block prints it (`getConfigAsString`).
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decimal = |value: f64| format_decimals(value, 6);
+        match self {
+            Self::Fixed { value } => write!(f, "Fixed:  key={value}"),
+            Self::Uniform { min, max } => write!(f, "Uniform:  min={min},max={max}"),
+            Self::Gaussian { min, max, mean, stdev } => {
+                write!(f, "Gaussian:  min={min},max={max},mean={},stdev={}", decimal(*mean), decimal(*stdev))
+            }
+            Self::Exponential { min, max, mean } => {
+                write!(f, "Exponential:  min={min},max={max},mean={}", decimal(*mean))
+            }
+            Self::Extreme { min, max, shape, scale } | Self::QuantizedExtreme { min, max, shape, scale, .. } => {
+                write!(f, "Extreme:  min={min},max={max},shape={}, scale={}", decimal(*shape), decimal(*scale))
+            }
+            Self::Sequence { start, end } => write!(f, "Sequence:  start={start},end={end}"),
+            Self::Inverse(inner) => write!(f, "Inverse: {inner}"),
+        }
+    }
+}
+
+/// `DIST/N`: a share between 0 and 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RatioSpec {
+    /// What is drawn.
+    pub distribution: Spec,
+    /// By how much it is divided.
+    pub divisor: f64,
+}
+
+impl RatioSpec {
+    /// The share that a draw stands for: the untruncated sample over the divisor, between 0 and 1.
+    #[must_use]
+    pub fn share(&self, sample: f64) -> f64 {
+        (sample / self.divisor).clamp(0.0, 1.0)
+    }
+}
+
+impl fmt::Display for RatioSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ratio: divisor={};delegate={}", format_decimals(self.divisor, 6), self.distribution)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLES: &str = include_str!("../fixtures/distributions.txt");
+
+    fn spec(text: &str) -> Spec {
+        parse_spec(text).unwrap()
+    }
+
+    /// The lines of the fixture with a mark, without it.
+    fn rows(mark: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
+        SAMPLES
+            .lines()
+            .filter_map(move |line| line.strip_prefix(mark))
+            .map(|row| row.split('|').map(str::trim).collect())
+    }
+
+    #[test]
+    fn samples_match_the_tool() {
+        const SEEDS: [i64; 8] = [42, 1, 0, -1, 123_456_789_012_345, i64::MIN, i64::MAX, -987_654_321];
+        let mut count = 0;
+        for row in rows("samples ") {
+            let mut distribution = spec(row[0]).sampler().unwrap();
+            for (seed, expected) in SEEDS.iter().zip(&row[1..9]) {
+                distribution.seed(*seed);
+                let drawn: Vec<String> = (0..4).map(|_| distribution.next().to_string()).collect();
+                assert_eq!(drawn.join(" "), *expected, "{} seeded with {seed}", row[0]);
+            }
+            let figures =
+                format!("avg {} min {} max {}", distribution.average(), distribution.min(), distribution.max());
+            assert_eq!(figures, row[9], "{}", row[0]);
+            let quantiles =
+                [0.001, 0.1, 0.25, 0.5, 0.9, 0.999, 0.999_999_9].map(|p| distribution.quantile(p).to_string());
+            assert_eq!(quantiles.join(" "), row[10], "{}", row[0]);
+            count += 1;
+        }
+        assert_eq!(count, 25);
+    }
+
+    #[test]
+    fn sixty_thousand_samples_match_the_tool() {
+        for row in rows("sum ") {
+            let mut distribution = spec(row[0]).sampler().unwrap();
+            let mut sum = 0_i64;
+            for index in 0..20_000_i64 {
+                distribution.seed(index.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1_442_695_040_888_963_407));
+                for _ in 0..3 {
+                    sum = sum.wrapping_mul(31).wrapping_add(distribution.next());
+                }
+            }
+            assert_eq!(sum.to_string(), row[1], "{}", row[0]);
+        }
+    }
+
+    #[test]
+    fn quantiles_of_quanta_match_the_tool() {
+        for row in rows("q ") {
+            let distribution = spec(row[0]).sampler().unwrap();
+            let figures = format!("{} {} {}", distribution.average(), distribution.min(), distribution.max());
+            assert_eq!(figures, row[1], "{}", row[0]);
+            let quantiles = [0.0, 0.001, 0.1, 0.25, 0.5, 0.9, 0.999, 1.0].map(|p| distribution.quantile(p).to_string());
+            assert_eq!(quantiles.join(" "), row[2], "{}", row[0]);
+        }
+    }
+
+    #[test]
+    fn reversed_range_has_no_sampler() {
+        for text in
+            ["uniform(10..1)", "exp(10..1)", "exp(1..2)", "gaussian(10..1)", "gaussian(1..10,5,-2)", "~uniform(9..3)"]
+        {
+            assert!(spec(text).sampler().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn quantized_samples_repeat_with_the_seed() {
+        let mut distribution = spec("qextreme(1..1000,2,4)").sampler().unwrap();
+        let mut draw = |seed| {
+            distribution.seed(seed);
+            [distribution.next(), distribution.next(), distribution.next()]
+        };
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
+    }
+
+    #[test]
+    fn shares_are_clamped() {
+        let ratio = |text: &str| parse_ratio(text).unwrap().unwrap();
+        assert_eq!(ratio("fixed(40)/100").share(40.0).to_bits(), 0.4_f64.to_bits());
+        assert_eq!(ratio("fixed(7)/2").share(7.0).to_bits(), 1.0_f64.to_bits());
+        assert_eq!(ratio("uniform(-5..5)/2").share(-5.0).to_bits(), 0.0_f64.to_bits());
+    }
+}

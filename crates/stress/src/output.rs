@@ -1,0 +1,5 @@
+//! What the tool prints.
+
+mod number;
+
+pub use number::format_decimals;
