@@ -89,8 +89,10 @@ macro_rules! forward_workload {
 pub mod files;
 pub mod mapping;
 pub mod records;
+pub mod retry;
 pub mod series;
 pub mod sort;
+pub mod stress;
 
 #[cfg(test)]
 mod allocations;

@@ -21,8 +21,9 @@ use loadstone_session::null::NullSession;
 
 use crate::allocations;
 use crate::mapping::Mapping;
-use crate::records::inserts::{InsertLog, InsertPolicy};
+use crate::records::inserts::InsertLog;
 use crate::records::{Records, RecordsOf};
+use crate::retry::RetryPolicy;
 use crate::simulation::{Script, Scripted, SimTimer};
 use loadstone_measure::borders::Borders;
 use loadstone_measure::borders::NEVER;
@@ -97,14 +98,14 @@ struct Setting<'a> {
     /// The length of the window; [`NEVER`]: until the last operation.
     window_ns: u64,
     interval_ns: u64,
-    insert_policy: InsertPolicy,
+    insert_policy: RetryPolicy,
     /// The script of inserts, if it differs.
     inserts: Option<&'a Script>,
     /// File of the ledger, if there is one.
     ledger: Option<&'a str>,
 }
 
-const KEEP_GOING: InsertPolicy = InsertPolicy { retries: 0, interval_ns: 0, stop: false };
+const KEEP_GOING: RetryPolicy = RetryPolicy { retries: 0, interval_ns: 0, stop: false };
 
 impl<'a> Setting<'a> {
     fn new(pace: Option<&'a Pace>, clients: usize) -> Self {

@@ -17,8 +17,9 @@ use loadstone_load::{Check, Operation, RecordWorkload, Row, StepId, Workload};
 use loadstone_session::Session;
 
 use crate::mapping::Mapping;
+use crate::retry::RetryPolicy;
 use actor::RecordActor;
-use inserts::{InsertLog, InsertPolicy};
+use inserts::InsertLog;
 use loadstone_measure::task::{Kind, Task, Work};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::event::{Note, Sections};
@@ -35,7 +36,7 @@ pub struct Records<W> {
     /// Reads that missed inserts of other segments.
     pub misses: Misses,
     /// What happens after a failed insert.
-    pub insert_policy: InsertPolicy,
+    pub insert_policy: RetryPolicy,
     /// Reads whose whole values were compared, and not their versions alone.
     pub compared: AtomicU64,
     /// The ledger of the run's writes, if the spec asks for one.
@@ -53,7 +54,7 @@ impl<W> Records<W> {
             workload,
             inserts: None,
             misses: Misses::default(),
-            insert_policy: InsertPolicy::default(),
+            insert_policy: RetryPolicy::default(),
             compared: AtomicU64::new(0),
             ledger: None,
             ledger_ticks: AtomicU64::new(0),
@@ -81,7 +82,7 @@ impl<W: RecordWorkload + fmt::Debug + 'static> Kind for Records<W> {
     fn prepare_trial(&mut self, spec: &TrialSpec, workers: u64) -> Result<(), EngineError> {
         self.compared = AtomicU64::new(0);
         self.inserts = (spec.phase == Phase::Run).then(InsertLog::new);
-        self.insert_policy = InsertPolicy::from_spec(spec);
+        self.insert_policy = RetryPolicy::from_spec(spec);
         self.ledger = ledger::create(spec, workers)?;
         Ok(())
     }

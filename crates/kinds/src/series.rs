@@ -7,7 +7,8 @@ use loadstone_session::null::NullSession;
 use loadstone_session::{Options, Rows, Session, StoreError};
 
 use super::records::actor::{close, verify, worse};
-use super::records::inserts::{InsertPolicy, insert};
+use super::records::inserts::insert;
+use crate::retry::RetryPolicy;
 use loadstone_measure::actor::{Actor, Outcome, Stopwatch};
 use loadstone_measure::borders::Borders;
 use loadstone_measure::client::{ClientContext, drive_thread};
@@ -22,7 +23,7 @@ use loadstone_wire::spec::{Phase, TrialSpec};
 #[derive(Debug)]
 pub struct SeriesWork {
     workload: SeriesOf,
-    insert_policy: InsertPolicy,
+    insert_policy: RetryPolicy,
 }
 
 /// A type of store of records, as a target of time series.
@@ -59,7 +60,7 @@ impl SeriesWork {
             Phase::Load => SeriesOf::Load(TimeSeriesLoad::new(spec.clone(), seed).map_err(EngineError::usage)?),
             Phase::Run => SeriesOf::Run(TimeSeriesRun::new(spec.clone(), seed).map_err(EngineError::usage)?),
         };
-        Ok(Self { workload, insert_policy: InsertPolicy::default() })
+        Ok(Self { workload, insert_policy: RetryPolicy::default() })
     }
 }
 
@@ -87,7 +88,7 @@ impl WorkKind for SeriesWork {
     }
 
     fn prepare_trial(&mut self, spec: &TrialSpec, _workers: u64) -> Result<(), EngineError> {
-        self.insert_policy = InsertPolicy::from_spec(spec);
+        self.insert_policy = RetryPolicy::from_spec(spec);
         Ok(())
     }
 

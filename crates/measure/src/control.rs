@@ -38,9 +38,11 @@ impl Stop {
 /// Why a trial could not go on.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TrialFailure {
-    /// An insert failed after all its attempts, and the load must be complete.
-    #[error("insert of {key} failed with {}: {message}", status.name())]
-    Insert {
+    /// An operation failed after all its attempts, and every one must succeed.
+    #[error("{operation} of {key} failed with {}: {message}", status.name())]
+    Operation {
+        /// Its name: `insert`.
+        operation: &'static str,
         key: String,
         /// The status of its last attempt.
         status: Status,

@@ -20,12 +20,13 @@ use loadstone_kinds::files::{FileWork, HdfsFiles, LocalFiles};
 use loadstone_kinds::records::target::RecordTarget;
 use loadstone_kinds::records::{Records, RecordsOf};
 use loadstone_kinds::series::{SeriesTarget, SeriesWork};
+use loadstone_kinds::stress::{StressTarget, StressWork};
 use loadstone_measure::control::{Control, End};
 use loadstone_measure::crew::Target;
 use loadstone_measure::observer::Observer;
 use loadstone_measure::trial;
 use loadstone_wire::error::EngineError;
-use loadstone_wire::spec::{TrialSpec, WorkSpec};
+use loadstone_wire::spec::{StatementsSpec, TrialSpec, WorkSpec};
 
 /// The stores of records. Add a new store here.
 pub static STORES: &[RecordTarget] = &[
@@ -81,6 +82,17 @@ pub fn run(spec: &TrialSpec, controls: &Receiver<Control>, observer: &mut dyn Ob
                 other => {
                     return Err(EngineError::usage(format!("the store \"{other}\" does not hold files"))
                         .hint("the stores of files are file and hdfs"));
+                }
+            };
+            trial::run(spec, work, target, controls, observer)
+        }
+        WorkSpec::Statements(StatementsSpec::Stress(stress)) => {
+            let work = StressWork::new(stress, seed, spec.until.operations)?;
+            let target: &dyn Target<StressWork> = match name.as_str() {
+                "cassandra" => &StressTarget::<Cassandra>::new(),
+                other => {
+                    return Err(EngineError::usage(format!("the store \"{other}\" has no statements"))
+                        .hint("the store of statements is cassandra"));
                 }
             };
             trial::run(spec, work, target, controls, observer)

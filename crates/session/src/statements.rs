@@ -1,10 +1,11 @@
 //! Statements of a query language, with values for their markers, and rows as an answer.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use loadstone_load::Status;
 
-use crate::session::Connection;
+use crate::session::{Connection, Store};
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,6 +182,37 @@ pub trait Statements: Connection {
     /// See [`Session::refused`](crate::Session::refused).
     fn refused(&self, _status: Status) -> bool {
         false
+    }
+}
+
+/// A store of statements.
+pub trait StatementStore: Store {
+    /// One client's way to it.
+    type Statements: Statements + 'static;
+
+    /// A session of these statements, made on the thread that will use it.
+    fn statements(&self, statements: &Arc<[Statement]>) -> Self::Statements;
+}
+
+/// Sessions that do nothing, at once, to measure the driver's own cost.
+#[derive(Debug, Default)]
+pub struct NullStatements;
+
+impl Connection for NullStatements {
+    fn last_error(&mut self) -> Option<String> {
+        None
+    }
+}
+
+impl Statements for NullStatements {
+    #[inline]
+    async fn execute(&mut self, _statement: usize, _values: &Values, cells: &mut Cells) -> Status {
+        cells.clear(0);
+        Status::Ok
+    }
+
+    async fn execute_batch(&mut self, _kind: BatchKind, _parts: &[(usize, Values)]) -> Status {
+        Status::Ok
     }
 }
 

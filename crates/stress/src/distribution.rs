@@ -8,6 +8,7 @@ mod text;
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use sampler::Distribution;
@@ -18,7 +19,7 @@ pub(crate) use text::{parse_integer, split_range};
 use crate::output::format_decimals;
 
 /// A distribution as the tool parsed it. Bounds are inclusive; numbers are in the unit of what is drawn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
 pub enum Spec {
@@ -79,7 +80,7 @@ impl fmt::Display for Spec {
 }
 
 /// `DIST/N`: a share between 0 and 1.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RatioSpec {
     /// What is drawn.
     pub distribution: Spec,

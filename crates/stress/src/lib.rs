@@ -10,3 +10,4 @@ pub mod output;
 pub mod population;
 pub mod random;
 pub mod row;
+pub mod spec;

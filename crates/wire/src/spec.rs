@@ -10,6 +10,7 @@ use loadstone_load::time_series::TimeSeriesSpec;
 use loadstone_load::{Refusal, Segment};
 use loadstone_storage::sort::job::{Job, Stage};
 use loadstone_storage::work::{Files, FilesSpec};
+use loadstone_stress::spec::StressSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -156,9 +157,19 @@ pub enum WorkSpec {
     TimeSeries(TimeSeriesSpec),
     /// Files, as in Hadoop's TestDFSIO.
     Files(FilesSpec),
+    /// Statements of a query language.
+    Statements(StatementsSpec),
     /// One stage of `TeraGen`, `TeraSort` or `TeraValidate`. It has no clients, no due times and no store: what the spec says
     /// about these has no effect.
     Sort(SortSpec),
+}
+
+/// Statements, and the generator of their values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "generator", rename_all = "snake_case")]
+pub enum StatementsSpec {
+    /// The predefined operations of cassandra-stress.
+    Stress(StressSpec),
 }
 
 /// One stage of a sort. The stages run one after another; their caller is the barrier between them.
@@ -178,7 +189,8 @@ impl WorkSpec {
             Self::Records(records) => &records.table,
             Self::TimeSeries(series) => &series.table,
             Self::Files(files) => &files.directory,
-            Self::Sort(_) => "",
+            // Statements name their tables.
+            Self::Statements(_) | Self::Sort(_) => "",
         }
     }
 }
@@ -249,7 +261,7 @@ impl TrialSpec {
                     && [mix.read, mix.update, mix.scan, mix.read_modify_write, mix.delete].iter().all(|&p| p <= 0.0)
             }
             WorkSpec::TimeSeries(_) | WorkSpec::Files(_) => true,
-            WorkSpec::Sort(_) => false,
+            WorkSpec::Statements(_) | WorkSpec::Sort(_) => false,
         };
         self.phase == Phase::Load || only_inserts
     }
@@ -262,7 +274,7 @@ impl TrialSpec {
                 .map(drop)
                 .map_err(|(message, hint)| EngineError::usage(message).hint(hint)),
             WorkSpec::Sort(sort) => Ok(sort.job.check()?),
-            WorkSpec::Records(_) | WorkSpec::TimeSeries(_) => Ok(()),
+            WorkSpec::Records(_) | WorkSpec::TimeSeries(_) | WorkSpec::Statements(_) => Ok(()),
         }
     }
 
@@ -292,6 +304,10 @@ impl TrialSpec {
             WorkSpec::Records(records) => records.check(self.phase == Phase::Run)?,
             WorkSpec::TimeSeries(series) => series.check(self.phase == Phase::Run)?,
             WorkSpec::Files(_) => self.validate_files()?,
+            WorkSpec::Statements(StatementsSpec::Stress(stress)) => stress.check().map_err(|invalid| {
+                let message = format!("{{work.{}}}: {}", invalid.field, invalid.reason);
+                Refusal::new(message, format!("change {{work.{}}}", invalid.field))
+            })?,
             WorkSpec::Sort(_) => {}
         }
         let pace = Pace::new(&self.pace, self.seed);

@@ -117,10 +117,10 @@ impl<'a> Printer<'a> {
                 let total = self.spec.until.operations.unwrap_or(0);
                 let loaded = self.totals.succeeded;
                 let hint = match why {
-                    TrialFailure::Insert { status: Status::NoSpace, .. } => {
+                    TrialFailure::Operation { status: Status::NoSpace, .. } => {
                         "make room on the device, or choose another"
                     }
-                    TrialFailure::Insert { .. } => {
+                    TrialFailure::Operation { .. } => {
                         "set core_workload_insertion_retry_limit to retry, or \
                          core_workload_insertion_keep_going_on_error=true to go on"
                     }

@@ -73,7 +73,7 @@ fn an_insert_with_several_attempts_is_one_operation_and_the_load_stops_when_all_
             (MS, if fails { Status::ServiceUnavailable } else { Status::Ok })
         });
         let load = CoreLoad::new(spec(Mix::default(), 100), 1);
-        let insert_policy = InsertPolicy { retries, interval_ns: 10 * MS, stop };
+        let insert_policy = RetryPolicy { retries, interval_ns: 10 * MS, stop };
         let run = run(load, &Setting { insert_policy, ..Setting::new(None, 1) }, &script);
         let failed = run.count(Kind::Insert, Status::ServiceUnavailable);
         assert!(run.elapsed_ns >= (run.count_retried() + failed) * Scripted::REST_NS, "the client rests after each");

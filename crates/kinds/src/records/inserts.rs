@@ -1,43 +1,18 @@
-//! Inserts: what happens after a failed one, and which ones of the run phase are acknowledged.
+//! Inserts: their attempts, and which ones of the run phase are acknowledged.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use loadstone_load::ledger::State;
-use loadstone_load::random::{Draws, Purpose};
 use loadstone_load::{Kind, Row, Status};
 use loadstone_session::Session;
 
 use super::ledger::state;
+use crate::retry::{Retried, RetryPolicy, retry};
 use loadstone_measure::actor::{Outcome, Stopwatch};
-use loadstone_measure::borders::seconds_ns;
 use loadstone_measure::clock::Timer;
-use loadstone_measure::control::TrialFailure;
 use loadstone_measure::task::Task;
-use loadstone_wire::spec::{Phase, TrialSpec};
-
-/// What happens after a failed insert.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct InsertPolicy {
-    /// Attempts after the first.
-    pub retries: u64,
-    /// Mean sleep before a retry, ns; each is drawn from 0.8 to 1.2 times this, as in YCSB.
-    pub interval_ns: u64,
-    /// Whether an insert whose last attempt failed stops the trial.
-    pub stop: bool,
-}
-
-impl InsertPolicy {
-    /// The policy of a trial: a load must be complete unless the spec says otherwise.
-    pub fn from_spec(spec: &TrialSpec) -> Self {
-        Self {
-            retries: spec.inserts.retries,
-            interval_ns: seconds_ns(spec.inserts.retry_seconds),
-            stop: spec.phase == Phase::Load && !spec.inserts.keep_going,
-        }
-    }
-}
 
 /// Inserts a record, with as many attempts as the policy allows. They are one operation, from the first attempt to the end of
 /// the last. For a ledger, also returns what is known of the record: it was refused only if every attempt was. Last, whether
@@ -45,7 +20,7 @@ impl InsertPolicy {
 #[inline]
 pub async fn insert<T: Timer, S: Session, W>(
     task: &Task<W>,
-    (policy, in_ledger): (&InsertPolicy, bool),
+    (policy, in_ledger): (&RetryPolicy, bool),
     session: &mut S,
     watch: &Stopwatch<'_, T>,
     (index, key, row): (u64, &[u8], &Row),
@@ -57,63 +32,15 @@ pub async fn insert<T: Timer, S: Session, W>(
     if status.is_ok() {
         watch.step(Kind::Insert.step(), status, watch.sent_ns, done);
     } else {
-        (status, done) =
-            retry(task, policy, session, watch, (index, key, row), (status, done), (&mut known, &mut unsent)).await;
+        let operation = Retried { index, step: Kind::Insert.step(), name: "insert", key };
+        let attempt = async |session: &mut S| {
+            let status = session.insert(key, row).await;
+            known = known.map(|earlier| earlier.then(state(session, status)));
+            status
+        };
+        (status, done, unsent) = retry(task, policy, session, watch, operation, (status, done), attempt).await;
     }
     (Outcome { status, done_ns: done, rows: 1, bytes: row.bytes().len() as u64 }, known, unsent)
-}
-
-/// Retries an insert that failed, and records it; `known` is what all attempts together say about the record, `unsent`
-/// whether none was sent.
-#[cold]
-async fn retry<T: Timer, S: Session, W>(
-    task: &Task<W>,
-    policy: &InsertPolicy,
-    session: &mut S,
-    watch: &Stopwatch<'_, T>,
-    (index, key, row): (u64, &[u8], &Row),
-    (mut status, mut done): (Status, u64),
-    (known, unsent): (&mut Option<State>, &mut bool),
-) -> (Status, u64) {
-    let step = Kind::Insert.step();
-    let mut sent = watch.sent_ns;
-    *unsent = session.unsent();
-    let mut message = session.last_error();
-    task.failures.keep(step, status, || message.clone());
-    let mut draws = Draws::at(task.seed, index, Purpose::Retry);
-    let (mut left, mut halted) = (policy.retries, false);
-    while !status.is_ok() && left > 0 {
-        left -= 1;
-        // At a rate, a pause would delay every later operation.
-        if task.pace.is_none() {
-            session.pause().await;
-        }
-        let sleep = policy.interval_ns as f64 * (0.8 + 0.4 * draws.next_f64());
-        let wake = watch.now_ns().saturating_add(sleep as u64);
-        watch.timer.until(wake, || task.scheduler.halted()).await;
-        if task.scheduler.halted() {
-            halted = true;
-            break;
-        }
-        watch.attempt(step, status, sent, done);
-        sent = watch.now_ns();
-        status = session.insert(key, row).await;
-        done = watch.now_ns();
-        *known = known.map(|earlier| earlier.then(state(session, status)));
-        if !status.is_ok() {
-            *unsent &= session.unsent();
-            message = session.last_error();
-            task.failures.keep(step, status, || message.clone());
-        }
-    }
-    watch.record_retried(step, status, sent, done);
-    if !status.is_ok() && policy.stop && !halted {
-        task.scheduler.halt_because(|| {
-            let message = message.as_deref().or(task.failures.message(step, status)).unwrap_or("no message").to_owned();
-            TrialFailure::Insert { key: String::from_utf8_lossy(key).into_owned(), status, message }
-        });
-    }
-    (status, done)
 }
 
 /// What is known of an insert of the run phase.
@@ -230,7 +157,7 @@ mod tests {
             (1u64, status)
         });
         let mut session = Scripted::new(&timer, &(script as _));
-        let insert_policy = InsertPolicy { retries: attempts.len() as u64 - 1, interval_ns: 0, stop: false };
+        let insert_policy = RetryPolicy { retries: attempts.len() as u64 - 1, interval_ns: 0, stop: false };
         let task = Task {
             scheduler: Scheduler::new(Segment::default(), &Borders::UNLIMITED, 1),
             pace: None,

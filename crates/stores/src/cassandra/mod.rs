@@ -30,7 +30,7 @@ pub use statements::StatementClient;
 
 use cluster::Cluster;
 use control::Control;
-use loadstone_session::statements::Statement;
+use loadstone_session::statements::{Statement, StatementStore};
 use settings::Settings;
 
 use crate::about::{About, hosts, port, secret, setting};
@@ -53,11 +53,6 @@ pub struct Cassandra {
 }
 
 impl Cassandra {
-    /// A session of statements, which connections prepare when they are opened.
-    pub fn statements(&self, statements: &Arc<[Statement]>) -> StatementClient {
-        StatementClient::new(Arc::clone(&self.cluster), Arc::clone(statements))
-    }
-
     /// What a write that is acknowledged survives on each node that acknowledged it, and how.
     fn kept(&self) -> Guarantee {
         let cluster = &self.cluster;
@@ -78,6 +73,14 @@ impl Cassandra {
             .losing_at_most(MARKER_NS),
             None => Guarantee::unknown("commit log; when it is synced is not known"),
         }
+    }
+}
+
+impl StatementStore for Cassandra {
+    type Statements = StatementClient;
+
+    fn statements(&self, statements: &Arc<[Statement]>) -> StatementClient {
+        StatementClient::new(Arc::clone(&self.cluster), Arc::clone(statements))
     }
 }
 

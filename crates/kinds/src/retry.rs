@@ -1,0 +1,96 @@
+//! Operations of several attempts.
+
+use loadstone_load::random::{Draws, Purpose};
+use loadstone_load::{Status, StepId};
+use loadstone_session::Connection;
+
+use loadstone_measure::actor::Stopwatch;
+use loadstone_measure::borders::seconds_ns;
+use loadstone_measure::clock::Timer;
+use loadstone_measure::control::TrialFailure;
+use loadstone_measure::task::Task;
+use loadstone_wire::spec::{Phase, TrialSpec};
+
+/// What happens after a failed operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RetryPolicy {
+    /// Attempts after the first.
+    pub retries: u64,
+    /// Mean sleep before a retry, ns; each is drawn from 0.8 to 1.2 times this, as in YCSB.
+    pub interval_ns: u64,
+    /// Whether an operation whose last attempt failed stops the trial.
+    pub stop: bool,
+}
+
+impl RetryPolicy {
+    /// The policy of a trial: a load must be complete unless the spec says otherwise.
+    pub fn from_spec(spec: &TrialSpec) -> Self {
+        Self {
+            retries: spec.inserts.retries,
+            interval_ns: seconds_ns(spec.inserts.retry_seconds),
+            stop: spec.phase == Phase::Load && !spec.inserts.keep_going,
+        }
+    }
+}
+
+/// An operation that is retried.
+#[derive(Clone, Copy, Debug)]
+pub struct Retried<'a> {
+    pub index: u64,
+    pub step: StepId,
+    /// Its name in the message of a failure: `insert`.
+    pub name: &'static str,
+    pub key: &'a [u8],
+}
+
+/// Retries an operation whose first attempt ended with `status` at `done`, and records it. `attempt` makes another one. Returns the
+/// status and the end of the last attempt, and whether no attempt was sent, because no server could be reached.
+#[cold]
+pub async fn retry<T: Timer, S: Connection, W>(
+    task: &Task<W>,
+    policy: &RetryPolicy,
+    session: &mut S,
+    watch: &Stopwatch<'_, T>,
+    operation: Retried<'_>,
+    (mut status, mut done): (Status, u64),
+    mut attempt: impl AsyncFnMut(&mut S) -> Status,
+) -> (Status, u64, bool) {
+    let Retried { index, step, name, key } = operation;
+    let mut sent = watch.sent_ns;
+    let mut unsent = session.unsent();
+    let mut message = session.last_error();
+    task.failures.keep(step, status, || message.clone());
+    let mut draws = Draws::at(task.seed, index, Purpose::Retry);
+    let (mut left, mut halted) = (policy.retries, false);
+    while !status.is_ok() && left > 0 {
+        left -= 1;
+        // At a rate, a pause would delay every later operation.
+        if task.pace.is_none() {
+            session.pause().await;
+        }
+        let sleep = policy.interval_ns as f64 * (0.8 + 0.4 * draws.next_f64());
+        let wake = watch.now_ns().saturating_add(sleep as u64);
+        watch.timer.until(wake, || task.scheduler.halted()).await;
+        if task.scheduler.halted() {
+            halted = true;
+            break;
+        }
+        watch.attempt(step, status, sent, done);
+        sent = watch.now_ns();
+        status = attempt(session).await;
+        done = watch.now_ns();
+        if !status.is_ok() {
+            unsent &= session.unsent();
+            message = session.last_error();
+            task.failures.keep(step, status, || message.clone());
+        }
+    }
+    watch.record_retried(step, status, sent, done);
+    if !status.is_ok() && policy.stop && !halted {
+        task.scheduler.halt_because(|| {
+            let message = message.as_deref().or(task.failures.message(step, status)).unwrap_or("no message").to_owned();
+            TrialFailure::Operation { operation: name, key: String::from_utf8_lossy(key).into_owned(), status, message }
+        });
+    }
+    (status, done, unsent)
+}

@@ -1,0 +1,229 @@
+//! The work of cassandra-stress as a part of a `TrialSpec`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::compat::Compat;
+use crate::distribution::{RatioSpec, Spec};
+use crate::population::{Population, Selection, Share};
+use crate::row::{Increments, RowGenerator, RowShape};
+
+/// The predefined operations of cassandra-stress on one partition each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StressSpec {
+    /// The generation whose data are written: `3.0`, `3.11`, `4` or `5`.
+    pub compat: Compat,
+    /// The keyspace of the tables `standard1` and `counter1`.
+    pub keyspace: String,
+    /// The weight of each operation.
+    pub mix: BTreeMap<Command, f64>,
+    /// The numbers of the partitions, in the order in which operations take them.
+    pub population: Selection,
+    /// This process takes a part of a sequence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<Share>,
+    /// The range of numbers that `-insert revisit=` gives; since 4.0 it determines the seeds.
+    pub revisit: Spec,
+    /// The length of a key, bytes.
+    pub key_bytes: u64,
+    /// The names of the value columns.
+    pub columns: Vec<String>,
+    /// The length of a value, bytes.
+    pub size: Spec,
+    /// The share of the columns that have a value.
+    pub row_population_ratio: RatioSpec,
+    /// The increments of counters.
+    pub add: Spec,
+    /// Whether reads select all columns, whatever they are (`-col slice`).
+    #[serde(default)]
+    pub selects_all: bool,
+    /// Whether the values that are read are compared with those that were written.
+    pub validates: bool,
+    /// The timestamp of all writes, µs since 1970; the client's clock if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp_us: Option<i64>,
+    /// Whether the text of a statement is sent with each execution.
+    #[serde(default)]
+    pub unprepared: bool,
+}
+
+/// A predefined operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Reads a partition of `standard1`.
+    Read,
+    /// Writes a partition of `standard1`.
+    Write,
+    /// Reads a partition of `counter1`.
+    CounterRead,
+    /// Increments the counters of a partition of `counter1`.
+    CounterWrite,
+}
+
+impl Command {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::CounterRead, Self::CounterWrite];
+
+    /// Its name in the tool's output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "READ",
+            Self::Write => "WRITE",
+            Self::CounterRead => "COUNTER_READ",
+            Self::CounterWrite => "COUNTER_WRITE",
+        }
+    }
+
+    /// Whether it writes.
+    pub const fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::CounterWrite)
+    }
+
+    /// Whether it is about counters.
+    pub const fn counts(self) -> bool {
+        matches!(self, Self::CounterRead | Self::CounterWrite)
+    }
+}
+
+/// A part of a spec that is not valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    /// Its name.
+    pub field: &'static str,
+    /// The reason, in the tool's words where it has some.
+    pub reason: String,
+}
+
+/// What one client needs to make its operations. Cloned for each.
+#[derive(Clone, Debug)]
+pub struct Generators {
+    /// The numbers of partitions.
+    pub population: Population,
+    /// Keys and values.
+    pub rows: RowGenerator,
+    /// Increments of counters.
+    pub increments: Increments,
+}
+
+impl StressSpec {
+    /// Refuses what cannot be run.
+    ///
+    /// # Errors
+    /// The first field that is not valid.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let total: f64 = self.mix.values().sum();
+        if self.mix.values().any(|weight| !(0.0..=WEIGHT_MAX).contains(weight)) || total <= 0.0 {
+            let reason = format!("must have weights of at most {WEIGHT_MAX}, at least one of them above 0");
+            return Err(Invalid { field: "mix", reason });
+        }
+        self.generators(0).map(drop)
+    }
+
+    /// The generators of a trial with this seed.
+    ///
+    /// # Errors
+    /// A distribution or a range is not valid.
+    pub fn generators(&self, seed: u64) -> Result<Generators, Invalid> {
+        let population = Population::new(&self.population, &self.revisit, self.compat, self.share, seed);
+        let shape = RowShape {
+            key_bytes: usize::try_from(self.key_bytes).unwrap_or(usize::MAX),
+            columns: self.columns.clone(),
+            size: self.size.clone(),
+            population_ratio: self.row_population_ratio.clone(),
+        };
+        if shape.key_bytes == 0 || shape.key_bytes > KEY_BYTES_MAX {
+            let reason = format!("must be from 1 to {KEY_BYTES_MAX}, got {}", self.key_bytes);
+            return Err(Invalid { field: "key_bytes", reason });
+        }
+        if shape.columns.is_empty() {
+            return Err(Invalid { field: "columns", reason: "must have at least one name".to_owned() });
+        }
+        let sizes = shape.size.range().map_err(|reason| Invalid { field: "size", reason })?;
+        if sizes.0 < 0 || sizes.1 > VALUE_BYTES_MAX {
+            let reason = format!("must be from 0 to {VALUE_BYTES_MAX}, got {} to {}", sizes.0, sizes.1);
+            return Err(Invalid { field: "size", reason });
+        }
+        Ok(Generators {
+            population: population.map_err(|reason| Invalid { field: "population", reason })?,
+            rows: RowGenerator::new(&shape).map_err(|reason| Invalid { field: "row_population_ratio", reason })?,
+            increments: Increments::new(&self.add, seed).map_err(|reason| Invalid { field: "add", reason })?,
+        })
+    }
+}
+
+/// Larger weights would hide the smaller ones.
+const WEIGHT_MAX: f64 = 1e9;
+/// Cassandra's limit of a key.
+const KEY_BYTES_MAX: usize = 65_535;
+/// The longest frame of the native protocol.
+const VALUE_BYTES_MAX: i64 = 256 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::{parse_ratio, parse_spec};
+
+    fn ratio(text: &str) -> RatioSpec {
+        parse_ratio(text).unwrap().unwrap()
+    }
+
+    fn sequence(first: i64, last: i64) -> Selection {
+        Selection::Sequence { first, last, wrap: true, read_lookback: None }
+    }
+
+    fn spec() -> StressSpec {
+        StressSpec {
+            compat: Compat::V4,
+            keyspace: "keyspace1".to_owned(),
+            mix: [(Command::Write, 1.0)].into(),
+            population: sequence(1, 100),
+            share: None,
+            revisit: parse_spec("uniform(1..1M)").unwrap(),
+            key_bytes: 10,
+            columns: vec!["C0".to_owned()],
+            size: parse_spec("fixed(34)").unwrap(),
+            row_population_ratio: ratio("fixed(1)/1"),
+            add: parse_spec("fixed(1)").unwrap(),
+            selects_all: false,
+            validates: true,
+            timestamp_us: None,
+            unprepared: false,
+        }
+    }
+
+    #[test]
+    fn generators_follow_from_the_texts() {
+        let mut generators = spec().generators(1).unwrap();
+        let number = generators.population.number_at(0).unwrap();
+        let mut row = crate::row::Row::default();
+        generators.rows.fill(generators.population.seed_of(number), &mut row);
+        assert_eq!((number, row.columns().count(), row.values.len()), (1, 1, 34));
+        let text = serde_json::to_string(&spec()).unwrap();
+        assert_eq!(serde_json::from_str::<StressSpec>(&text).unwrap(), spec());
+    }
+
+    #[test]
+    fn invalid_fields_are_named() {
+        let refused = |change: fn(&mut StressSpec)| {
+            let mut spec = spec();
+            change(&mut spec);
+            spec.check().unwrap_err().field
+        };
+        assert_eq!(refused(|spec| spec.mix.clear()), "mix");
+        assert_eq!(refused(|spec| spec.mix = [(Command::Read, -1.0)].into()), "mix");
+        assert_eq!(refused(|spec| spec.mix = [(Command::Read, f64::NAN)].into()), "mix");
+        assert_eq!(refused(|spec| spec.population = sequence(5, 1)), "population");
+        assert_eq!(refused(|spec| spec.share = Some(Share { part: 1, parts: 1 })), "population");
+        assert_eq!(refused(|spec| spec.revisit = parse_spec("uniform(-1..2)").unwrap()), "population");
+        assert_eq!(refused(|spec| spec.key_bytes = 0), "key_bytes");
+        assert_eq!(refused(|spec| spec.key_bytes = u64::MAX), "key_bytes");
+        assert_eq!(refused(|spec| spec.columns.clear()), "columns");
+        assert_eq!(refused(|spec| spec.size = parse_spec("fixed(-1)").unwrap()), "size");
+        assert_eq!(refused(|spec| spec.size = parse_spec("uniform(1..1B)").unwrap()), "size");
+        assert_eq!(spec().check(), Ok(()));
+    }
+}
