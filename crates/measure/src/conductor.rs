@@ -127,6 +127,7 @@ impl<'a> Conductor<'a> {
         let start_unix_ns = unix_ns().wrapping_add(borders.first_ns).wrapping_sub(Monotonic.now_ns());
         observer.started(&self.moment(borders));
         let mut number = 0;
+        let mut satisfied = false;
         while end.is_none() {
             let boundary = borders.interval_end(number);
             let early = self.sleep_until(boundary, &borders, &pulse, controls, &**store);
@@ -135,13 +136,14 @@ impl<'a> Conductor<'a> {
                 self.read(&borders, false);
                 self.report(&borders, number, boundary, observer);
                 number += 1;
+                satisfied = observer.is_satisfied();
             }
-            end = early.or_else(|| over.then_some(End::Done));
+            end = early.or_else(|| (over || satisfied).then_some(End::Done));
         }
         let at_stop = totals(self.workers.recorders());
         let stop_ns = if refused { borders.start_ns } else { Monotonic.now_ns() };
         let threads = self.threads(&pulse, &used);
-        if end != Some(End::Done) {
+        if satisfied || end != Some(End::Done) {
             self.task.scheduler.halt();
         }
         self.tick();
@@ -158,6 +160,7 @@ impl<'a> Conductor<'a> {
             }
         };
         let ending = match &end {
+            End::Done if satisfied => Ending::Stopped { at_ns: stop_ns, completed: at_stop.in_window },
             End::Done if self.task.scheduler.reached_end() || stop_ns >= borders.end_ns => Ending::Time,
             End::Done => Ending::Count,
             _ => Ending::Stopped { at_ns: stop_ns, completed: at_stop.in_window },

@@ -153,6 +153,10 @@ pub trait Observer {
     fn started(&mut self, _moment: &Moment<'_>) {}
     /// An interval of the window is over; called for the last one when all clients have ended.
     fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>);
+    /// Whether the trial may end now, because its figures are exact enough. Asked after each interval.
+    fn is_satisfied(&self) -> bool {
+        false
+    }
     /// The end. Called once if `ready` was.
     fn end(&mut self, closed: &Closed<'_>);
 }

@@ -116,7 +116,7 @@ impl Cluster {
 }
 
 /// The first contact point that answers. Its failure is the error if none does.
-async fn connect(settings: &Settings) -> Result<(SocketAddr, Link), StoreError> {
+pub async fn connect(settings: &Settings) -> Result<(SocketAddr, Link), StoreError> {
     let mut first: Option<Failure> = None;
     for host in &settings.hosts {
         let place = format!("{host}:{}", settings.port);

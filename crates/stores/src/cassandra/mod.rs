@@ -14,6 +14,7 @@ mod murmur3;
 mod pool;
 mod records;
 mod ring;
+mod schema;
 mod segments;
 mod settings;
 mod slot;
@@ -26,6 +27,8 @@ mod wire;
 use std::sync::Arc;
 
 pub use client::Client;
+pub use ring::Node;
+pub use schema::{Description, execute_script};
 pub use statements::StatementClient;
 
 use cluster::Cluster;

@@ -1,0 +1,62 @@
+//! The cassandra-stress front end: a drop-in replacement for `cassandra-stress write|read|mixed|counter_write|counter_read …`.
+
+mod printer;
+mod run;
+mod schema;
+mod translate;
+
+use std::sync::mpsc::Receiver;
+
+use loadstone_measure::control::Control;
+use loadstone_stress::command_line::{Request, parse};
+use loadstone_stress::explain::explain;
+use loadstone_stress::settings::{NodeSettings, Settings};
+use loadstone_wire::error::{EngineError, shorten};
+use loadstone_wire::output::{err, out};
+
+/// Runs the front end. Returns the exit code. Errors of the command line are printed to standard output, as the tool does.
+pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
+    let mut settings = match parse(arguments) {
+        Ok(Request::Print(text)) => {
+            out(&text);
+            return Ok(0);
+        }
+        Ok(Request::Run(settings)) => settings,
+        Err(error) => {
+            out(&error.text);
+            if let Some(hint) = &error.hint {
+                err(&format!("hint: {}\n", shorten(hint)));
+            }
+            return Ok(error.exit);
+        }
+    };
+    read_node_file(&mut settings)?;
+    if settings.front_end.explain {
+        out(&explain(&settings));
+        return Ok(0);
+    }
+    if settings.front_end.print_spec {
+        let spec = translate::translate(&settings, translate::first_threads(&settings))?;
+        let text = serde_json::to_string(&spec)
+            .map_err(|error| EngineError::failed(format!("cannot print the spec: {error}")))?;
+        out(&format!("{text}\n"));
+        return Ok(0);
+    }
+    for warning in &settings.warnings {
+        err(&format!("warning: {}\n", shorten(warning)));
+    }
+    run::run(&settings, controls)
+}
+
+/// Reads the contact points of `-node file=`.
+fn read_node_file(settings: &mut Settings) -> Result<(), EngineError> {
+    let Some(path) = &settings.node.file else { return Ok(()) };
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        EngineError::usage(format!("cannot read {path}: {error}")).hint("-node file= names a file with a host in each line")
+    })?;
+    settings.node.nodes = NodeSettings::read_list(&text);
+    if settings.node.nodes.is_empty() {
+        return Err(EngineError::usage(format!("{path} names no host")).hint("write one host in each line"));
+    }
+    Ok(())
+}

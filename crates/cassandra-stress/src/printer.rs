@@ -1,0 +1,274 @@
+//! Prints a run as cassandra-stress does: rows for each interval, and the HDR log.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+
+use loadstone_load::StepId;
+use loadstone_load::meter::Reading;
+use loadstone_measure::clock::unix_ns;
+use loadstone_measure::control::{End, TrialFailure};
+use loadstone_measure::diagnostics;
+use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
+use loadstone_measure::recorder::reader::{Additions, Readings};
+use loadstone_stress::output::{
+    Figures, Garbage, Interval as Row, Summary, Timing, Uncertainty, histogram_tag, render_failed_operation,
+    render_header, render_interval,
+};
+use loadstone_stress::settings::{Length, Limit, RateSettings, Settings};
+use loadstone_stress::spec::Command;
+use loadstone_wire::error::EngineError;
+use loadstone_wire::event::encode;
+use loadstone_wire::output::err;
+use loadstone_wire::spec::TrialSpec;
+
+use super::run::Log;
+
+/// What a step has measured.
+#[derive(Debug)]
+pub struct Step {
+    /// Its figures.
+    pub summary: Summary,
+    /// The relative standard error of the rate.
+    pub uncertainty: f64,
+    /// Operations that failed.
+    pub failed: u64,
+    /// Operations without an answer.
+    pub unanswered: u64,
+}
+
+/// Observes a run and prints it.
+#[derive(Debug)]
+pub struct Printer<'a> {
+    settings: &'a Settings,
+    log: &'a mut Log,
+    hdr: Option<HdrLog>,
+    uncertainty: Uncertainty,
+    /// Operations since the start, by command.
+    counts: BTreeMap<Command, u64>,
+    step: Option<Step>,
+    notes: Vec<String>,
+    satisfied: bool,
+}
+
+impl<'a> Printer<'a> {
+    /// A printer.
+    pub fn new(settings: &'a Settings, spec: &TrialSpec, log: &'a mut Log) -> Result<Self, EngineError> {
+        let open = !matches!(spec.pace, loadstone_load::pace::PaceSpec::Closed);
+        let hdr = settings.log.hdr_file.as_ref().map(|path| HdrLog::create(path, open)).transpose()?;
+        Ok(Self {
+            settings,
+            log,
+            hdr,
+            uncertainty: Uncertainty::default(),
+            counts: BTreeMap::new(),
+            step: None,
+            notes: Vec::new(),
+            satisfied: false,
+        })
+    }
+
+    /// The figures, after the messages that belong to them.
+    pub fn finish(self, end: &End) -> Result<Step, EngineError> {
+        if let End::Failed(TrialFailure::Operation { key, status, message, .. }) = end {
+            let wrong = matches!(
+                status,
+                loadstone_load::Status::NotFound | loadstone_load::Status::UnexpectedState
+            );
+            let tries = if wrong { 0 } else { self.settings.errors.tries };
+            let error = (!wrong).then_some((status.name(), message.as_str()));
+            self.log.print(&render_failed_operation(tries, key.as_bytes(), error));
+        }
+        for note in &self.notes {
+            err(note);
+        }
+        if let Some(hdr) = self.hdr {
+            hdr.finish()?;
+        }
+        self.step.ok_or_else(|| EngineError::failed("the run ended before it was measured"))
+    }
+
+    /// Which of a command's histograms is printed: the response time with `fixed=`, otherwise the service time.
+    fn printed(&self) -> usize {
+        match self.settings.rate {
+            RateSettings::Threads { limit: Limit::Fixed(_), .. } => 1,
+            _ => 0,
+        }
+    }
+
+    fn figures(&self, readings: &Readings, command: Option<Command>, seconds: f64) -> Figures {
+        let mut latencies = Reading::default();
+        let (mut operations, mut errors, mut rows) = (0, 0, 0);
+        for ((step, status), all) in readings {
+            let Some(own) = command_of(*step).filter(|own| command.is_none_or(|command| command == *own)) else {
+                continue;
+            };
+            let count = all[0].count();
+            operations += count;
+            errors += if status.is_ok() { 0 } else { count };
+            rows += if status.is_ok() || own.writes() { count } else { 0 };
+            latencies.merge(&all[self.printed()]);
+        }
+        let histogram = latencies.histogram();
+        let ms = |ns: f64| ns / 1e6;
+        let at = |quantile: f64| if histogram.is_empty() { 0.0 } else { ms(histogram.value_at_quantile(quantile) as f64) };
+        Figures {
+            operations,
+            partitions: rows,
+            rows,
+            errors,
+            seconds,
+            mean_ms: if histogram.is_empty() { 0.0 } else { ms(histogram.mean()) },
+            median_ms: at(0.5),
+            p95_ms: at(0.95),
+            p99_ms: at(0.99),
+            p999_ms: at(0.999),
+            max_ms: at(1.0),
+        }
+    }
+}
+
+/// The command of a step; `None` for the end of a session.
+fn command_of(step: StepId) -> Option<Command> {
+    Command::ALL.get(usize::from(step.0)).copied()
+}
+
+/// The commands that occur.
+fn commands(readings: &Readings) -> Vec<Command> {
+    let mut commands: Vec<Command> = readings.keys().filter_map(|(step, _)| command_of(*step)).collect();
+    commands.sort_unstable();
+    commands.dedup();
+    commands
+}
+
+impl Observer for Printer<'_> {
+    fn ready(&mut self, opened: &Opened<'_>) {
+        for note in opened.notes {
+            err(&format!("warning: {}\nhint: {}\n", note.message, note.hint));
+        }
+        self.log.print(&render_header("", self.settings.compat));
+    }
+
+    fn interval(&mut self, _moment: &Moment<'_>, interval: &Interval<'_>) {
+        let mut new = Additions::default();
+        new.merge(interval.additions);
+        for (_, more) in interval.earlier {
+            new.merge(more);
+        }
+        let seconds = interval.length_ns as f64 / 1e9;
+        let run_time_ms = (interval.start_ns + interval.length_ns) / 1_000_000;
+        let mut kinds = Vec::new();
+        for command in commands(&new.latencies) {
+            let figures = self.figures(&new.latencies, Some(command), seconds);
+            let count = self.counts.entry(command).or_default();
+            *count += figures.operations;
+            let name = command.name().to_owned();
+            kinds.push(Row { name, figures, total_operations: *count, run_time_ms });
+        }
+        if let Some(hdr) = &mut self.hdr {
+            hdr.interval(&new.latencies, interval);
+        }
+        let figures = self.figures(&new.latencies, None, seconds);
+        if figures.operations == 0 {
+            return;
+        }
+        self.uncertainty.update(figures.adjusted_row_rate());
+        let total_operations = self.counts.values().sum();
+        let total = Row { name: "total".to_owned(), figures, total_operations, run_time_ms };
+        let uncertainty = self.uncertainty.value();
+        let text = render_interval(&kinds, &total, &Garbage::default(), uncertainty, self.settings.compat);
+        self.log.print(&text);
+        if let Length::Uncertainty { target, min, max } = self.settings.command.length {
+            self.satisfied = self.uncertainty.is_reached(target, min.max(0) as u32, max.max(0) as u32);
+        }
+    }
+
+    fn is_satisfied(&self) -> bool {
+        self.satisfied
+    }
+
+    fn end(&mut self, closed: &Closed<'_>) {
+        let seconds = closed.window.length_ns as f64 / 1e9;
+        let figures = |command| self.figures(closed.latencies, command, seconds);
+        let kinds = commands(closed.latencies).into_iter();
+        let summary = Summary {
+            total: figures(None),
+            kinds: kinds.map(|command| (command.name().to_owned(), figures(Some(command)))).collect(),
+            garbage: Garbage::default(),
+            run_time_ms: closed.window.length_ns / 1_000_000,
+        };
+        let failures = closed.moment.failures.messages();
+        let failures = failures.filter_map(|(step, status, message)| Some((command_of(step)?, status, message)));
+        self.notes = failures
+            .map(|(command, status, message)| format!("{}: {}: {message}\n", command.name(), status.name()))
+            .collect();
+        let notes = diagnostics::generator_limited(closed).into_iter().chain(diagnostics::notes(closed));
+        self.notes.extend(notes.map(|note| format!("note: {}: {} ({})\n", note.name, note.message, note.hint)));
+        self.step = Some(Step {
+            summary,
+            uncertainty: self.uncertainty.value(),
+            failed: closed.moment.totals.failed(),
+            unanswered: closed.censored.unanswered + closed.carried.unanswered,
+        });
+    }
+}
+
+/// The file of `-log hdrfile=`: version 1.3 of HdrHistogram's log, a line for each interval, command and kind of time.
+#[derive(Debug)]
+struct HdrLog {
+    path: String,
+    file: File,
+    open: bool,
+    error: Option<std::io::Error>,
+}
+
+impl HdrLog {
+    fn create(path: &str, open: bool) -> Result<Self, EngineError> {
+        let start = unix_ns() as f64 / 1e9;
+        let head = format!(
+            "#Logging op latencies for Cassandra Stress\n#[Histogram log format version 1.3]\n\
+             #[BaseTime: {start:.3} (seconds since epoch)]\n#[StartTime: {start:.3} (seconds since epoch)]\n\
+             \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n"
+        );
+        let file = File::create(path).and_then(|mut file| file.write_all(head.as_bytes()).map(|()| file));
+        let file = file.map_err(|error| {
+            EngineError::usage(format!("cannot write {path}: {error}"))
+                .hint("-log hdrfile= names a file in a writable directory")
+        })?;
+        Ok(Self { path: path.to_owned(), file, open, error: None })
+    }
+
+    fn interval(&mut self, readings: &Readings, interval: &Interval<'_>) {
+        let (start, length) = (interval.start_ns as f64 / 1e9, interval.length_ns as f64 / 1e9);
+        let mut text = String::new();
+        for command in commands(readings) {
+            let timings: &[(Timing, usize)] =
+                if self.open { &[(Timing::Service, 0), (Timing::Response, 1)] } else { &[(Timing::Service, 0)] };
+            for (timing, place) in timings {
+                let mut reading = Reading::default();
+                for ((step, _), all) in readings {
+                    if command_of(*step) == Some(command) {
+                        reading.merge(&all[*place]);
+                    }
+                }
+                if reading.count() > 0 {
+                    let max_ms = reading.histogram().max() as f64 / 1e6;
+                    let tag = histogram_tag(command.name(), *timing);
+                    text.push_str(&format!("Tag={tag},{start:.3},{length:.3},{max_ms:.3},{}\n", encode(&reading)));
+                }
+            }
+        }
+        if self.error.is_none() {
+            self.error = self.file.write_all(text.as_bytes()).err();
+        }
+    }
+
+    fn finish(self) -> Result<(), EngineError> {
+        match self.error {
+            None => Ok(()),
+            Some(error) => Err(EngineError::failed(format!("cannot write {}: {error}", self.path))
+                .hint("the log of histograms is incomplete; free space and run again")),
+        }
+    }
+}
+

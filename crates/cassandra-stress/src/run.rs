@@ -1,0 +1,197 @@
+//! A run: schema, warm-up, the measured steps, results.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use loadstone_measure::control::{Control, End};
+use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
+use loadstone_stores::cassandra::{Description, execute_script};
+use loadstone_stress::compat::Compat;
+use loadstone_stress::output::{
+    END, FAILURE, SCHEMA_ONLY, Summary, is_saturated, next_threads, render_auto_table, render_improvement,
+    render_results, render_running, render_settings, render_steps_header, render_warmup,
+};
+use loadstone_stress::settings::{Length, RateSettings, Settings, Truncate};
+use loadstone_stress::statements::truncate_statements;
+use loadstone_wire::error::EngineError;
+use loadstone_wire::output::{err, out};
+
+use super::printer::{Printer, Step};
+use super::schema;
+use super::translate::{first_threads, options, translate, translate_warmup};
+
+/// The pause of the tool between two steps that write.
+const SETTLE: Duration = Duration::from_secs(15);
+
+/// Standard output, and the file of `-log file=`.
+#[derive(Debug)]
+pub struct Log {
+    file: Option<(String, File)>,
+}
+
+impl Log {
+    fn open(path: Option<&str>) -> Result<Self, EngineError> {
+        let file = path.map(|path| match File::create(path) {
+            Ok(file) => Ok((path.to_owned(), file)),
+            Err(error) => Err(EngineError::usage(format!("cannot write {path}: {error}"))
+                .hint("-log file= names a file in a writable directory")),
+        });
+        Ok(Self { file: file.transpose()? })
+    }
+
+    /// Prints to both.
+    pub fn print(&mut self, text: &str) {
+        out(text);
+        if let Some((path, file)) = &mut self.file
+            && let Err(error) = file.write_all(text.as_bytes())
+        {
+            err(&format!("warning: cannot write {path}: {error}\n"));
+            self.file = None;
+        }
+    }
+}
+
+/// Performs what the settings ask for. Returns the exit code.
+pub fn run(settings: &Settings, controls: &Receiver<Control>) -> Result<u8, EngineError> {
+    let mut log = Log::open(settings.log.file.as_deref())?;
+    if !settings.log.no_settings {
+        log.print(&render_settings(settings));
+    }
+    let options = options(settings)?;
+    let creates = settings.command.command.creates_schema();
+    let cluster = if creates { schema::create(settings, &options) } else { execute_script(&options, &[]) }?;
+    out(&describe_cluster(&cluster, settings));
+    if creates {
+        // The tool sleeps instead, a second for each contact point.
+        out("Created keyspaces. All nodes agree on the schema.\n");
+    }
+    if settings.command.length == Length::Count(0) {
+        out(&format!("{SCHEMA_ONLY}\n"));
+        return Ok(0);
+    }
+    let truncate = || execute_script(&options, &truncate_statements(settings)).map(drop);
+    warm_up(settings, controls)?;
+    if settings.command.truncate == Truncate::Once {
+        truncate()?;
+    }
+    let (threads, max_threads, auto) = match settings.rate {
+        RateSettings::Threads { threads, .. } => (threads, threads, false),
+        RateSettings::Steps { auto, min_threads, max_threads } => (min_threads, max_threads, auto),
+    };
+    let steps = !matches!(settings.rate, RateSettings::Threads { .. });
+    if steps {
+        out("Thread count was not specified\n");
+    }
+    let mut done: Vec<(u32, Summary, f64)> = Vec::new();
+    let mut rates = Vec::new();
+    let mut threads = threads;
+    loop {
+        if settings.command.truncate == Truncate::Always {
+            truncate()?;
+        }
+        if steps {
+            log.print(&render_steps_header(threads));
+        }
+        log.print(&render_running(settings, threads));
+        let spec = translate(settings, threads)?;
+        let mut printer = Printer::new(settings, &spec, &mut log)?;
+        let end = loadstone_registry::run(&spec, controls, &mut printer)?;
+        let Step { summary, uncertainty, failed, unanswered } = printer.finish(&end)?;
+        if let End::Failed(why) = &end {
+            log.print(&format!("{FAILURE}\n"));
+            return Err(EngineError::failed(format!("the run ended: {why}"))
+                .hint("-errors ignore goes on after a failed operation, -errors retries=N repeats it"));
+        }
+        log.print(&render_results(&summary, settings.compat));
+        rates.push(summary.total.operation_rate());
+        if let Some((earlier, ..)) = done.last() {
+            out(&render_improvement(*earlier, &rates));
+        }
+        done.push((threads, summary, uncertainty));
+        if end != End::Done {
+            finish(&mut log, settings, &done, steps);
+            err(&format!("the run was stopped: the results cover the operations until then\n"));
+            return Ok(end.code());
+        }
+        if unanswered > 0 {
+            return Err(EngineError::failed(format!("{unanswered} operations got no answer and are not counted"))
+                .hint("check the system: it stopped answering"));
+        }
+        if failed > 0 && !settings.errors.ignore {
+            return Err(EngineError::failed(format!("{failed} operations failed")).hint("see the messages above"));
+        }
+        threads = next_threads(threads);
+        let target = match settings.command.length {
+            Length::Uncertainty { target, .. } => target,
+            _ => -1.0,
+        };
+        if !steps || threads > max_threads || (auto && is_saturated(&rates, target)) {
+            break;
+        }
+        if settings.command.command.updates() {
+            out(&format!("Sleeping for {}s\n", SETTLE.as_secs()));
+            std::thread::sleep(SETTLE);
+        }
+    }
+    finish(&mut log, settings, &done, steps);
+    Ok(0)
+}
+
+/// The last lines of a run.
+fn finish(log: &mut Log, settings: &Settings, done: &[(u32, Summary, f64)], steps: bool) {
+    if steps {
+        log.print(&render_auto_table(done, settings.compat));
+    }
+    log.print(&format!("{END}\n"));
+}
+
+/// Performs the warm-up of each operation. Its results do not count, and its errors end nothing.
+fn warm_up(settings: &Settings, controls: &Receiver<Control>) -> Result<(), EngineError> {
+    for (command, _) in settings.operations() {
+        let Some(spec) = translate_warmup(settings, command, first_threads(settings))? else { continue };
+        out(&render_warmup(settings, command));
+        let mut warm_up = WarmUp::default();
+        let end = loadstone_registry::run(&spec, controls, &mut warm_up)?;
+        if warm_up.failed > 0 {
+            err(&format!("warning: {} operations of the warm-up failed\n", warm_up.failed));
+        }
+        if end != End::Done {
+            return Err(EngineError::failed("the warm-up was stopped").hint("no-warmup starts without one"));
+        }
+    }
+    Ok(())
+}
+
+/// Counts what failed.
+#[derive(Debug, Default)]
+struct WarmUp {
+    failed: u64,
+}
+
+impl Observer for WarmUp {
+    fn ready(&mut self, _opened: &Opened<'_>) {}
+
+    fn interval(&mut self, _moment: &Moment<'_>, _interval: &Interval<'_>) {}
+
+    fn end(&mut self, closed: &Closed<'_>) {
+        self.failed = closed.moment.totals.failed();
+    }
+}
+
+/// The lines that name the cluster and its nodes.
+fn describe_cluster(cluster: &Description, settings: &Settings) -> String {
+    let datacenter = if settings.compat == Compat::V3_11 { "Datatacenter" } else { "Datacenter" };
+    let mut text = match settings.compat {
+        Compat::V3_0 => format!("Connected to cluster: {}\n", cluster.name),
+        _ => format!(
+            "Connected to cluster: {}, max pending requests per connection {}, max connections per host {}\n",
+            cluster.name, settings.mode.max_pending_per_connection, settings.mode.connections_per_host
+        ),
+    };
+    for node in &cluster.nodes {
+        text.push_str(&format!("{datacenter}: {}; Host: /{}; Rack: {}\n", node.dc, node.address, node.rack));
+    }
+    text
+}

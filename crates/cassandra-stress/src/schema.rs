@@ -1,0 +1,29 @@
+//! The keyspace and the tables, which `write` and `counter_write` create.
+
+use loadstone_session::{Options, StoreError};
+use loadstone_stores::cassandra::{Description, execute_script};
+use loadstone_stress::settings::Settings;
+use loadstone_stress::statements::{drop_compact_storage, schema_statements};
+use loadstone_wire::output::err;
+
+/// Creates the keyspace and the tables, where they are missing.
+pub fn create(settings: &Settings, options: &Options) -> Result<Description, StoreError> {
+    let statements = schema_statements(settings);
+    match execute_script(options, &statements) {
+        // Cassandra 4.0 and later refuse it for new tables.
+        Err(error) if error.message.contains("COMPACT STORAGE") => {
+            err("note: the server refuses COMPACT STORAGE; the tables are created without it\n");
+            let statements: Vec<_> = statements.iter().map(|text| drop_compact_storage(text)).collect();
+            execute_script(options, &statements)
+        }
+        // ScyllaDB with tablets.
+        Err(error) if error.message.contains("SimpleStrategy") => {
+            err("note: the server refuses SimpleStrategy; the keyspace is created with NetworkTopologyStrategy\n");
+            let network = |text: &String| {
+                text.replace("org.apache.cassandra.locator.SimpleStrategy", "NetworkTopologyStrategy")
+            };
+            execute_script(options, &statements.iter().map(network).collect::<Vec<_>>())
+        }
+        done => done,
+    }
+}

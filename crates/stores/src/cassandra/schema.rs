@@ -1,0 +1,74 @@
+//! Definitions of keyspaces and tables, outside any trial.
+
+use std::time::{Duration, Instant};
+
+use super::cluster::{Cluster, connect, unreachable};
+use super::login::Link;
+use super::ring::Node;
+use super::settings::Settings;
+use crate::error::{Failure, StoreError};
+use crate::options::Options;
+use crate::remote::asking;
+use loadstone_load::Status;
+
+/// The time in which all nodes must know a definition.
+const AGREEMENT: Duration = Duration::from_secs(30);
+const STEP: Duration = Duration::from_millis(20);
+
+/// A cluster, as one of its nodes describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// The cluster's name.
+    pub name: String,
+    /// Its nodes, by address.
+    pub nodes: Vec<Node>,
+}
+
+/// Connects to the first contact point that answers, and executes statements one after the other: definitions, whose nodes must
+/// agree afterwards. An error names the statement.
+pub fn execute_script(options: &Options, statements: &[String]) -> Result<Description, StoreError> {
+    let settings = Settings::of(options)?;
+    // On a separate thread, as the caller may be within a runtime.
+    let run = || asking(run(&settings, statements));
+    let done = std::thread::scope(|threads| threads.spawn(run).join());
+    done.map_err(|_| StoreError::failed("internal error: the thread that defines the schema panicked"))?
+}
+
+async fn run(settings: &Settings, statements: &[String]) -> Result<Description, StoreError> {
+    let (contact, link) = connect(settings).await?;
+    for text in statements {
+        link.query(text).await.map_err(|refusal| {
+            let Failure { message, .. } = refusal.failure();
+            StoreError::failed(format!("{message} (statement: {text})")).hint("see the log of the server")
+        })?;
+    }
+    if !statements.is_empty() {
+        wait_for_agreement(&link).await?;
+    }
+    let refused = |message: String| unreachable(&Failure::new(Status::Error, message));
+    let nodes = Cluster::read_nodes(&link, contact, settings.port).await.map_err(|refusal| refused(refusal.message))?;
+    let name = link.query("SELECT cluster_name FROM system.local").await.map_err(|refusal| refused(refusal.message))?;
+    let name = name.into_iter().flatten().next().flatten().unwrap_or_default();
+    Ok(Description { name: String::from_utf8_lossy(&name).into_owned(), nodes })
+}
+
+/// Waits until all nodes have the same version of the schema.
+async fn wait_for_agreement(link: &Link) -> Result<(), StoreError> {
+    let end = Instant::now() + AGREEMENT;
+    loop {
+        let mut versions = Vec::new();
+        for table in ["system.local", "system.peers"] {
+            let rows = link.query(&format!("SELECT schema_version FROM {table}")).await.unwrap_or_default();
+            versions.extend(rows.into_iter().flatten().flatten());
+        }
+        versions.dedup();
+        if versions.len() <= 1 {
+            return Ok(());
+        }
+        if Instant::now() > end {
+            let message = format!("the nodes have not agreed on the schema within {} s", AGREEMENT.as_secs());
+            return Err(StoreError::failed(message).hint("is a node down? see `nodetool describecluster`"));
+        }
+        tokio::time::sleep(STEP).await;
+    }
+}
