@@ -52,7 +52,8 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
 fn read_node_file(settings: &mut Settings) -> Result<(), EngineError> {
     let Some(path) = &settings.node.file else { return Ok(()) };
     let text = std::fs::read_to_string(path).map_err(|error| {
-        EngineError::usage(format!("cannot read {path}: {error}")).hint("-node file= names a file with a host in each line")
+        EngineError::usage(format!("cannot read {path}: {error}"))
+            .hint("-node file= names a file with a host in each line")
     })?;
     settings.node.nodes = NodeSettings::read_list(&text);
     if settings.node.nodes.is_empty() {

@@ -71,10 +71,7 @@ impl<'a> Printer<'a> {
     /// The figures, after the messages that belong to them.
     pub fn finish(self, end: &End) -> Result<Step, EngineError> {
         if let End::Failed(TrialFailure::Operation { key, status, message, .. }) = end {
-            let wrong = matches!(
-                status,
-                loadstone_load::Status::NotFound | loadstone_load::Status::UnexpectedState
-            );
+            let wrong = matches!(status, loadstone_load::Status::NotFound | loadstone_load::Status::UnexpectedState);
             let tries = if wrong { 0 } else { self.settings.errors.tries };
             let error = (!wrong).then_some((status.name(), message.as_str()));
             self.log.print(&render_failed_operation(tries, key.as_bytes(), error));
@@ -111,7 +108,8 @@ impl<'a> Printer<'a> {
         }
         let histogram = latencies.histogram();
         let ms = |ns: f64| ns / 1e6;
-        let at = |quantile: f64| if histogram.is_empty() { 0.0 } else { ms(histogram.value_at_quantile(quantile) as f64) };
+        let at =
+            |quantile: f64| if histogram.is_empty() { 0.0 } else { ms(histogram.value_at_quantile(quantile) as f64) };
         Figures {
             operations,
             partitions: rows,
@@ -271,4 +269,3 @@ impl HdrLog {
         }
     }
 }
-

@@ -19,9 +19,8 @@ pub fn create(settings: &Settings, options: &Options) -> Result<Description, Sto
         // ScyllaDB with tablets.
         Err(error) if error.message.contains("SimpleStrategy") => {
             err("note: the server refuses SimpleStrategy; the keyspace is created with NetworkTopologyStrategy\n");
-            let network = |text: &String| {
-                text.replace("org.apache.cassandra.locator.SimpleStrategy", "NetworkTopologyStrategy")
-            };
+            let network =
+                |text: &String| text.replace("org.apache.cassandra.locator.SimpleStrategy", "NetworkTopologyStrategy");
             execute_script(options, &statements.iter().map(network).collect::<Vec<_>>())
         }
         done => done,

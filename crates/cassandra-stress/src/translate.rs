@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use loadstone_load::pace::{Arrival, PaceSpec, RatePiece};
 use loadstone_load::Segment;
+use loadstone_load::pace::{Arrival, PaceSpec, RatePiece};
 use loadstone_measure::clock::unix_ns;
 use loadstone_session::{Durability, Options};
 use loadstone_stress::settings::{Command, Length, RateSettings, Settings};
@@ -44,10 +44,7 @@ pub fn translate(settings: &Settings, threads: u32) -> Result<TrialSpec, EngineE
     let pace = match settings.rate {
         RateSettings::Threads { limit, .. } if limit.per_second() > 0 => {
             let rate = f64::from(limit.per_second());
-            PaceSpec::Open {
-                rate: vec![RatePiece { from: rate, to: rate, seconds: 0.0 }],
-                arrival: Arrival::Uniform,
-            }
+            PaceSpec::Open { rate: vec![RatePiece { from: rate, to: rate, seconds: 0.0 }], arrival: Arrival::Uniform }
         }
         _ => PaceSpec::Closed,
     };

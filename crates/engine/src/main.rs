@@ -16,6 +16,7 @@ const USAGE: &str = "\
 usage: loadstone-engine COMMAND
 
   ycsb {load|run|shell} STORE …   YCSB's command line
+  cassandra-stress COMMAND …      the command line of cassandra-stress
   dfsio {-write|-read|…} URI      Hadoop's TestDFSIO command line
   teragen ROWS OUT                Hadoop's TeraGen, TeraSort and TeraValidate, on local disks and HDFS
   terasort IN OUT
@@ -41,6 +42,10 @@ fn main() -> ExitCode {
         Some("ycsb") => {
             signals::listen(signals);
             loadstone_ycsb::main(&arguments[1..], &controls)
+        }
+        Some("cassandra-stress") => {
+            signals::listen(signals);
+            loadstone_cassandra_stress::main(&arguments[1..], &controls)
         }
         Some("dfsio") => {
             signals::listen(signals);
@@ -72,7 +77,7 @@ fn main() -> ExitCode {
             Ok(0)
         }
         Some(other) => Err(EngineError::usage(format!("there is no command \"{other}\"")).hint(
-            "the commands are ycsb, dfsio, teragen, terasort, teravalidate, trial, ledger, merge, describe and schema",
+            "the commands are ycsb, cassandra-stress, dfsio, teragen, terasort, teravalidate, trial, ledger, merge, describe and schema",
         )),
         None => {
             loadstone_wire::output::err(USAGE);

@@ -16,9 +16,9 @@ pub use text::{parse_count, parse_ratio, parse_spec};
 
 pub(crate) use text::{parse_integer, split_range};
 
-use crate::output::format_decimals;
+use crate::number::format_decimals;
 
-/// A distribution as the tool parsed it. Bounds are inclusive; numbers are in the unit of what is drawn.
+/// A distribution as the tool parsed it. Bounds are inclusive; numbers are in the unit of the draws.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
@@ -82,14 +82,14 @@ impl fmt::Display for Spec {
 /// `DIST/N`: a share between 0 and 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RatioSpec {
-    /// What is drawn.
+    /// The distribution of the dividend.
     pub distribution: Spec,
-    /// By how much it is divided.
+    /// The divisor.
     pub divisor: f64,
 }
 
 impl RatioSpec {
-    /// The share that a draw stands for: the untruncated sample over the divisor, between 0 and 1.
+    /// The share of a draw: the untruncated sample over the divisor, between 0 and 1.
     #[must_use]
     pub fn share(&self, sample: f64) -> f64 {
         (sample / self.divisor).clamp(0.0, 1.0)
@@ -128,8 +128,8 @@ mod tests {
             let mut distribution = spec(row[0]).sampler().unwrap();
             for (seed, expected) in SEEDS.iter().zip(&row[1..9]) {
                 distribution.seed(*seed);
-                let drawn: Vec<String> = (0..4).map(|_| distribution.next().to_string()).collect();
-                assert_eq!(drawn.join(" "), *expected, "{} seeded with {seed}", row[0]);
+                let values: Vec<String> = (0..4).map(|_| distribution.next().to_string()).collect();
+                assert_eq!(values.join(" "), *expected, "{} seeded with {seed}", row[0]);
             }
             let figures =
                 format!("avg {} min {} max {}", distribution.average(), distribution.min(), distribution.max());

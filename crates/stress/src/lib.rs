@@ -1,13 +1,19 @@
-//! cassandra-stress without a server: what needs no connection.
+//! cassandra-stress without a server.
 //!
+//! * [`command_line`] parses the tool's arguments, with its messages and exit statuses, into plain [`settings`].
 //! * Data: [`random`], [`distribution`], [`population`] and [`row`] make the keys and values of the predefined tables, byte
-//!   for byte those of the tool. They have no I/O, and their hot paths allocate nothing.
-//! * [`output`] prints as the tool does.
+//!   for byte as the tool does. They have no I/O, and their hot paths allocate nothing.
+//! * [`statements`] has the texts of its statements, [`output`] prints as it does, and [`explain`] describes a run in words.
 
+pub mod command_line;
 pub mod compat;
 pub mod distribution;
+pub mod explain;
+pub mod number;
 pub mod output;
 pub mod population;
 pub mod random;
 pub mod row;
+pub mod settings;
 pub mod spec;
+pub mod statements;

@@ -1,5 +1,26 @@
-//! What the tool prints.
+//! The output of the tool: settings, intervals, results, the table of auto mode. Lines go to standard output and `-log file=`.
+//!
+//! Sources: Cassandra's `StressMetrics.java`, `StressAction.java`, `Settings*.java`; outputs of 3.3, 3.11.5 and 4.0-alpha2.
 
-mod number;
+mod auto;
+mod messages;
+mod results;
+mod rows;
+mod settings_block;
+mod uncertainty;
 
-pub use number::format_decimals;
+pub use auto::{average_improvement, is_saturated, next_threads, render_auto_table, render_improvement};
+pub use messages::{
+    Timing, histogram_tag, render_created, render_failed_operation, render_running, render_steps_header, render_warmup,
+};
+pub use results::{Summary, render_results};
+pub use rows::{Figures, Garbage, Interval, render_header, render_interval};
+pub use settings_block::render_settings;
+pub use uncertainty::Uncertainty;
+
+/// The last line of a run that succeeded, with any number of ignored errors.
+pub const END: &str = "END";
+/// The last line of a run that failed.
+pub const FAILURE: &str = "FAILURE";
+/// The line for `n=0`.
+pub const SCHEMA_ONLY: &str = "N=0: SCHEMA CREATED, NOTHING ELSE DONE.";

@@ -58,7 +58,7 @@ enum Law {
         wrap: bool,
         lookback: Option<Distribution>,
     },
-    /// `counts`: a sequence, or its inverse, which goes on from operation to operation.
+    /// `counts`: a sequence, or its inverse, which continues from operation to operation.
     Distribution {
         distribution: Distribution,
         counts: bool,
@@ -128,7 +128,7 @@ impl Population {
 
     /// The number that the read at `index` takes, while the first `written` numbers of the sequence are acknowledged.
     ///
-    /// Without `read-lookback`, that of [`Self::number_at`]. With it, `written` − draw, counted from the start; where less
+    /// Without `read-lookback`, the number of [`Self::number_at`]. With it, `written` − draw, counted from the start; where less
     /// than that is written, draw mod `written`. `None` while nothing is written. The tool of 4.x forgets the multiplier
     /// here and reads keys that were never written.
     #[inline]
@@ -163,7 +163,7 @@ impl Population {
         }
     }
 
-    /// The least and the greatest number.
+    /// Its smallest and its greatest number.
     #[must_use]
     pub fn range(&self) -> (i64, i64) {
         match &self.law {
@@ -176,7 +176,7 @@ impl Population {
     }
 }
 
-/// By what numbers are multiplied: 1 up to 3.11, then 1 + round(10^(22 − log₁₀ size)) of the range of `revisit`.
+/// The factor of all numbers: 1 up to 3.11, then 1 + round(10^(22 − log₁₀ size)) of the range of `revisit`.
 ///
 /// For a range of at most 1,084 values it overflows, as in the tool, and every partition has the same key: see
 /// [`is_single_partition`].
@@ -300,7 +300,7 @@ mod tests {
         let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
         let deviation =
             (numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / numbers.len() as f64).sqrt();
-        // 99.7 % of the draws are within the range; the others are at its bounds.
+        // 99.7 % of the draws are within the range; the remaining draws are at its bounds.
         assert!((mean - 500_000.0).abs() < 2_000.0, "{mean}");
         assert!((deviation - 166_000.0).abs() < 2_000.0, "{deviation}");
     }

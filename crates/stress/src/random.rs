@@ -197,7 +197,7 @@ const fn finish(mut k: u64) -> u64 {
     k ^ (k >> 33)
 }
 
-/// A seed of [`JavaRandom`] that is a pure function of (`seed`, `index`, `purpose`); the mixing is that of
+/// A seed of [`JavaRandom`] that is a pure function of (`seed`, `index`, `purpose`); the mixing comes from
 /// `SplitMix64` (Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 #[must_use]
 pub(crate) const fn mix_seed(seed: u64, index: u64, purpose: u64) -> i64 {

@@ -1,4 +1,4 @@
-//! The rows of the predefined tables: key, five blobs (or counters), byte for byte those of the tool.
+//! The rows of the predefined tables: key, five blobs (or counters), byte for byte as the tool writes them.
 //!
 //! Sources: Cassandra's `PartitionIterator.java`, `HexBytes.java`, `Bytes.java`, `SettingsCommandPreDefined.java`.
 
@@ -7,11 +7,11 @@ use crate::random::{FasterRandom, JavaRandom, hash_salt, mix_seed};
 
 /// The tool draws a column's identity from `uniform(1..100B)`.
 const IDENTITY_MAX: f64 = 100_000_000_001.0;
-/// What separates the draws of the ratio from those of the increments and the population.
+/// Separates the draws of the ratio from other draws with equal seeds.
 const RATIO: u64 = 0x7261_7469;
 const INCREMENT: u64 = 0x6164_6421;
 
-/// What the rows of a table look like.
+/// The shape of a table's rows.
 #[derive(Clone, Debug)]
 pub struct RowShape {
     /// Length of the key in bytes (`keysize=`).
@@ -129,7 +129,7 @@ impl RowGenerator {
         chain_bytes(&buffer[start..])
     }
 
-    /// Appends a value to a buffer. `identity` is what [`Self::append_key`] returned.
+    /// Appends a value to a buffer. `identity` is the result of [`Self::append_key`].
     #[inline]
     pub fn append_column(&mut self, column: usize, identity: i64, buffer: &mut Vec<u8>) {
         self.identity.seed(identity ^ self.column_salts[column]);
@@ -180,7 +180,7 @@ impl Increments {
         Ok(Self { distribution: spec.sampler()?, seed })
     }
 
-    /// Replaces `increments` by those of the operation at `index`, for `columns` columns.
+    /// Fills `increments` for the operation at `index`, one for each of `columns` columns.
     #[inline]
     pub fn fill(&mut self, index: u64, columns: usize, increments: &mut Vec<i64>) {
         self.distribution.seed(mix_seed(self.seed, index, INCREMENT));
@@ -196,7 +196,7 @@ fn hex_digit(nibble: i64) -> u8 {
     if digit < 10 { b'0' + digit } else { b'A' + digit }
 }
 
-/// 31·h + each signed byte: how a blob contributes to the seed of what is below it.
+/// 31·h + each signed byte: how a key contributes to the seed of its row.
 #[inline]
 fn chain_bytes(bytes: &[u8]) -> i64 {
     bytes.iter().fold(0, |hash, &byte| hash.wrapping_mul(31).wrapping_add(i64::from(byte as i8)))

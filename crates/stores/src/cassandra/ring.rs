@@ -9,6 +9,7 @@ pub struct Node {
     pub address: SocketAddr,
     /// Its data centre.
     pub dc: String,
+    /// Its rack.
     pub rack: String,
     /// Where its ranges end.
     pub tokens: Vec<i64>,

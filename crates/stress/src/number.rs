@@ -62,6 +62,29 @@ pub fn group_thousands(number: &str) -> String {
     text + fraction
 }
 
+/// `Double.toString`: `2.0`, `0.02`, `1.0E-4`.
+#[must_use]
+pub fn format_double(value: f64) -> String {
+    if !value.is_finite() {
+        return format_decimals(value, 0);
+    }
+    let size = value.abs();
+    if size == 0.0 || (1e-3..1e7).contains(&size) {
+        return format!("{value:?}");
+    }
+    let text = format!("{value:E}");
+    match text.split_once('E') {
+        Some((mantissa, exponent)) if !mantissa.contains('.') => format!("{mantissa}.0E{exponent}"),
+        _ => text,
+    }
+}
+
+/// An integer with commas between thousands.
+#[must_use]
+pub fn format_count(count: impl Into<i128>) -> String {
+    group_thousands(&count.into().to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,7 +92,7 @@ mod tests {
     #[test]
     fn numbers_match_java() {
         let mut count = 0;
-        for line in include_str!("../../fixtures/numbers.txt").lines().filter(|line| !line.starts_with('#')) {
+        for line in include_str!("../fixtures/numbers.txt").lines().filter(|line| !line.starts_with('#')) {
             let (bits, expected) = line.split_once(" | ").unwrap();
             let value = f64::from_bits(bits.parse::<i64>().unwrap() as u64);
             let columns = [
@@ -85,6 +108,21 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, 31);
+    }
+
+    #[test]
+    fn doubles_match_java() {
+        for (value, expected) in [
+            (2.0, "2.0"),
+            (0.02, "0.02"),
+            (1e-4, "1.0E-4"),
+            (1.5e-7, "1.5E-7"),
+            (1e7, "1.0E7"),
+            (0.0, "0.0"),
+            (0.25, "0.25"),
+        ] {
+            assert_eq!(format_double(value), expected);
+        }
     }
 
     #[test]

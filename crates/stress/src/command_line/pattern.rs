@@ -1,0 +1,86 @@
+//! The values that an option accepts: the tool's regular expressions, which its messages quote.
+
+/// How the value of an option is checked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Check {
+    /// A regular expression and the function that decides what matches it.
+    Pattern(&'static str, fn(&str) -> bool),
+    /// Words between bars, in any case; parentheses around them belong to the quoted expression.
+    Words(&'static str),
+    /// A check that also completes the value.
+    Adapt(fn(&str) -> Result<String, String>),
+}
+
+impl Check {
+    /// The value as it is stored.
+    ///
+    /// # Errors
+    /// The tool's message.
+    pub(super) fn apply(self, value: &str) -> Result<String, String> {
+        let (pattern, matches) = match self {
+            Self::Pattern(pattern, matches) => (pattern, matches(value)),
+            Self::Words(words) => {
+                let mut choices = words.trim_start_matches('(').trim_end_matches(')').split('|');
+                (words, choices.any(|word| word.eq_ignore_ascii_case(value)))
+            }
+            Self::Adapt(adapt) => return adapt(value),
+        };
+        if matches { Ok(value.to_owned()) } else { Err(format!("Invalid value {value}; must match pattern {pattern}")) }
+    }
+
+    /// Whether only the empty value matches: a word that is present or not.
+    pub(super) fn is_flag(self) -> bool {
+        matches!(self, Self::Pattern("", _))
+    }
+}
+
+pub(super) const FLAG: Check = Check::Pattern("", str::is_empty);
+pub(super) const ANY: Check = Check::Pattern(".*", is_one_line);
+pub(super) const SOME: Check = Check::Pattern(".+", |value| !value.is_empty() && is_one_line(value));
+pub(super) const DIGITS: Check = Check::Pattern("[0-9]+", is_number);
+pub(super) const COUNT: Check = Check::Pattern("[0-9]+[bmk]?", |value| {
+    is_number(value.strip_suffix(['b', 'm', 'k', 'B', 'M', 'K']).unwrap_or(value))
+});
+pub(super) const DURATION: Check = Check::Pattern("[0-9]+[smhd]", |value| has_unit(value, b"smhd"));
+pub(super) const DURATION_3: Check = Check::Pattern("[0-9]+[smh]", |value| has_unit(value, b"smh"));
+pub(super) const FRACTION: Check =
+    Check::Pattern("0\\.[0-9]+", |value| value.strip_prefix("0.").is_some_and(is_number));
+pub(super) const RATE: Check = Check::Pattern("[0-9]+/s", |value| {
+    value.strip_suffix(['s', 'S']).and_then(|v| v.strip_suffix('/')).is_some_and(is_number)
+});
+pub(super) const WEIGHT: Check = Check::Pattern("[0-9]+(\\.[0-9]+)?", |value| {
+    value.split_once('.').map_or_else(|| is_number(value), |(whole, part)| is_number(whole) && is_number(part))
+});
+pub(super) const INTERVAL: Check = Check::Pattern("[0-9]+(ms|s|)", |value| {
+    let unit = value.trim_start_matches(|c: char| c.is_ascii_digit());
+    unit.len() < value.len() && (unit.is_empty() || unit.eq_ignore_ascii_case("ms") || unit.eq_ignore_ascii_case("s"))
+});
+pub(super) const RANGE: Check = Check::Pattern("[0-9]+[MBK]?\\.\\.+[0-9]+[MBK]?", |value| {
+    let (first, rest) = value.split_once("..").unwrap_or((value, ""));
+    let is_count = |text: &str| is_number(text.strip_suffix(['b', 'm', 'k', 'B', 'M', 'K']).unwrap_or(text));
+    is_count(first) && is_count(rest.trim_start_matches('.'))
+});
+pub(super) const HOSTS: Check =
+    Check::Pattern("[^=,]+(,[^=,]+)*", |value| value.split(',').all(|host| !host.is_empty() && !host.contains('=')));
+pub(super) const PROTOCOL: Check =
+    Check::Pattern("[2-4]+", |value| !value.is_empty() && value.bytes().all(|byte| matches!(byte, b'2'..=b'4')));
+pub(super) const PROTOCOL_5: Check =
+    Check::Pattern("[2-5]+", |value| !value.is_empty() && value.bytes().all(|byte| matches!(byte, b'2'..=b'5')));
+pub(super) const SHARE: Check = Check::Pattern("[0-9]+/[0-9]+", |value| {
+    value.split_once('/').is_some_and(|(part, parts)| is_number(part) && is_number(parts))
+});
+
+fn is_number(value: &str) -> bool {
+    !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn has_unit(value: &str, units: &[u8]) -> bool {
+    value.as_bytes().split_last().is_some_and(|(unit, digits)| {
+        units.contains(&unit.to_ascii_lowercase()) && !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+    })
+}
+
+/// `.` of a regular expression matches no end of a line.
+fn is_one_line(value: &str) -> bool {
+    !value.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
+}

@@ -1,0 +1,147 @@
+//! The single lines of a run.
+
+use crate::compat::Compat;
+use crate::number::format_double;
+use crate::settings::{Command, Length, Settings};
+
+/// The kinds of operations: `WRITE`, or `[WRITE, READ]` for several kinds.
+fn describe_operations(settings: &Settings) -> String {
+    match settings.command.command {
+        Command::Mixed => {
+            let labels: Vec<&str> = settings.command.ratios.iter().map(|(command, _)| command.label()).collect();
+            format!("[{}]", labels.join(", "))
+        }
+        command => command.label().to_owned(),
+    }
+}
+
+/// `Running WRITE with 20 threads for 200000 iteration`.
+#[must_use]
+pub fn render_running(settings: &Settings, threads: u32) -> String {
+    let length = match settings.command.length {
+        Length::Duration { amount, unit } => format!("{amount} {}", unit.label().to_lowercase()),
+        Length::Count(count) => format!("for {count} iteration"),
+        Length::Uncertainty { target, .. } => format!("until stderr of mean < {}", format_double(target)),
+    };
+    format!("Running {} with {threads} threads {length}\n", describe_operations(settings))
+}
+
+/// `Warming up WRITE with 50000 iterations...`, for one kind of operation; empty without warm-up.
+#[must_use]
+pub fn render_warmup(settings: &Settings, command: Command) -> String {
+    match settings.warmup_operations() {
+        0 => String::new(),
+        count => format!("Warming up {} with {count} iterations...\n", command.label()),
+    }
+}
+
+/// `Created keyspaces. Sleeping 1s for propagation.`
+#[must_use]
+pub fn render_created(settings: &Settings) -> String {
+    format!("Created keyspaces. Sleeping {}s for propagation.\n", settings.node.nodes.len())
+}
+
+/// The lines before a step of auto mode.
+#[must_use]
+pub fn render_steps_header(threads: u32) -> String {
+    format!("\nRunning with {threads} threadCount\n")
+}
+
+/// `Operation x10 on key(s) [306b]: Error executing: (Exception): text`, then an empty line.
+///
+/// `tries` counts the tries that failed with an error, so 0 is wrong data at the first try. `error` is the error's class and
+/// text; `None`: the data were not those written.
+#[must_use]
+pub fn render_failed_operation(tries: u32, key: &[u8], error: Option<(&str, &str)>) -> String {
+    let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let reason = match error {
+        Some((class, text)) => format!("Error executing: ({class}): {text}"),
+        None => "Data returned was not validated".to_owned(),
+    };
+    format!("Operation x{tries} on key(s) [{key}]: {reason}\n\n")
+}
+
+/// Which latency a histogram of the HDR log holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timing {
+    /// From sending to the answer.
+    Service,
+    /// From the due time to the answer; only with a rate.
+    Response,
+    /// From the due time to sending; only with a rate.
+    Wait,
+}
+
+/// The tag of a histogram in the HDR log: `WRITE-st`, `-rt` or `-wt`.
+#[must_use]
+pub fn histogram_tag(name: &str, timing: Timing) -> String {
+    let suffix = match timing {
+        Timing::Service => "st",
+        Timing::Response => "rt",
+        Timing::Wait => "wt",
+    };
+    format!("{name}-{suffix}")
+}
+
+/// Whether a generation prints the settings block.
+pub(super) const fn has_settings_block(compat: Compat) -> bool {
+    !matches!(compat, Compat::V3_0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command_line::{Request, parse};
+
+    fn settings(line: &str) -> Settings {
+        match parse(&line.split(' ').collect::<Vec<_>>()).unwrap() {
+            Request::Run(settings) => *settings,
+            Request::Print(text) => panic!("{text}"),
+        }
+    }
+
+    #[test]
+    fn lines_match_the_tool() {
+        for (line, expected) in [
+            ("write n=200000", "Running WRITE with 20 threads for 200000 iteration\n"),
+            ("read duration=5m", "Running READ with 20 threads 5 minutes\n"),
+            ("counter_write err<0.02", "Running COUNTER_WRITE with 20 threads until stderr of mean < 0.02\n"),
+            ("mixed ratio(read=1,write=2) n=5", "Running [WRITE, READ] with 20 threads for 5 iteration\n"),
+        ] {
+            assert_eq!(render_running(&settings(line), 20), expected);
+        }
+    }
+
+    #[test]
+    fn warmup_counts_contact_points() {
+        let warmup = |line: &str| render_warmup(&settings(line), Command::Write);
+        assert_eq!(warmup("write n=200000"), "Warming up WRITE with 50000 iterations...\n");
+        assert_eq!(warmup("write n=99 -node a,b,c"), "Warming up WRITE with 72 iterations...\n");
+        assert_eq!(warmup("write duration=1m -node a,b,c"), "Warming up WRITE with 150000 iterations...\n");
+        assert_eq!(warmup("write n=3"), "");
+        assert_eq!(warmup("write n=100 no-warmup"), "");
+        assert_eq!(
+            render_created(&settings("write n=1 -node a,b,c")),
+            "Created keyspaces. Sleeping 3s for propagation.\n"
+        );
+    }
+
+    #[test]
+    fn failed_operation_names_its_key() {
+        assert_eq!(
+            render_failed_operation(0, b"624OK6866", None),
+            "Operation x0 on key(s) [3632344f4b36383636]: Data returned was not validated\n\n"
+        );
+        assert_eq!(
+            render_failed_operation(10, b"0", Some(("UnavailableException", "Not enough replicas"))),
+            "Operation x10 on key(s) [30]: Error executing: (UnavailableException): Not enough replicas\n\n"
+        );
+    }
+
+    #[test]
+    fn histograms_have_tags() {
+        assert_eq!(histogram_tag("WRITE", Timing::Service), "WRITE-st");
+        assert_eq!(histogram_tag("READ", Timing::Response), "READ-rt");
+        assert_eq!(histogram_tag("READ", Timing::Wait), "READ-wt");
+    }
+}

@@ -1,0 +1,540 @@
+//! The settings of a run, as plain values.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::compat::Compat;
+use crate::distribution::{RatioSpec, Spec};
+use crate::population::{Selection, Share};
+use crate::row::RowShape;
+
+/// A run of cassandra-stress.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "each field is the option group of its name")]
+pub struct Settings {
+    pub compat: Compat,
+    pub command: CommandSettings,
+    pub rate: RateSettings,
+    pub population: PopulationSettings,
+    pub insert: InsertSettings,
+    pub columns: ColumnSettings,
+    pub errors: ErrorSettings,
+    pub log: LogSettings,
+    pub mode: ModeSettings,
+    pub node: NodeSettings,
+    pub schema: SchemaSettings,
+    pub transport: TransportSettings,
+    pub port: PortSettings,
+    pub graph: GraphSettings,
+    pub token_range: TokenRangeSettings,
+    pub extras: Generation5Settings,
+    pub front_end: FrontEndSettings,
+    /// Consequences that the user may not expect: one line each.
+    pub warnings: Vec<String>,
+}
+
+/// A command that performs operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names of cassandra-stress")]
+pub enum Command {
+    Read,
+    Write,
+    Mixed,
+    CounterWrite,
+    CounterRead,
+}
+
+impl Command {
+    /// In lower case, as on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Mixed => "mixed",
+            Self::CounterWrite => "counter_write",
+            Self::CounterRead => "counter_read",
+        }
+    }
+
+    /// In upper case, as in outputs.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Read => "READ",
+            Self::Write => "WRITE",
+            Self::Mixed => "MIXED",
+            Self::CounterWrite => "COUNTER_WRITE",
+            Self::CounterRead => "COUNTER_READ",
+        }
+    }
+
+    /// Whether the command creates its keyspace and tables.
+    #[must_use]
+    pub const fn creates_schema(self) -> bool {
+        matches!(self, Self::Write | Self::CounterWrite)
+    }
+
+    /// Whether auto mode pauses 15 s between its steps.
+    #[must_use]
+    pub const fn updates(self) -> bool {
+        !matches!(self, Self::Read)
+    }
+}
+
+/// When a run is over.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the options of cassandra-stress")]
+pub enum Length {
+    /// After this number of partitions. 0: the schema is created, nothing else.
+    Count(i64),
+    /// After a time.
+    Duration { amount: i64, unit: TimeUnit },
+    /// When the relative standard error of the rate of rows is below `target`, after at least `min` and at most `max` intervals.
+    Uncertainty { target: f64, min: i32, max: i32 },
+}
+
+impl Length {
+    /// `n=`, or −1 as the tool has it without.
+    #[must_use]
+    pub const fn count(self) -> i64 {
+        match self {
+            Self::Count(count) => count,
+            _ => -1,
+        }
+    }
+}
+
+/// The unit of `duration=`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names are the units")]
+pub enum TimeUnit {
+    Seconds,
+    Minutes,
+    Hours,
+    Days,
+}
+
+impl TimeUnit {
+    /// Length in seconds.
+    #[must_use]
+    pub const fn seconds(self) -> i64 {
+        match self {
+            Self::Seconds => 1,
+            Self::Minutes => 60,
+            Self::Hours => 3_600,
+            Self::Days => 86_400,
+        }
+    }
+
+    /// As in the settings block; `Running …` has it in lower case.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Seconds => "SECONDS",
+            Self::Minutes => "MINUTES",
+            Self::Hours => "HOURS",
+            Self::Days => "DAYS",
+        }
+    }
+}
+
+/// When tables are emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Truncate {
+    /// Not at all.
+    Never,
+    /// After the warm-up.
+    Once,
+    /// Before each step of auto mode.
+    Always,
+}
+
+/// A distribution with the text that the settings block repeats.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NamedSpec {
+    /// As the user wrote it, without the option's name.
+    pub text: String,
+    /// The parsed distribution.
+    pub spec: Spec,
+}
+
+/// The command and its own options.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommandSettings {
+    /// Which command.
+    pub command: Command,
+    /// When it is over.
+    pub length: Length,
+    /// Without warm-up.
+    pub no_warmup: bool,
+    /// When tables are emptied.
+    pub truncate: Truncate,
+    /// Consistency level, in upper case: `LOCAL_ONE`. `SERIAL` and `LOCAL_SERIAL` set only the level of conditional updates in
+    /// the tool, and the driver's default holds for all else.
+    pub consistency: String,
+    /// Consistency level of conditional updates (`serial-cl=`).
+    pub serial_consistency: Option<String>,
+    /// Length of a key in bytes.
+    pub key_bytes: u32,
+    /// Increments of counters.
+    pub add: NamedSpec,
+    /// The commands of `mixed` with their weights, in the order of the settings block: writes before reads.
+    pub ratios: Vec<(Command, f64)>,
+    /// How many operations of a kind follow each other in `mixed`.
+    pub clustering: Option<NamedSpec>,
+}
+
+/// `-rate`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the options of cassandra-stress")]
+pub enum RateSettings {
+    /// A fixed number of clients.
+    Threads { threads: u32, limit: Limit },
+    /// Steps of a growing number of clients; `auto`: until the throughput no longer grows.
+    Steps { auto: bool, min_threads: u32, max_threads: u32 },
+}
+
+/// A target rate in partitions per second, over all clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// As fast as possible.
+    None,
+    /// `throttle=` (3.0: `limit=`): the printed latency is the service time.
+    Throttle(u32),
+    /// `fixed=`: the printed latency is the response time.
+    Fixed(u32),
+}
+
+impl Limit {
+    /// Partitions per second; 0 without a limit.
+    #[must_use]
+    pub const fn per_second(self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Throttle(rate) | Self::Fixed(rate) => rate,
+        }
+    }
+}
+
+/// Order of the rows in a partition. The predefined tables have one row in each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names of cassandra-stress")]
+pub enum Order {
+    Arbitrary,
+    Shuffled,
+    Sorted,
+}
+
+/// `-pop`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PopulationSettings {
+    /// Which partitions.
+    pub selection: Selection,
+    /// Order within a partition (`contents=`).
+    pub order: Order,
+    /// Which share of a sequence (`segment=k/n`, an addition to the tool).
+    pub share: Option<Share>,
+}
+
+/// `-insert`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InsertSettings {
+    /// Which of the partly written partitions is continued. Since 4.0 the size of its range determines all keys.
+    pub revisit: Spec,
+    /// In how many operations a partition is written. The predefined tables need one.
+    pub visits: Spec,
+    /// Partitions of a batch. The predefined commands write one partition at a time.
+    pub partitions: Option<Spec>,
+    /// Share of the rows of a partition that is written.
+    pub select_ratio: Option<RatioSpec>,
+    /// Share of the columns of a row that is not null.
+    pub row_population_ratio: RatioSpec,
+    /// `UNLOGGED`, `LOGGED` or `COUNTER`.
+    pub batch_type: Option<String>,
+}
+
+/// `-col`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ColumnSettings {
+    /// Names in the order of their bytes.
+    pub names: Vec<String>,
+    /// How many columns a row has; `None` with `names=`.
+    pub count: Option<Spec>,
+    /// Length of a value in bytes.
+    pub size: Spec,
+    /// Reads select `*`.
+    pub slice: bool,
+    /// Kept for the settings block.
+    pub comparator: String,
+    /// Timestamp of all writes in microseconds, in digits.
+    pub timestamp: Option<String>,
+}
+
+/// How the pause between two tries grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names of ScyllaDB's fork")]
+pub enum DelayPolicy {
+    Constant,
+    Linear,
+    Exponential,
+}
+
+/// `-errors`. The delays come from ScyllaDB's fork.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorSettings {
+    /// The run continues after a failed operation.
+    pub ignore: bool,
+    /// Tries of an operation: `retries=` + 1.
+    pub tries: u32,
+    /// Rows read are not compared.
+    pub skip_read_validation: bool,
+    /// How pauses grow.
+    pub delay_policy: DelayPolicy,
+    /// Least pause between two tries, in ms. 0: no pause configured.
+    pub min_delay_ms: u32,
+    /// Greatest pause, in ms.
+    pub max_delay_ms: u32,
+}
+
+/// How much is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names of cassandra-stress")]
+pub enum LogLevel {
+    Minimal,
+    Normal,
+    Verbose,
+}
+
+impl LogLevel {
+    /// As in the settings block.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Minimal => "MINIMAL",
+            Self::Normal => "NORMAL",
+            Self::Verbose => "VERBOSE",
+        }
+    }
+}
+
+/// `-log`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogSettings {
+    /// Without results at the end.
+    pub no_summary: bool,
+    /// Without the settings block.
+    pub no_settings: bool,
+    /// A copy of the output.
+    pub file: Option<String>,
+    /// Histograms.
+    pub hdr_file: Option<String>,
+    /// Length of an interval in ms, at least 1.
+    pub interval_ms: u32,
+    /// How much is printed.
+    pub level: LogLevel,
+}
+
+/// `-mode`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModeSettings {
+    /// `simplenative`: the tool's second client, which has no pool. Here both are the same client.
+    pub simple_native: bool,
+    /// Statements are prepared.
+    pub prepared: bool,
+    /// Version of the native protocol; `None`: the newest of client and server.
+    pub protocol_version: Option<u8>,
+    /// `none`, `lz4` or `snappy`.
+    pub compression: String,
+    /// User name.
+    pub user: Option<String>,
+    /// Password. It is never serialised.
+    #[serde(skip)]
+    pub password: Option<String>,
+    /// Whether a password was given.
+    pub has_password: bool,
+    /// `auth-provider=`: a class of the driver; only user and password are supported.
+    pub auth_provider: Option<String>,
+    /// Most requests in flight on a connection.
+    pub max_pending_per_connection: u32,
+    /// Connections to each node.
+    pub connections_per_host: u32,
+    /// Connections to each shard of a ScyllaDB node (cql-stress); instead of `connections_per_host`.
+    pub connections_per_shard: Option<u32>,
+    /// Timeout of a request in ms (ScyllaDB's fork).
+    pub request_timeout_ms: u32,
+}
+
+/// `-node`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeSettings {
+    /// Contact points, `host` or `host:port`.
+    pub nodes: Vec<String>,
+    /// A file with one contact point per line; [`NodeSettings::read_list`] parses its text.
+    pub file: Option<String>,
+    /// No other nodes are used.
+    pub whitelist: bool,
+    /// Only nodes of this datacenter are used.
+    pub datacenter: Option<String>,
+}
+
+impl NodeSettings {
+    /// The contact points in the text of a file.
+    #[must_use]
+    pub fn read_list(text: &str) -> Vec<String> {
+        text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    }
+}
+
+/// `-schema`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchemaSettings {
+    /// Name of the keyspace.
+    pub keyspace: String,
+    /// Full name of the class.
+    pub replication_strategy: String,
+    /// Its options, in the order of the statement.
+    pub replication_options: Vec<(String, String)>,
+    /// Class that compresses tables; `None`: uncompressed.
+    pub compression: Option<String>,
+    /// Class that compacts tables.
+    pub compaction_strategy: Option<String>,
+    /// Its options.
+    pub compaction_options: Vec<(String, String)>,
+}
+
+/// `-transport`. TLS is on iff a trust store is given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransportSettings {
+    /// Path of the trusted certificates: PEM, JKS or PKCS#12.
+    pub truststore: Option<String>,
+    /// Its password. It is never serialised.
+    #[serde(skip)]
+    pub truststore_password: Option<String>,
+    /// Path of the client's certificate and key.
+    pub keystore: Option<String>,
+    /// Its password. It is never serialised.
+    #[serde(skip)]
+    pub keystore_password: Option<String>,
+    /// `TLS`.
+    pub protocol: String,
+    /// `ssl-alg=`.
+    pub algorithm: Option<String>,
+    /// Names of the cipher suites, with commas.
+    pub ciphers: Option<String>,
+    /// `factory=`, up to 3.11; only for the settings block.
+    pub factory: Option<String>,
+    /// `store-type=`, up to 3.11; only for the settings block.
+    pub store_type: Option<String>,
+    /// The name in the server's certificate is compared (cql-stress).
+    pub hostname_verification: bool,
+}
+
+/// `-port`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortSettings {
+    /// Native protocol.
+    pub native: u32,
+    /// JMX; the tool reads collections of the server there.
+    pub jmx: u32,
+    /// Thrift, up to 3.11; only for the settings block.
+    pub thrift: Option<u32>,
+}
+
+/// `-graph`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GraphSettings {
+    /// The page to create or to append to.
+    pub file: Option<String>,
+    /// Name of the configuration.
+    pub revision: String,
+    /// Title of the page.
+    pub title: Option<String>,
+    /// Name of the operation.
+    pub operation: String,
+}
+
+/// `-tokenrange`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenRangeSettings {
+    /// Ranges are used again.
+    pub wrap: bool,
+    /// By how much ranges are split.
+    pub split_factor: u32,
+}
+
+/// Groups that only 5.0 has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generation5Settings {
+    /// A file of credentials.
+    pub credentials_file: Option<String>,
+    /// `-jmx user=`.
+    pub jmx_user: Option<String>,
+    /// Whether `-jmx password=` was given.
+    pub has_jmx_password: bool,
+    /// `-reporting output-frequency=` as written, and in ms.
+    pub output_frequency: Option<(String, u64)>,
+    /// `-reporting header-frequency=` as written, and in ms.
+    pub header_frequency: Option<(String, u64)>,
+}
+
+/// Options of this front end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrontEndSettings {
+    /// `--explain`: describe the run and do nothing.
+    pub explain: bool,
+    /// `--print-spec`: print the trial and do nothing.
+    pub print_spec: bool,
+}
+
+impl Settings {
+    /// The shape of the rows of the predefined tables.
+    #[must_use]
+    pub fn row_shape(&self) -> RowShape {
+        RowShape {
+            key_bytes: self.command.key_bytes as usize,
+            columns: self.columns.names.clone(),
+            size: self.columns.size.clone(),
+            population_ratio: self.insert.row_population_ratio.clone(),
+        }
+    }
+
+    /// The kinds of operations with their weights.
+    #[must_use]
+    pub fn operations(&self) -> Vec<(Command, f64)> {
+        match self.command.command {
+            Command::Mixed => self.command.ratios.clone(),
+            command => vec![(command, 1.0)],
+        }
+    }
+
+    /// Operations of the warm-up, for each kind: a quarter of `n`, at most 50,000, for each contact point.
+    ///
+    /// Source: `StressAction.warmup`.
+    #[must_use]
+    pub fn warmup_operations(&self) -> u64 {
+        if self.command.no_warmup {
+            return 0;
+        }
+        let count = self.command.length.count();
+        let iterations = if count >= 0 { ((count as f64 * 0.25) as i64).min(50_000) } else { 50_000 };
+        iterations.max(0) as u64 * self.node.nodes.len() as u64
+    }
+}
+
+/// The name of a command in outputs.
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
+    }
+}
