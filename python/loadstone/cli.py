@@ -14,6 +14,7 @@ ENGINE_COMMANDS = {
     "ycsb": "YCSB's command line: loadstone ycsb load rocksdb -P workloads/workloada -p rocksdb.dir=data;"
     " with --search clients, the maximum load",
     "dfsio": "TestDFSIO's command line: loadstone dfsio -write -nrFiles 4 -fileSize 128MB file:///mnt/data",
+    "cassandra-stress": "the command line of cassandra-stress: loadstone cassandra-stress write n=1M -node 127.0.0.1",
     "teragen": "generate rows as Hadoop's TeraGen does: loadstone teragen ROWS OUT",
     "terasort": "sort them: loadstone terasort IN OUT",
     "teravalidate": "check that they are sorted, and compute their checksum: loadstone teravalidate OUT",

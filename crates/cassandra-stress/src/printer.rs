@@ -170,7 +170,7 @@ impl Observer for Printer<'_> {
         if figures.operations == 0 {
             return;
         }
-        self.uncertainty.update(figures.adjusted_row_rate());
+        self.uncertainty.update(figures.net_row_rate());
         let total_operations = self.counts.values().sum();
         let total = Row { name: "total".to_owned(), figures, total_operations, run_time_ms };
         let uncertainty = self.uncertainty.value();
