@@ -263,7 +263,7 @@ mod tests {
 write: 200,000 operations, each on one partition.
 Schema: created if missing, in keyspace keyspace1:
   CREATE KEYSPACE IF NOT EXISTS \"keyspace1\" WITH replication = {'class': 'org.apache.cassandra.locator.SimpleStrategy', 'replication_factor' : '1'} AND durable_writes = true;
-  USE \"keyspace1\";
+  USE \"keyspace1\"
   CREATE TABLE IF NOT EXISTS standard1 (key blob PRIMARY KEY  , \"C0\" blob) WITH compression = {};
   CREATE TABLE IF NOT EXISTS counter1 (key blob PRIMARY KEY  , \"C0\" counter) WITH compression = {};
   The tables are not compressed; -schema compression=LZ4Compressor compresses them.

@@ -266,6 +266,27 @@ mod tests {
         );
     }
 
+    /// Names outside ASCII, long keys, and every distribution of sizes.
+    #[test]
+    fn odd_rows_match_the_tool() {
+        let lines = include_str!("../fixtures/odd-rows.txt").lines().filter(|line| !line.starts_with('#'));
+        let mut count = 0;
+        for line in lines {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let shape = RowShape {
+                key_bytes: fields[0].parse().unwrap(),
+                columns: fields[1].split(',').map(str::to_owned).collect(),
+                size: parse_spec(fields[2]).unwrap(),
+                ..RowShape::default()
+            };
+            let row = row_of(&mut RowGenerator::new(&shape).unwrap(), fields[3].parse().unwrap());
+            let values: Vec<String> = row.columns().map(|value| hex(value.unwrap())).collect();
+            assert_eq!((hex(&row.key).as_str(), values.join(" ").as_str()), (fields[4], fields[5]), "{line}");
+            count += 1;
+        }
+        assert_eq!(count, 28);
+    }
+
     /// The keys of two failed reads in a public report of 2016, and of a ScyllaDB issue of 2015.
     #[test]
     fn published_keys_belong_to_their_numbers() {

@@ -34,7 +34,7 @@ pub fn schema_statements(settings: &Settings) -> Vec<String> {
 /// `USE`, which the tool sends on its connection.
 #[must_use]
 pub fn use_keyspace(keyspace: &str) -> String {
-    format!("USE \"{keyspace}\";")
+    format!("USE \"{keyspace}\"")
 }
 
 /// Creates the keyspace.
@@ -182,7 +182,7 @@ mod tests {
             statements,
             [
                 "CREATE KEYSPACE IF NOT EXISTS \"keyspace1\" WITH replication = {'class': 'org.apache.cassandra.locator.SimpleStrategy', 'replication_factor' : '1'} AND durable_writes = true;\n",
-                "USE \"keyspace1\";",
+                "USE \"keyspace1\"",
                 "CREATE TABLE IF NOT EXISTS standard1 (key blob PRIMARY KEY \n, \"C0\" blob\n, \"C1\" blob\n, \"C2\" blob\n, \"C3\" blob\n, \"C4\" blob) WITH compression = {};\n",
                 "CREATE TABLE IF NOT EXISTS counter1 (key blob PRIMARY KEY \n, \"C0\" counter\n, \"C1\" counter\n, \"C2\" counter\n, \"C3\" counter\n, \"C4\" counter) WITH compression = {};\n",
             ]

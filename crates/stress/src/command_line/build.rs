@@ -328,8 +328,13 @@ impl Builder {
         let form = self.group("-tokenrange", &token_range_forms())?;
         Ok(TokenRangeSettings {
             wrap: form.is_set("wrap"),
-            split_factor: self.number::<i32>(form.text("split-factor="))? as u32,
+            split_factor: self.split_factor(form.text("split-factor="))?,
         })
+    }
+
+    fn split_factor(&self, text: &str) -> Built<u32> {
+        let factor = self.count(text)?;
+        i32::try_from(factor).map(|factor| factor as u32).map_err(|_| self.refuse(format!("Out of range: {factor}")))
     }
 
     fn insert(&mut self) -> Built<InsertSettings> {
@@ -640,13 +645,14 @@ fn check_settings(settings: &mut Settings) -> Result<(), (String, String)> {
     let fail = |message: String, hint: &str| Err((message, hint.to_owned()));
     let range_hint = "write the smaller bound first";
     let Settings { command, population, insert, columns, compat, warnings, .. } = settings;
+    let has_increments = command.command == Command::CounterWrite
+        || command.ratios.iter().any(|(operation, _)| *operation == Command::CounterWrite);
+    // Distributions without a use are accepted unseen, as in the tool.
     let specs = [
-        ("add=", Some(&command.add.spec)),
+        ("add=", has_increments.then_some(&command.add.spec)),
         ("clustering=", command.clustering.as_ref().map(|named| &named.spec)),
         ("visits=", Some(&insert.visits)),
-        ("partitions=", insert.partitions.as_ref()),
         ("row-population-ratio=", Some(&insert.row_population_ratio.distribution)),
-        ("select-ratio=", insert.select_ratio.as_ref().map(|ratio| &ratio.distribution)),
     ];
     for (name, spec) in specs {
         if let Some(Err(message)) = spec.map(Spec::sampler) {

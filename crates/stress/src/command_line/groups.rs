@@ -515,7 +515,7 @@ pub(super) fn graph_forms() -> Vec<Form> {
 pub(super) fn token_range_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional("wrap", FLAG, None, "Re-use token ranges in order to terminate stress iterations"),
-        optional("split-factor=", DIGITS, Some("1"), "Split every token range by this factor"),
+        optional("split-factor=", COUNT, Some("1"), "Split every token range by this factor"),
     ])]
 }
 

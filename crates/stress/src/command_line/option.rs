@@ -190,13 +190,15 @@ fn accept_list(
     options: &mut [Opt],
     mut extras: Option<&mut Vec<(String, String)>>,
 ) -> Result<(), String> {
-    if list.bytes().all(|byte| byte == b',') {
+    // Commas at the end separate nothing.
+    let list = list.trim_end_matches(',');
+    if list.is_empty() {
         return Ok(());
     }
-    if list.starts_with(',') || list.contains(",,") {
-        return Err(format!("Invalid {name} specification: {parameter}"));
-    }
-    for part in list.trim_end_matches(',').split(',') {
+    for part in list.split(',') {
+        if part.is_empty() {
+            return Err(format!("Invalid {name} specification: {parameter}"));
+        }
         if accept_any(options, part)? {
             continue;
         }

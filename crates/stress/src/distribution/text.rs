@@ -173,7 +173,8 @@ fn parse_quantized(parts: &[&str]) -> Result<Spec, String> {
     let (min, max) = parse_bounds(range).ok_or_else(refusal)?;
     let quantas = quantas.parse().ok().filter(|quantas| *quantas <= QUANTAS_MAX).ok_or_else(refusal)?;
     if min == max {
-        return Ok(Spec::Fixed { value: min });
+        // Other distributions then have one value; the tool computes the scale of this one first, and fails.
+        return Err(refusal());
     }
     let (shape, scale) = parse_shape(min, max, shape).ok_or_else(refusal)?;
     Ok(Spec::QuantizedExtreme { min, max, shape, scale, quantas })

@@ -1,0 +1,72 @@
+//! The hot path of a client: kinds, numbers, rows, increments and statements without an allocation.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use loadstone_stress::command_line::{Request, parse};
+use loadstone_stress::mixture::Mixture;
+use loadstone_stress::population::Population;
+use loadstone_stress::row::{Increments, Row, RowGenerator};
+use loadstone_stress::settings::Command;
+use loadstone_stress::statements::{inline_values, operation_statement};
+
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: all calls go to the system allocator; counting does not allocate.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = COUNT.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: as required of the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: as required of the caller.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn operations_allocate_nothing() {
+    for population in ["seq=1..1000", "dist=gaussian(1..1M)", "dist=~exp(1..1M)", "dist=qextreme(1..1M,2,100)"] {
+        let line = format!(
+            "mixed ratio(read=1,write=1,counter_write=1) n=10 add=uniform(1..9) -col size=fixed(34) -pop {population} \
+             -insert row-population-ratio=uniform(1..100)/100"
+        );
+        let Ok(Request::Run(settings)) = parse(&[line]) else { panic!() };
+        let clustering = &settings.command.clustering.as_ref().unwrap().spec;
+        let mut mixture = Mixture::new(&settings.operations(), clustering, 1).unwrap();
+        let selection = &settings.population.selection;
+        let mut population = Population::new(selection, &settings.insert.revisit, settings.compat, None, 1).unwrap();
+        let mut rows = RowGenerator::new(&settings.row_shape()).unwrap();
+        let mut increments = Increments::new(&settings.command.add.spec, 1).unwrap();
+        let statement = operation_statement(&settings, Command::Read).text;
+        let (mut row, mut values, mut text) = (Row::default(), Vec::new(), String::new());
+        let mut perform = |index| {
+            let number = population.number_at(index).unwrap();
+            let seed = population.seed_of(number);
+            match mixture.kind_at(index) {
+                Command::CounterWrite => {
+                    row.key.clear();
+                    rows.append_key(seed, &mut row.key);
+                    increments.fill(index, 5, &mut values);
+                }
+                _ => rows.fill(seed, &mut row),
+            }
+            inline_values(&statement, &[Some(&row.key)], &mut text);
+            row.columns().flatten().map(<[u8]>::len).sum::<usize>()
+        };
+        let mut bytes: usize = (0..20_000).map(&mut perform).sum();
+        let before = COUNT.with(Cell::get);
+        bytes += (20_000..40_000).map(&mut perform).sum::<usize>();
+        assert_eq!(COUNT.with(Cell::get) - before, 0);
+        assert!(bytes > 0);
+    }
+}
