@@ -1,5 +1,6 @@
 //! The cassandra-stress front end: a drop-in replacement for `cassandra-stress write|read|mixed|counter_write|counter_read …`.
 
+mod coverage;
 mod printer;
 mod run;
 mod schema;

@@ -18,7 +18,7 @@ use loadstone_stress::output::{
 use loadstone_stress::settings::{Length, Limit, RateSettings, Settings};
 use loadstone_stress::spec::Command;
 use loadstone_wire::error::EngineError;
-use loadstone_wire::event::encode;
+use loadstone_wire::event::{MissingRows, encode};
 use loadstone_wire::output::err;
 use loadstone_wire::spec::TrialSpec;
 
@@ -35,6 +35,8 @@ pub struct Step {
     pub failed: u64,
     /// Operations without an answer.
     pub unanswered: u64,
+    /// Reads that found no row.
+    pub missing: Option<MissingRows>,
 }
 
 /// Observes a run and prints it.
@@ -207,6 +209,7 @@ impl Observer for Printer<'_> {
             uncertainty: self.uncertainty.value(),
             failed: closed.moment.totals.failed(),
             unanswered: closed.censored.unanswered + closed.carried.unanswered,
+            missing: closed.sections.missing_rows,
         });
     }
 }

@@ -18,6 +18,7 @@ use loadstone_stress::statements::truncate_statements;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::output::{err, out};
 
+use super::coverage;
 use super::printer::{Printer, Step};
 use super::schema;
 use super::translate::{first_threads, options, translate, translate_warmup};
@@ -98,11 +99,16 @@ pub fn run(settings: &Settings, controls: &Receiver<Control>) -> Result<u8, Engi
         let spec = translate(settings, threads)?;
         let mut printer = Printer::new(settings, &spec, &mut log)?;
         let end = loadstone_registry::run(&spec, controls, &mut printer)?;
-        let Step { summary, uncertainty, failed, unanswered } = printer.finish(&end)?;
+        let Step { summary, uncertainty, failed, unanswered, missing } = printer.finish(&end)?;
+        let explained = missing.and_then(|missing| coverage::explain(settings, &options, missing));
         if let End::Failed(why) = &end {
             log.print(&format!("{FAILURE}\n"));
-            return Err(EngineError::failed(format!("the run ended: {why}"))
+            let message = explained.unwrap_or_else(|| format!("the run ended: {why}"));
+            return Err(EngineError::failed(message)
                 .hint("-errors ignore goes on after a failed operation, -errors retries=N repeats it"));
+        }
+        if let Some(explained) = explained {
+            err(&format!("warning: {explained}\n"));
         }
         log.print(&render_results(&summary, settings.compat));
         rates.push(summary.total.operation_rate());

@@ -80,26 +80,7 @@ fn trial(
     pace: PaceSpec,
     until: Until,
 ) -> Result<TrialSpec, EngineError> {
-    let timestamp = settings.columns.timestamp.as_ref().map(|text| {
-        text.parse().map_err(|_| EngineError::usage(format!("-col timestamp={text} is not a number of microseconds")))
-    });
-    let work = StressSpec {
-        compat: settings.compat,
-        keyspace: settings.schema.keyspace.clone(),
-        mix,
-        population: settings.population.selection.clone(),
-        share: settings.population.share,
-        revisit: settings.insert.revisit.clone(),
-        key_bytes: u64::from(settings.command.key_bytes),
-        columns: settings.columns.names.clone(),
-        size: settings.columns.size.clone(),
-        row_population_ratio: settings.insert.row_population_ratio.clone(),
-        add: settings.command.add.spec.clone(),
-        selects_all: settings.columns.slice,
-        validates: !settings.errors.skip_read_validation,
-        timestamp_us: timestamp.transpose()?,
-        unprepared: !settings.mode.prepared,
-    };
+    let work = stress_spec(settings, mix)?;
     let pause = f64::from(settings.errors.min_delay_ms) / 1e3;
     let spec = TrialSpec {
         spec: VERSION,
@@ -134,6 +115,30 @@ fn trial(
     };
     spec.check()?;
     Ok(spec)
+}
+
+/// The work of these operations.
+pub fn stress_spec(settings: &Settings, mix: BTreeMap<Operation, f64>) -> Result<StressSpec, EngineError> {
+    let timestamp = settings.columns.timestamp.as_ref().map(|text| {
+        text.parse().map_err(|_| EngineError::usage(format!("-col timestamp={text} is not a number of microseconds")))
+    });
+    Ok(StressSpec {
+        compat: settings.compat,
+        keyspace: settings.schema.keyspace.clone(),
+        mix,
+        population: settings.population.selection.clone(),
+        share: settings.population.share,
+        revisit: settings.insert.revisit.clone(),
+        key_bytes: u64::from(settings.command.key_bytes),
+        columns: settings.columns.names.clone(),
+        size: settings.columns.size.clone(),
+        row_population_ratio: settings.insert.row_population_ratio.clone(),
+        add: settings.command.add.spec.clone(),
+        selects_all: settings.columns.slice,
+        validates: !settings.errors.skip_read_validation,
+        timestamp_us: timestamp.transpose()?,
+        unprepared: !settings.mode.prepared,
+    })
 }
 
 /// The properties of the store.

@@ -21,7 +21,7 @@ use loadstone_measure::control::TrialFailure;
 use loadstone_measure::crew::{Client, Crew, Opened, Target};
 use loadstone_measure::task::{Kind as WorkKind, Task, Work};
 use loadstone_wire::error::EngineError;
-use loadstone_wire::event::{Note, Sections};
+use loadstone_wire::event::{MissingRows, Note, Sections};
 use loadstone_wire::spec::TrialSpec;
 
 /// The names of the steps: the commands, then the end of a session.
@@ -42,8 +42,8 @@ pub struct StressWork {
     generators: Generators,
     policy: RetryPolicy,
     clients: u64,
-    /// Reads that found no row, and the number of one of them.
-    missing: Mutex<(u64, Option<i64>)>,
+    /// Reads that found no row.
+    missing: Mutex<Option<MissingRows>>,
 }
 
 impl StressWork {
@@ -87,11 +87,14 @@ impl StressWork {
         }
     }
 
+    fn missing_rows(&self) -> Option<MissingRows> {
+        *self.missing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     #[cold]
     fn count_missing(&self, number: i64) {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
-        missing.0 += 1;
-        missing.1.get_or_insert(number);
+        missing.get_or_insert(MissingRows { reads: 0, number }).reads += 1;
     }
 }
 
@@ -228,17 +231,16 @@ impl WorkKind for StressWork {
     }
 
     fn closing_notes(&self) -> Vec<Note> {
-        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
-        let (count, Some(number)) = *missing else { return Vec::new() };
+        let Some(MissingRows { reads, number }) = self.missing_rows() else { return Vec::new() };
         vec![Note {
-            name: "missing".to_owned(),
-            message: format!("{count} reads found no row; one of them asked for number {number} of the population"),
+            name: "missing-rows".to_owned(),
+            message: format!("{reads} reads found no row; one of them asked for number {number} of the population"),
             hint: "load the whole population first: write n=COUNT, then read -pop seq=1..COUNT".to_owned(),
         }]
     }
 
     fn sections(&self, _to_unix_ns: u64) -> Sections {
-        Sections::default()
+        Sections { missing_rows: self.missing_rows(), ..Sections::default() }
     }
 }
 

@@ -443,6 +443,24 @@ pub struct Sections {
     /// What a stage of a sort did; sorts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sort: Option<SortSummary>,
+    /// Reads of cassandra-stress that found no row; absent if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_rows: Option<MissingRows>,
+}
+
+/// Reads that found no row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MissingRows {
+    /// Their number.
+    pub reads: u64,
+    /// The number, in the population, of one of the rows.
+    pub number: i64,
+}
+
+impl Merge for MissingRows {
+    fn merge(&mut self, other: Self) {
+        self.reads.merge(other.reads);
+    }
 }
 
 impl Merge for Sections {
@@ -451,6 +469,7 @@ impl Merge for Sections {
         self.compared.merge(other.compared);
         self.files.merge(other.files);
         self.sort.merge(other.sort);
+        self.missing_rows.merge(other.missing_rows);
     }
 }
 

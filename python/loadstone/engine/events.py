@@ -182,6 +182,14 @@ class ServerEvent:
 
 
 @dataclass(frozen=True)
+class MissingRows:
+    """Reads of cassandra-stress that found no row, and the number of one of the rows in the population."""
+
+    reads: int
+    number: int
+
+
+@dataclass(frozen=True)
 class Borders:
     """The instants of the trial, ns: the warm-up's since the start, the others since the first counted instant.
 
@@ -313,6 +321,7 @@ class Summary:
     server_events: tuple[ServerEvent, ...] = ()
     files: Files | None = None
     sort: Sorted | None = None
+    missing_rows: MissingRows | None = None
 
     @property
     def failed(self) -> int:

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 pub use client::Client;
 pub use ring::Node;
-pub use schema::{Description, execute_script};
+pub use schema::{Description, count_rows, execute_script};
 pub use statements::StatementClient;
 
 use cluster::Cluster;

@@ -34,6 +34,21 @@ pub fn execute_script(options: &Options, statements: &[String]) -> Result<Descri
     done.map_err(|_| StoreError::failed("internal error: the thread that defines the schema panicked"))?
 }
 
+/// Executes SELECTs one after the other, and returns the number of rows of each.
+pub fn count_rows(options: &Options, statements: &[String]) -> Result<Vec<usize>, StoreError> {
+    let settings = Settings::of(options)?;
+    let count = async {
+        let (_, link) = connect(&settings).await?;
+        let mut counts = Vec::with_capacity(statements.len());
+        for text in statements {
+            let rows = link.query(text).await.map_err(|refusal| StoreError::failed(refusal.failure().message))?;
+            counts.push(rows.len());
+        }
+        Ok(counts)
+    };
+    asking(count)
+}
+
 async fn run(settings: &Settings, statements: &[String]) -> Result<Description, StoreError> {
     let (contact, link) = connect(settings).await?;
     for text in statements {

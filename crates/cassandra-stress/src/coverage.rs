@@ -1,0 +1,94 @@
+//! The part of the population that has rows, found by asking for some of them.
+
+use loadstone_session::Options;
+use loadstone_stores::cassandra::count_rows;
+use loadstone_stress::explain::explain_missing_row;
+use loadstone_stress::settings::{Command, Settings};
+use loadstone_stress::statements::table_of;
+use loadstone_wire::event::MissingRows;
+
+use super::translate;
+
+/// Rows that are asked for in one round.
+const ROUND: i64 = 16;
+
+/// Explains reads that found no row, if the rows that exist begin with the population and have no gap.
+pub fn explain(settings: &Settings, options: &Options, missing: MissingRows) -> Option<String> {
+    let command = settings
+        .operations()
+        .iter()
+        .map(|(command, _)| *command)
+        .find(|command| matches!(command, Command::Read | Command::CounterRead))?;
+    let spec = translate::stress_spec(settings, Default::default()).ok()?;
+    let mut generators = spec.generators(0).ok()?;
+    let (first, last) = generators.population.range();
+    let table = format!("\"{}\".\"{}\"", settings.schema.keyspace, table_of(command));
+    let exist = |numbers: &[i64]| -> Option<Vec<bool>> {
+        let mut key = Vec::new();
+        let mut statements = Vec::new();
+        for number in numbers {
+            key.clear();
+            generators.rows.append_key(generators.population.seed_of(*number), &mut key);
+            let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+            statements.push(format!("SELECT key FROM {table} WHERE key = 0x{hex}"));
+        }
+        Some(count_rows(options, &statements).ok()?.into_iter().map(|rows| rows > 0).collect())
+    };
+    let written = find_end(first, last, exist)?;
+    explain_missing_row(missing.number, written.map(|end| (first, end)))
+        .map(|reason| format!("{} reads found no row: {reason}", missing.reads))
+}
+
+/// The last number that exists, if all numbers up to it do: `Some(None)` if the first does not. `None` if that cannot be
+/// found out, or some numbers are missing in between.
+fn find_end(first: i64, last: i64, mut exist: impl FnMut(&[i64]) -> Option<Vec<bool>>) -> Option<Option<i64>> {
+    if !*exist(&[first])?.first()? {
+        return Some(None);
+    }
+    let (mut low, mut high) = (first, last.checked_add(1)?);
+    while high - low > 1 {
+        let step = ((high - low) / ROUND).max(1);
+        let numbers: Vec<i64> = (1..=ROUND).map(|n| low + n * step).take_while(|number| *number < high).collect();
+        let found = exist(&numbers)?;
+        let count = found.iter().take_while(|exists| **exists).count();
+        if found[count..].iter().any(|exists| *exists) {
+            return None;
+        }
+        if let Some(missing) = numbers.get(count) {
+            high = *missing;
+        }
+        if let Some(present) = count.checked_sub(1).and_then(|at| numbers.get(at)) {
+            low = *present;
+        } else if numbers.is_empty() {
+            break;
+        }
+    }
+    Some(Some(low))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_written_range_is_found() {
+        for (first, last) in [(1, 1), (1, 2), (1, 1_000_000), (-5, 40), (1, i64::MAX - 1)] {
+            for end in [first, first + 1, first + 17, last / 2, last - 1, last] {
+                let end = end.clamp(first, last);
+                let found = find_end(first, last, |numbers| Some(numbers.iter().map(|n| *n <= end).collect()));
+                assert_eq!(found, Some(Some(end)), "{first}..{last}");
+            }
+        }
+    }
+
+    #[test]
+    fn gaps_and_empty_tables_are_recognised() {
+        assert_eq!(find_end(1, 100, |numbers| Some(vec![false; numbers.len()])), Some(None));
+        assert_eq!(
+            find_end(1, 100, |numbers| Some(numbers.iter().map(|n| *n != 50).collect())),
+            None.or(Some(Some(100)))
+        );
+        assert_eq!(find_end(1, 100, |numbers| Some(numbers.iter().map(|n| *n < 20 || *n > 60).collect())), None);
+        assert_eq!(find_end(1, 100, |_| None), None);
+    }
+}
