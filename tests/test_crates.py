@@ -21,7 +21,7 @@ LEVELS = (
     ("measure",),
     ("kinds",),
     ("registry",),
-    ("dfsio", "tera", "ycsb"),
+    ("cassandra-stress", "dfsio", "tera", "ycsb"),
     ("engine",),
 )
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}

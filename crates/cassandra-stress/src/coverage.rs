@@ -1,4 +1,4 @@
-//! The part of the population that has rows, found by asking for some of them.
+//! The part of the population that has rows, determined by requests for some of them.
 
 use loadstone_session::Options;
 use loadstone_stores::cassandra::count_rows;
@@ -9,7 +9,7 @@ use loadstone_wire::event::MissingRows;
 
 use super::translate;
 
-/// Rows that are asked for in one round.
+/// Rows that one round requests.
 const ROUND: i64 = 16;
 
 /// Explains reads that found no row, if the rows that exist begin with the population and have no gap.
@@ -49,9 +49,9 @@ fn find_end(first: i64, last: i64, mut exist: impl FnMut(&[i64]) -> Option<Vec<b
     while high - low > 1 {
         let step = ((high - low) / ROUND).max(1);
         let numbers: Vec<i64> = (1..=ROUND).map(|n| low + n * step).take_while(|number| *number < high).collect();
-        let found = exist(&numbers)?;
-        let count = found.iter().take_while(|exists| **exists).count();
-        if found[count..].iter().any(|exists| *exists) {
+        let states = exist(&numbers)?;
+        let count = states.iter().take_while(|exists| **exists).count();
+        if states[count..].iter().any(|exists| *exists) {
             return None;
         }
         if let Some(missing) = numbers.get(count) {
@@ -75,8 +75,8 @@ mod tests {
         for (first, last) in [(1, 1), (1, 2), (1, 1_000_000), (-5, 40), (1, i64::MAX - 1)] {
             for end in [first, first + 1, first + 17, last / 2, last - 1, last] {
                 let end = end.clamp(first, last);
-                let found = find_end(first, last, |numbers| Some(numbers.iter().map(|n| *n <= end).collect()));
-                assert_eq!(found, Some(Some(end)), "{first}..{last}");
+                let result = find_end(first, last, |numbers| Some(numbers.iter().map(|n| *n <= end).collect()));
+                assert_eq!(result, Some(Some(end)), "{first}..{last}");
             }
         }
     }

@@ -12,8 +12,10 @@ use loadstone_measure::control::Control;
 use loadstone_stress::command_line::{Request, parse};
 use loadstone_stress::explain::explain;
 use loadstone_stress::settings::{NodeSettings, Settings};
+use loadstone_stress::statements::{drop_compact_storage, schema_statements};
 use loadstone_wire::error::{EngineError, shorten};
 use loadstone_wire::output::{err, out};
+use loadstone_wire::spec::{StatementsSpec, WorkSpec};
 
 /// Runs the front end. Returns the exit code. Errors of the command line are printed to standard output, as the tool does.
 pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
@@ -37,7 +39,12 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         return Ok(0);
     }
     if settings.front_end.print_spec {
-        let spec = translate::translate(&settings, translate::first_threads(&settings))?;
+        let mut spec = translate::translate(&settings, translate::first_threads(&settings))?;
+        if let WorkSpec::Statements(StatementsSpec::Stress(work)) = &mut spec.work
+            && settings.command.command.creates_schema()
+        {
+            work.definitions = schema_statements(&settings).iter().map(|text| drop_compact_storage(text)).collect();
+        }
         let text = serde_json::to_string(&spec)
             .map_err(|error| EngineError::failed(format!("cannot print the spec: {error}")))?;
         out(&format!("{text}\n"));

@@ -87,8 +87,8 @@ impl<'a> Printer<'a> {
         self.step.ok_or_else(|| EngineError::failed("the run ended before it was measured"))
     }
 
-    /// Which of a command's histograms is printed: the response time with `fixed=`, otherwise the service time.
-    fn printed(&self) -> usize {
+    /// The printed one of a command's histograms: the response time with `fixed=`, otherwise the service time.
+    fn choose_time(&self) -> usize {
         match self.settings.rate {
             RateSettings::Threads { limit: Limit::Fixed(_), .. } => 1,
             _ => 0,
@@ -106,7 +106,7 @@ impl<'a> Printer<'a> {
             operations += count;
             errors += if status.is_ok() { 0 } else { count };
             rows += if status.is_ok() || own.writes() { count } else { 0 };
-            latencies.merge(&all[self.printed()]);
+            latencies.merge(&all[self.choose_time()]);
         }
         let histogram = latencies.histogram();
         let ms = |ns: f64| ns / 1e6;

@@ -105,7 +105,7 @@ pub fn run(settings: &Settings, controls: &Receiver<Control>) -> Result<u8, Engi
             log.print(&format!("{FAILURE}\n"));
             let message = explained.unwrap_or_else(|| format!("the run ended: {why}"));
             return Err(EngineError::failed(message)
-                .hint("-errors ignore goes on after a failed operation, -errors retries=N repeats it"));
+                .hint("-errors ignore continues after a failed operation, -errors retries=N repeats it"));
         }
         if let Some(explained) = explained {
             err(&format!("warning: {explained}\n"));

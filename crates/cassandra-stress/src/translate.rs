@@ -125,6 +125,8 @@ pub fn stress_spec(settings: &Settings, mix: BTreeMap<Operation, f64>) -> Result
     Ok(StressSpec {
         compat: settings.compat,
         keyspace: settings.schema.keyspace.clone(),
+        // A run of this front end has defined them by then.
+        definitions: Vec::new(),
         mix,
         population: settings.population.selection.clone(),
         share: settings.population.share,
@@ -163,7 +165,7 @@ pub fn properties(settings: &Settings) -> Result<BTreeMap<String, String>, Engin
     set("port", port.map_or_else(|| settings.port.native.to_string(), str::to_owned));
     set("cassandra.keyspace", settings.schema.keyspace.to_lowercase());
     let level = match settings.command.consistency.as_str() {
-        // In the tool these set the level of conditional updates alone, and the driver's default holds for the rest.
+        // In the tool these set the level of conditional updates alone, and the driver's default holds for all others.
         "SERIAL" | "LOCAL_SERIAL" => "LOCAL_ONE",
         level => level,
     };

@@ -27,7 +27,7 @@ use loadstone_wire::spec::TrialSpec;
 /// The names of the steps: the commands, then the end of a session.
 const STEPS: [&str; 5] = ["READ", "WRITE", "COUNTER_READ", "COUNTER_WRITE", "CLEANUP"];
 const CLEANUP: StepId = StepId(4);
-/// The kinds that stand for the commands in a sequence with exact quotas.
+/// The kinds that represent the commands in a sequence with exact quotas.
 const KINDS: [Kind; 4] = [Kind::Read, Kind::Insert, Kind::Scan, Kind::Update];
 
 /// The operations, and the state that their clients share.
@@ -234,7 +234,7 @@ impl WorkKind for StressWork {
         let Some(MissingRows { reads, number }) = self.missing_rows() else { return Vec::new() };
         vec![Note {
             name: "missing-rows".to_owned(),
-            message: format!("{reads} reads found no row; one of them asked for number {number} of the population"),
+            message: format!("{reads} reads found no row; one of them requested number {number} of the population"),
             hint: "load the whole population first: write n=COUNT, then read -pop seq=1..COUNT".to_owned(),
         }]
     }
@@ -326,7 +326,7 @@ impl<S: Statements> Actor for StressActor<'_, S> {
             (status, done_ns, self.unsent) =
                 retry(self.task, policy, self.session, watch, retried, first, attempt).await;
         }
-        let bytes = if command.writes() { values.encoded().len() } else { self.cells.bytes() };
+        let bytes = if command.writes() { values.as_bytes().len() } else { self.cells.bytes() };
         Outcome { status, done_ns, rows: 1, bytes: bytes as u64 }
     }
 
@@ -345,22 +345,20 @@ impl<S: Statements> Actor for StressActor<'_, S> {
 
 /// A store of statements, as a target of cassandra-stress.
 #[derive(Debug)]
-pub struct StressTarget<S>(PhantomData<fn() -> S>);
+pub struct StressTarget<'a, S> {
+    /// Executed before the store is opened.
+    definitions: &'a [String],
+    store: PhantomData<fn() -> S>,
+}
 
-impl<S> StressTarget<S> {
+impl<'a, S> StressTarget<'a, S> {
     /// The target of a type of store.
-    pub const fn new() -> Self {
-        Self(PhantomData)
+    pub const fn new(definitions: &'a [String]) -> Self {
+        Self { definitions, store: PhantomData }
     }
 }
 
-impl<S> Default for StressTarget<S> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<S: StatementStore> Target<StressWork> for StressTarget<S> {
+impl<S: StatementStore> Target<StressWork> for StressTarget<'_, S> {
     fn driving(&self) -> Driving {
         Driving::for_store::<S>()
     }
@@ -370,6 +368,9 @@ impl<S: StatementStore> Target<StressWork> for StressTarget<S> {
     }
 
     fn open(&self, options: &Options) -> Result<Opened<StressWork>, StoreError> {
+        if !self.definitions.is_empty() {
+            S::define(options, self.definitions)?;
+        }
         let store = Arc::new(S::open(options)?);
         let open = Arc::clone(&store) as _;
         let crew = move |task: Arc<Task<StressWork>>, _by_thread| {

@@ -126,8 +126,7 @@ impl<'a> Conductor<'a> {
         }
         let start_unix_ns = unix_ns().wrapping_add(borders.first_ns).wrapping_sub(Monotonic.now_ns());
         observer.started(&self.moment(borders));
-        let mut number = 0;
-        let mut satisfied = false;
+        let (mut number, mut satisfied) = (0, false);
         while end.is_none() {
             let boundary = borders.interval_end(number);
             let early = self.sleep_until(boundary, &borders, &pulse, controls, &**store);

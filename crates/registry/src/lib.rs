@@ -89,7 +89,9 @@ pub fn run(spec: &TrialSpec, controls: &Receiver<Control>, observer: &mut dyn Ob
         WorkSpec::Statements(StatementsSpec::Stress(stress)) => {
             let work = StressWork::new(stress, seed, spec.until.operations)?;
             let target: &dyn Target<StressWork> = match name.as_str() {
-                "cassandra" => &StressTarget::<Cassandra>::new(),
+                // One engine defines the tables for all.
+                "cassandra" if spec.segment.k == 0 => &StressTarget::<Cassandra>::new(&stress.definitions),
+                "cassandra" => &StressTarget::<Cassandra>::new(&[]),
                 other => {
                     return Err(EngineError::usage(format!("the store \"{other}\" has no statements"))
                         .hint("the store of statements is cassandra"));

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use loadstone_load::Status;
 
+use crate::error::StoreError;
+use crate::options::Options;
 use crate::session::{Connection, Store};
 
 /// A statement.
@@ -20,7 +22,7 @@ pub struct Statement {
 
 /// The values of a statement's markers, in a buffer that is used again.
 ///
-/// The bytes of a value are those that the server expects; CQL's `[value]`: a length of 4 bytes, then the bytes.
+/// Values have the encoding of the server; CQL's `[value]`: a length of 4 bytes, then the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values {
     bytes: Vec<u8>,
@@ -99,7 +101,7 @@ impl Values {
 
     /// All values as they are sent.
     #[inline]
-    pub fn encoded(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
@@ -180,7 +182,7 @@ pub trait Statements: Connection {
     fn execute_batch(&mut self, kind: BatchKind, parts: &[(usize, Values)]) -> impl Future<Output = Status>;
 
     /// See [`Session::refused`](crate::Session::refused).
-    fn refused(&self, _status: Status) -> bool {
+    fn is_refusal(&self, _status: Status) -> bool {
         false
     }
 }
@@ -189,6 +191,9 @@ pub trait Statements: Connection {
 pub trait StatementStore: Store {
     /// One client's way to it.
     type Statements: Statements + 'static;
+
+    /// Executes definitions, one after the other, before the store is opened.
+    fn define(options: &Options, definitions: &[String]) -> Result<(), StoreError>;
 
     /// A session of these statements, made on the thread that will use it.
     fn statements(&self, statements: &Arc<[Statement]>) -> Self::Statements;
@@ -227,11 +232,11 @@ mod tests {
         values.push_null();
         values.push_unset();
         values.push_with(|out| out.push(7));
-        assert_eq!(values.encoded(), b"\0\0\0\x02ab\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFE\0\0\0\x01\x07");
+        assert_eq!(values.as_bytes(), b"\0\0\0\x02ab\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFE\0\0\0\x01\x07");
         assert_eq!((values.get(0), values.get(1), values.get(2)), (Some(&b"ab"[..]), None, None));
         assert_eq!((values.get(3), values.get(4), values.len()), (Some(&[7][..]), None, 4));
         values.clear();
-        assert!(values.is_empty() && values.encoded().is_empty());
+        assert!(values.is_empty() && values.as_bytes().is_empty());
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub struct StressSpec {
     pub compat: Compat,
     /// The keyspace of the tables `standard1` and `counter1`.
     pub keyspace: String,
+    /// Statements that are executed once, before the clients connect: definitions of the keyspace and of the tables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub definitions: Vec<String>,
     /// The weight of each operation.
     pub mix: BTreeMap<Command, f64>,
     /// The numbers of the partitions, in the order in which operations take them.
@@ -40,7 +43,7 @@ pub struct StressSpec {
     /// Whether reads select all columns, whatever they are (`-col slice`).
     #[serde(default)]
     pub selects_all: bool,
-    /// Whether the values that are read are compared with those that were written.
+    /// Whether reads compare the values with the written ones.
     pub validates: bool,
     /// The timestamp of all writes, µs since 1970; the client's clock if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -179,6 +182,7 @@ mod tests {
         StressSpec {
             compat: Compat::V4,
             keyspace: "keyspace1".to_owned(),
+            definitions: Vec::new(),
             mix: [(Command::Write, 1.0)].into(),
             population: sequence(1, 100),
             share: None,

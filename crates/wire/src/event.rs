@@ -395,7 +395,7 @@ impl Merge for Summary {
         self.overdue.merge(other.overdue);
         self.pauses.merge(other.pauses);
         self.connection_attempts.merge(other.connection_attempts);
-        // Every engine is told of the same events.
+        // Every engine receives the same events.
         if other.server_events.len() > self.server_events.len() {
             self.server_events = other.server_events;
         }

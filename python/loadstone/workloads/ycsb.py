@@ -26,6 +26,7 @@ from loadstone.format import units
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 from loadstone.workloads import front_end, ledger
+from loadstone.workloads.pace import INTERVAL_MS, interval_ms, pace
 from loadstone.workloads.properties import read
 from loadstone.workloads.ycsb_check import changing, check
 
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
     from loadstone.experiment.model.experiment import Experiment, Measure
     from loadstone.experiment.plan.plan import Variant
 
-INTERVAL_MS = 1000
-# Short windows have shorter intervals, since a time series needs at least this many.
-INTERVALS_MIN = 20
-INTERVAL_MS_MIN = 100
 WINDOW_SECONDS = 86_400
 # A load that continues after failed inserts does not write all its records.
 KEEPS_GOING = "core_workload_insertion_keep_going_on_error"
@@ -180,8 +177,7 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
     spec = common(translated(variant, "run"), variant, directory, seed)
     seconds = measure.duration
     if seconds is not None:
-        per_interval = max(INTERVAL_MS_MIN, min(INTERVAL_MS, round(1000 * seconds / INTERVALS_MIN, -2)))
-        spec = {**spec, "until": {"seconds": seconds}, "interval_ms": int(per_interval)}
+        spec = {**spec, "until": {"seconds": seconds}, "interval_ms": interval_ms(seconds)}
     else:
         spec = {**spec, "until": {"operations": variant.operations}}
     # `measure` replaces the file's operationcount.
@@ -201,14 +197,6 @@ def common(spec: Spec, variant: Variant, directory: Path, seed: int) -> Spec:
         "sinks": [{"sink": "hdr_ns"}],
         "interval_ms": INTERVAL_MS,
     }
-
-
-def pace(variant: Variant, given: dict[str, object]) -> dict[str, object]:
-    """When operations are sent: at the experiment's rate, else as the workload's properties say."""
-    if variant.rate is None:
-        return given if given["mode"] == "closed" else {**given, "arrival": variant.arrival}
-    piece = {"from": variant.rate, "to": variant.rate, "seconds": 1}
-    return {"mode": "open", "rate": [piece], "arrival": variant.arrival}
 
 
 def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:

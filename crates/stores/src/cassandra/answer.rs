@@ -205,7 +205,7 @@ pub struct Table<'a> {
     pub width: usize,
     /// Set if more rows follow: what the next request must send.
     pub more: Option<&'a [u8]>,
-    /// The columns and their id, if they are not those of the prepared statement any more; protocol 5.
+    /// The new columns and their id, if the table was altered after the statement was prepared; protocol 5.
     pub changed: Option<(&'a [u8], Vec<Column>)>,
 }
 
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prepared_statement_has_an_id_markers_and_columns() {
+    fn prepared_statements_have_markers_and_columns() {
         const MARKERS: &[u8] = b"\0\0\0\x01\0\0\0\x02\0\0\0\x01\0\x01\0\x01k\0\x01t\0\x01a\0\x0D\0\x04y_id\0\x0D";
         const COLUMNS: &[u8] = b"\0\0\0\x01\0\0\0\x02\0\x01k\0\x01t\0\x01a\0\x0D\0\x01b\0\x21\0\x0D\0\x20\0\x09";
         let body = |ids: &[u8]| [b"\0\0\0\x04", ids, MARKERS, COLUMNS].concat();

@@ -41,7 +41,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// One that is not connected.
+    /// A client without connections.
     pub fn new(cluster: Arc<Cluster>) -> Self {
         Self { cluster, pool: None, slot: Rc::default(), last: LastFailure::default() }
     }
@@ -216,7 +216,7 @@ pub struct Execution<'a> {
     pub key: Option<&'a [u8]>,
     /// The timestamp of a write, µs since 1970, if the caller sets it.
     pub stamp: Option<i64>,
-    /// The page before the one that is asked for.
+    /// The preceding page, if this is not the first.
     pub page: Option<&'a Page>,
 }
 

@@ -54,7 +54,7 @@ struct Shared {
     heard: Cell<u32>,
     /// When bytes last arrived.
     read: Cell<u32>,
-    /// Whether a request had no answer in time, and nothing else arrived meanwhile.
+    /// Whether a request had no answer in time, and nothing else arrived in that time.
     silent: Cell<bool>,
     /// The request that is sent to a silent server.
     probe: Rc<Slot>,
@@ -201,7 +201,7 @@ impl Connection {
             shared.silent.set(true);
         }
         if shared.silent.get() && !shared.probe.is_waiting() {
-            // The answer, whatever it is, ends the silence. A connection with too many requests under way needs no probe.
+            // The answer, whatever it is, ends the silence. A connection with too many requests in flight needs no probe.
             let _ = shared.send(&shared.probe, 0, opcode::OPTIONS, |_| ());
         }
         // The node is gone silently: the next operation tries a new connection.
@@ -279,7 +279,7 @@ impl Shared {
         self.wake();
     }
 
-    /// Every request under way fails.
+    /// Every request in flight fails.
     #[cold]
     fn lose(&self, message: &str) {
         self.lost.borrow_mut().get_or_insert_with(|| message.to_owned());
@@ -307,21 +307,21 @@ impl Inbox {
     }
 
     #[inline]
-    fn unused(&self) -> &[u8] {
+    fn as_bytes(&self) -> &[u8] {
         &self.bytes[self.from..self.to]
     }
 
-    /// Makes room for bytes to come, so that `wanted` are there in one piece.
+    /// Makes room for bytes to come, so that `size` bytes are contiguous.
     #[inline]
-    fn make_room(&mut self, wanted: usize) {
+    fn make_room(&mut self, size: usize) {
         if self.from == self.to {
             (self.from, self.to) = (0, 0);
         }
-        if self.from + wanted > self.bytes.len() || self.to == self.bytes.len() {
+        if self.from + size > self.bytes.len() || self.to == self.bytes.len() {
             self.bytes.copy_within(self.from..self.to, 0);
             (self.from, self.to) = (0, self.to - self.from);
-            if wanted > self.bytes.len() {
-                self.bytes.resize(wanted.next_power_of_two(), 0);
+            if size > self.bytes.len() {
+                self.bytes.resize(size.next_power_of_two(), 0);
             }
         }
     }
@@ -390,19 +390,19 @@ impl Task {
         }
     }
 
-    /// Hands out the whole frames in the inbox and makes room for the rest of one.
+    /// Hands out the whole frames in the inbox, and makes room for the next one.
     fn understand(&mut self) -> Result<(), String> {
         if !self.shared.segmented.get() {
             return hand_out(&self.shared, &mut self.inbox);
         }
         loop {
-            match segments::unwrap(self.inbox.unused())? {
+            match segments::unwrap(self.inbox.as_bytes())? {
                 Ok((payload, len)) => {
                     self.frames.push(payload);
                     self.inbox.from += len;
                 }
-                Err(wanted) => {
-                    self.inbox.make_room(wanted);
+                Err(size) => {
+                    self.inbox.make_room(size);
                     break;
                 }
             }
@@ -432,16 +432,16 @@ impl Task {
     }
 }
 
-/// Hands out the whole frames, and makes room for the rest of one.
+/// Hands out the whole frames, and makes room for the next one.
 fn hand_out(shared: &Shared, frames: &mut Inbox) -> Result<(), String> {
-    let mut wanted = HEADER;
-    while let Some(bytes) = frames.unused().first_chunk::<HEADER>() {
+    let mut size = HEADER;
+    while let Some(bytes) = frames.as_bytes().first_chunk::<HEADER>() {
         let header = Header::read(*bytes, shared.version)?;
-        wanted = HEADER + header.len;
-        if frames.unused().len() < wanted {
+        size = HEADER + header.len;
+        if frames.as_bytes().len() < size {
             break;
         }
-        let body = &frames.unused()[HEADER..wanted];
+        let body = &frames.as_bytes()[HEADER..size];
         if header.opcode == opcode::EVENT
             && let Some(events) = &*shared.events.borrow()
         {
@@ -453,10 +453,10 @@ fn hand_out(shared: &Shared, frames: &mut Inbox) -> Result<(), String> {
         {
             slot.answer(serial, header, body);
         }
-        frames.from += wanted;
-        wanted = HEADER;
+        frames.from += size;
+        size = HEADER;
     }
-    frames.make_room(wanted);
+    frames.make_room(size);
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use super::cluster::Cluster;
 use super::login::Link;
 use super::wire::{Body, Short, opcode, put_string};
 
-/// The delay before another node is asked for events.
+/// The delay before the request for events goes to another node.
 const RETRY: Duration = Duration::from_millis(500);
 /// A node is announced before its tables list it.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Starts a thread of its own. Without one, a busy executor would delay the events.
+    /// Starts a separate thread: a busy executor would delay the events.
     pub fn start(cluster: &Arc<Cluster>) -> std::io::Result<Self> {
         let (stop, cluster) = (Arc::new(Notify::new()), Arc::clone(cluster));
         let stopped = Arc::clone(&stop);
@@ -98,7 +98,7 @@ async fn follow(cluster: &Arc<Cluster>) -> std::convert::Infallible {
     }
 }
 
-/// Asks a node for events. Whether it agrees.
+/// Requests the events of a node. Returns whether it agrees.
 async fn listen(cluster: &Arc<Cluster>, link: &Link, changed: &Rc<Notify>) -> bool {
     let (own, changed) = (Arc::clone(cluster), Rc::clone(changed));
     link.connection().listen(Box::new(move |body| match Event::read(body) {
@@ -118,8 +118,8 @@ async fn listen(cluster: &Arc<Cluster>, link: &Link, changed: &Rc<Notify>) -> bo
             put_string(out, name);
         }
     };
-    let asked = link.connection().ask(&slot, 0, opcode::REGISTER, register);
-    let agreed = tokio::time::timeout(cluster.settings.request_timeout, asked).await;
+    let request = link.connection().ask(&slot, 0, opcode::REGISTER, register);
+    let agreed = tokio::time::timeout(cluster.settings.request_timeout, request).await;
     matches!(agreed, Ok(Ok(()))) && slot.opcode() == opcode::READY
 }
 

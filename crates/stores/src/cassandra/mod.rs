@@ -82,6 +82,10 @@ impl Cassandra {
 impl StatementStore for Cassandra {
     type Statements = StatementClient;
 
+    fn define(options: &Options, definitions: &[String]) -> Result<(), StoreError> {
+        execute_script(options, definitions).map(drop)
+    }
+
     fn statements(&self, statements: &Arc<[Statement]>) -> StatementClient {
         StatementClient::new(Arc::clone(&self.cluster), Arc::clone(statements))
     }

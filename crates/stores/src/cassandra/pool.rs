@@ -46,16 +46,16 @@ struct Lines {
 }
 
 impl Lines {
-    /// Lines to the nodes of a topology. Those that were there before stay.
+    /// Lines to the nodes of a topology. Lines to nodes that stay are reused.
     fn new(cluster: &Cluster, before: &[Rc<Line>]) -> Self {
         let (topology, version) = cluster.topology.current();
         let (mut lines, mut first) = (Vec::new(), Vec::new());
         for (node, reach) in topology.nodes.iter().zip(&topology.reach) {
             let local = node.dc == cluster.local_dc;
             first.push(local.then_some(lines.len()));
-            let mut kept = before.iter().filter(|line| line.address == node.address);
+            let mut reusable = before.iter().filter(|line| line.address == node.address);
             for _ in 0..if local { cluster.settings.connections } else { 0 } {
-                lines.push(kept.next().map_or_else(|| Rc::new(Line::new(node.address, reach)), Rc::clone));
+                lines.push(reusable.next().map_or_else(|| Rc::new(Line::new(node.address, reach)), Rc::clone));
             }
         }
         Self { topology, version, all: lines, first }

@@ -14,7 +14,7 @@ use crate::session::{Rows, Session};
 pub use text::KEY;
 use text::Verb;
 
-/// The names of the columns that are asked for.
+/// The names of the requested columns.
 enum Names<'a> {
     None,
     One(std::iter::Once<&'a [u8]>),
@@ -36,21 +36,21 @@ impl<'a> Iterator for Names<'a> {
     }
 }
 
-/// A statement with what it is given.
+/// A statement with its arguments.
 #[derive(Clone, Copy)]
 struct Request<'a> {
     verb: Verb,
     key: &'a [u8],
-    wanted: Wanted<'a>,
+    fields: Wanted<'a>,
     row: Option<&'a Row>,
-    /// Rows that are asked for.
+    /// The requested number of rows.
     count: i32,
     page: Option<&'a Page>,
 }
 
 impl<'a> Request<'a> {
     fn names(&self) -> Names<'a> {
-        match (self.row, self.wanted) {
+        match (self.row, self.fields) {
             (Some(row), _) => Names::Fields(row.fields()),
             (None, Wanted::All) => Names::None,
             (None, Wanted::One(name)) => Names::One(std::iter::once(name)),
@@ -62,7 +62,7 @@ impl<'a> Request<'a> {
         matches!(self.verb, Verb::Read | Verb::Scan)
     }
 
-    /// What makes two statements the same.
+    /// The identity of the statement: verb and columns.
     #[inline]
     fn identify(&self, out: &mut Vec<u8>) {
         out.push(self.verb as u8);
@@ -107,8 +107,8 @@ impl Client {
     }
 
     async fn write(&mut self, verb: Verb, key: &[u8], row: Option<&Row>) -> Status {
-        let asked = self.request(Request { verb, key, wanted: Wanted::All, row, count: 0, page: None }).await;
-        self.keep(asked.map(|_| Status::Ok))
+        let reply = self.request(Request { verb, key, fields: Wanted::All, row, count: 0, page: None }).await;
+        self.keep(reply.map(|_| Status::Ok))
     }
 
     /// Asks for rows until all are there; returns their number. We ask for no pages, but a server may still answer in some.
@@ -141,7 +141,7 @@ impl Client {
     fn read_rows(&self, prepared: &Prepared, sink: &mut impl Sink) -> Result<Option<(usize, Option<Page>)>, Failure> {
         let bytes = self.slot().bytes();
         let Some(mut table) = self.table(&bytes, Some(prepared))? else { return Ok(None) };
-        // The key comes first wherever it is asked for.
+        // The key is the first column, where it is requested.
         let columns = table.changed.as_ref().map_or(prepared.columns.as_slice(), |(_, columns)| columns);
         let (key, fields) = match columns.split_first() {
             Some((first, fields)) if first.name == KEY.as_bytes() => (Some(first), fields),
@@ -183,16 +183,16 @@ impl Sink for Rows {
 
 impl Session for Client {
     #[inline]
-    async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
+    async fn read(&mut self, key: &[u8], fields: Wanted<'_>, row: &mut Row) -> Status {
         row.clear();
-        let read = self.select(Request { verb: Verb::Read, key, wanted, row: None, count: 1, page: None }, row).await;
+        let read = self.select(Request { verb: Verb::Read, key, fields, row: None, count: 1, page: None }, row).await;
         self.keep(read.map(|rows| if rows == 0 { Status::NotFound } else { Status::Ok }))
     }
 
-    async fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Status {
+    async fn scan(&mut self, key: &[u8], count: usize, fields: Wanted<'_>, rows: &mut Rows) -> Status {
         rows.clear();
         let count = i32::try_from(count).unwrap_or(i32::MAX);
-        let read = self.select(Request { verb: Verb::Scan, key, wanted, row: None, count, page: None }, rows).await;
+        let read = self.select(Request { verb: Verb::Scan, key, fields, row: None, count, page: None }, rows).await;
         self.keep(read.map(|_| Status::Ok))
     }
 

@@ -11,7 +11,7 @@ const HEAD: usize = 6;
 const TRAILER: usize = 4;
 const SELF_CONTAINED: u32 = 1 << 17;
 
-/// Appends segments that hold these frames, as many in each as fit. A frame that is longer than a segment has segments of its own.
+/// Appends segments that hold these frames, as many in each as fit. A frame that is longer than a segment is cut into separate ones.
 pub fn wrap(mut frames: &[u8], out: &mut Vec<u8>) {
     while !frames.is_empty() {
         let mut len = 0;

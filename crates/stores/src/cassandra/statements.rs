@@ -33,7 +33,7 @@ struct Routing {
 }
 
 impl StatementClient {
-    /// One that is not connected.
+    /// A client without connections.
     pub fn new(cluster: Arc<Cluster>, statements: Arc<[Statement]>) -> Self {
         Self { client: Client::new(cluster), statements, prepared: Vec::new(), key: Vec::new() }
     }
@@ -62,7 +62,7 @@ impl StatementClient {
     async fn run(&mut self, statement: usize, values: &Values, cells: &mut Cells) -> Result<Status, Failure> {
         cells.clear(0);
         let put = |out: &mut Vec<u8>| {
-            out.extend_from_slice(values.encoded());
+            out.extend_from_slice(values.as_bytes());
             values.len() as u16
         };
         let Execution { number, level, writes, key: routed, stamp, .. } = self.plan(statement, values)?;
@@ -133,7 +133,7 @@ impl StatementClient {
                 out.push(1);
                 put_id(out, &prepared.id);
                 out.extend_from_slice(&(values.len() as u16).to_be_bytes());
-                out.extend_from_slice(values.encoded());
+                out.extend_from_slice(values.as_bytes());
             }
             out.extend_from_slice(&level.code.to_be_bytes());
             put_flags(out, version, TIMESTAMP);
@@ -165,12 +165,12 @@ impl Connection for StatementClient {
                 prepared.push(Routing { number: usize::MAX, key: Vec::new() });
                 continue;
             };
-            let refused = |failure: Failure| {
+            let explain = |failure: Failure| {
                 let message = format!("the server cannot prepare \"{}\": {}", statement.text, failure.message);
                 StoreError::failed(message).hint("create the keyspace and the table first")
             };
-            let link = pool.link(None).await.map_err(refused)?;
-            let known = link.prepared(number, &pool.texts, self.client.slot()).await.map_err(refused)?;
+            let link = pool.link(None).await.map_err(explain)?;
+            let known = link.prepared(number, &pool.texts, self.client.slot()).await.map_err(explain)?;
             prepared.push(Routing { number, key: known.key.clone() });
         }
         self.prepared = prepared;
@@ -202,7 +202,7 @@ impl Statements for StatementClient {
         self.client.keep(result)
     }
 
-    fn refused(&self, status: Status) -> bool {
+    fn is_refusal(&self, status: Status) -> bool {
         self.client.is_refusal(status)
     }
 }

@@ -18,7 +18,7 @@ pub struct Topology {
     pub ring: Ring,
 }
 
-/// The latest topology, and what was reported of the nodes.
+/// The latest topology, and the events of the nodes.
 #[derive(Debug)]
 pub struct Latest {
     current: Mutex<Arc<Topology>>,
@@ -56,7 +56,7 @@ impl Latest {
         (Arc::clone(&current), self.version())
     }
 
-    /// Replaces the nodes, if they are others. What is known of the reachability of those that stay is kept.
+    /// Replaces the nodes, if they have changed. Nodes that stay keep their reachability.
     pub fn replace(&self, nodes: Vec<Node>) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.nodes == nodes {

@@ -1,6 +1,6 @@
 //! CQL's types, and values of every type as bytes (`native_protocol_v5.spec`, sections 4.2.5.2 and 6).
 
-#![allow(missing_docs, reason = "the names are those of CQL")]
+#![allow(missing_docs, reason = "CQL's names")]
 
 use super::wire::{Body, Short};
 
@@ -120,14 +120,14 @@ impl Type {
         Some(Self::Vector(Box::new(element), len.trim().parse().ok()?))
     }
 
-    /// The bytes of a value of this type, where all have the same number: `valueLengthIfFixed` in Cassandra's `AbstractType`.
-    fn fixed_length(&self) -> Option<usize> {
+    /// The length of all values of this type, if they have the same one: `valueLengthIfFixed` in Cassandra's `AbstractType`.
+    fn find_length(&self) -> Option<usize> {
         match self {
             Self::Boolean => Some(1),
             Self::Int | Self::Float => Some(4),
             Self::BigInt | Self::Double | Self::Timestamp => Some(8),
             Self::Uuid | Self::TimeUuid => Some(16),
-            Self::Vector(element, count) => element.fixed_length().map(|len| len * count),
+            Self::Vector(element, count) => element.find_length().map(|len| len * count),
             _ => None,
         }
     }
@@ -231,7 +231,7 @@ impl Value {
             }
             (Self::Sequence(values), Type::Vector(element, len)) if values.len() == *len => {
                 for value in values {
-                    if element.fixed_length().is_some() {
+                    if element.find_length().is_some() {
                         value.put_bare(element, out)?;
                     } else {
                         let mut bytes = Vec::new();
@@ -294,8 +294,7 @@ impl Value {
             Type::Udt(_, fields) => Self::read_fields(fields.iter().map(|(_, kind)| kind), &mut body)?,
             Type::Vector(element, count) => {
                 let values = (0..*count).map(|_| {
-                    let len =
-                        element.fixed_length().map_or_else(|| read_unsigned_vint(&mut body), |len| Ok(len as u64));
+                    let len = element.find_length().map_or_else(|| read_unsigned_vint(&mut body), |len| Ok(len as u64));
                     let len = usize::try_from(len?).map_err(|_| Short)?;
                     Self::read_bare(element, body.take(len)?)
                 });

@@ -191,7 +191,9 @@ class Body(BytesIO):
         match kind:
             case 0x0001 | 0x000A | 0x000D:
                 return bytes.decode
-            case 0x0002 | 0x0009:
+            case 0x0003:
+                return bytes
+            case 0x0002 | 0x0005 | 0x0009:
                 return lambda raw: int.from_bytes(raw, signed=True)
             case 0x0004:
                 return lambda raw: raw != b"\0"

@@ -197,7 +197,7 @@ fn a_silent_connection_is_probed_until_it_answers() {
 }
 
 #[test]
-fn a_late_answer_next_to_others_is_no_silence() {
+fn one_late_answer_is_no_silence() {
     on_executor(async |connection, mut server| {
         let serve = async {
             let slow = server.request().await;
@@ -207,13 +207,13 @@ fn a_late_answer_next_to_others_is_no_silence() {
             }
             slow
         };
-        let others = async {
+        let quick = async {
             for _ in 0..=SWEEPS {
                 assert_eq!(ask(&connection, b"quick").await.unwrap(), b"quick");
                 connection.sweep(Duration::from_secs(12));
             }
         };
-        let ((failed, ()), _) = both(both(ask(&connection, b"slow"), others), serve).await;
+        let ((failed, ()), _) = both(both(ask(&connection, b"slow"), quick), serve).await;
         assert_eq!(failed.unwrap_err().status, Status::Timeout);
         assert!(!connection.is_silent());
     });

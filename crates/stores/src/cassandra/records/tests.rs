@@ -16,7 +16,7 @@ use super::*;
 use crate::options::Options;
 use crate::session::Connection;
 
-/// The only node is the one that listens at `contact`.
+/// A cluster whose only node listens at `contact`.
 fn cluster(contact: std::net::SocketAddr) -> Arc<Cluster> {
     let properties = [("hosts".to_owned(), "127.0.0.1".to_owned())].into_iter().collect();
     let options = Options { properties, table: "usertable".to_owned(), clients: 1, ..Options::default() };
@@ -77,7 +77,7 @@ fn page(keys: &[&str], more: Option<&str>) -> Vec<u8> {
 }
 
 /// A scan of `count` rows of what the server answers: status, keys, last message, and what was executed.
-fn asked(count: usize, pages: &[Vec<u8>]) -> (Status, Vec<String>, Option<String>, Vec<Vec<u8>>) {
+fn scan(count: usize, pages: &[Vec<u8>]) -> (Status, Vec<String>, Option<String>, Vec<Vec<u8>>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
     let pages: Vec<_> = pages.iter().map(|page| (opcode::RESULT, page.clone())).collect();
     tokio::task::LocalSet::new().block_on(&runtime, async {
@@ -96,9 +96,9 @@ fn asked(count: usize, pages: &[Vec<u8>]) -> (Status, Vec<String>, Option<String
 }
 
 #[test]
-fn a_scan_that_the_server_cuts_goes_on_from_there() {
+fn a_scan_reads_all_pages_of_the_server() {
     let pages = [page(&["a", "b"], Some("first")), page(&[], Some("second")), page(&["c", "d"], None)];
-    let (status, keys, _, executed) = asked(10, &pages);
+    let (status, keys, _, executed) = scan(10, &pages);
     assert_eq!((status, keys.join("")), (Status::Ok, "abcd".to_owned()));
     // id, consistency, flags, values; then how many rows and from where.
     let values = b"\0\x02\0\0\0\x01a\0\0\0\x04\0\0\0\x0A";
@@ -109,22 +109,22 @@ fn a_scan_that_the_server_cuts_goes_on_from_there() {
 }
 
 #[test]
-fn a_scan_that_has_what_it_wants_asks_for_no_more() {
-    let (status, keys, _, executed) = asked(2, &[page(&["a", "b"], Some("more"))]);
+fn a_complete_scan_requests_no_further_page() {
+    let (status, keys, _, executed) = scan(2, &[page(&["a", "b"], Some("more"))]);
     assert_eq!((status, keys.len(), executed.len()), (Status::Ok, 2, 1));
 }
 
 #[test]
 fn a_server_that_makes_no_progress_is_reported() {
-    let (status, _, words, _) = asked(9, &[page(&["a"], Some("same")), page(&["a"], Some("same"))]);
+    let (status, _, message, _) = scan(9, &[page(&["a"], Some("same")), page(&["a"], Some("same"))]);
     assert_eq!(status, Status::UnexpectedState);
-    assert!(words.unwrap().contains("same page"));
+    assert!(message.unwrap().contains("same page"));
 }
 
 #[test]
 fn result_without_rows_is_a_protocol_error() {
     const VOID: &[u8] = b"\0\0\0\x01";
-    let (status, keys, message, _) = asked(9, &[VOID.to_vec()]);
+    let (status, keys, message, _) = scan(9, &[VOID.to_vec()]);
     assert_eq!((status, keys.len()), (Status::UnexpectedState, 0));
     assert!(message.unwrap().contains("without rows"));
 }
@@ -137,7 +137,7 @@ fn error(code: i32) -> (u8, Vec<u8>) {
 }
 
 #[test]
-fn a_write_is_refused_only_if_it_was_not_begun() {
+fn a_write_is_refused_only_before_it_begins() {
     const UNAVAILABLE: i32 = 0x1000;
     const WRITE_TIMEOUT: i32 = 0x1100;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
@@ -170,7 +170,7 @@ fn a_write_is_refused_only_if_it_was_not_begun() {
 }
 
 #[test]
-fn a_write_that_was_sent_on_a_connection_that_broke_is_in_doubt() {
+fn writes_on_broken_connections_are_in_doubt() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

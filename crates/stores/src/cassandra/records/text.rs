@@ -1,4 +1,4 @@
-//! The statements of YCSB 0.17.0's binding, one for each set of columns that is asked for or written.
+//! The statements of YCSB 0.17.0's binding, one for each set of columns that is read or written.
 
 use super::super::settings::is_plain;
 
@@ -22,13 +22,13 @@ pub enum Verb {
 
 /// The text of a statement.
 pub fn text<'a>(verb: Verb, table: &str, columns: impl Iterator<Item = &'a [u8]>) -> String {
-    let names: Vec<String> = columns.map(quoted).collect();
+    let names: Vec<String> = columns.map(quote).collect();
     let list = names.join(", ");
     match verb {
         Verb::Read if names.is_empty() => format!("SELECT * FROM {table} WHERE {KEY} = ? LIMIT 1"),
         Verb::Read => format!("SELECT {list} FROM {table} WHERE {KEY} = ? LIMIT 1"),
         Verb::Scan if names.is_empty() => format!("SELECT * FROM {table} WHERE token({KEY}) >= token(?) LIMIT ?"),
-        // The binding leaves out the key here; the records of a scan have theirs.
+        // The binding leaves out the key here; the records of a scan have a key.
         Verb::Scan => format!("SELECT {KEY}, {list} FROM {table} WHERE token({KEY}) >= token(?) LIMIT ?"),
         Verb::Insert => {
             let marks = ", ?".repeat(names.len());
@@ -44,7 +44,7 @@ pub fn text<'a>(verb: Verb, table: &str, columns: impl Iterator<Item = &'a [u8]>
 }
 
 /// A column's name as CQL takes it.
-fn quoted(name: &[u8]) -> String {
+fn quote(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     if is_plain(&name) { name.into_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
@@ -62,6 +62,6 @@ mod tests {
         assert_eq!(say(Verb::Insert, &["a", "b"]), "INSERT INTO ycsb.usertable (y_id, a, b) VALUES (?, ?, ?)");
         assert_eq!(say(Verb::Update, &["a", "b"]), "UPDATE ycsb.usertable SET a = ?, b = ? WHERE y_id = ?");
         assert_eq!(say(Verb::Delete, &[]), "DELETE FROM ycsb.usertable WHERE y_id = ?");
-        assert_eq!(quoted(b"a \"b\""), "\"a \"\"b\"\"\"");
+        assert_eq!(quote(b"a \"b\""), "\"a \"\"b\"\"\"");
     }
 }

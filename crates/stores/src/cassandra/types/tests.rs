@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// A type with a value of it.
-fn typed() -> impl Strategy<Value = (Type, Value)> {
+fn draw_value() -> impl Strategy<Value = (Type, Value)> {
     let simple = prop_oneof![
         ".{0,9}".prop_map(|text| (Type::Text, Value::Text(text))),
         "[ -~]{0,9}".prop_map(|text| (Type::Ascii, Value::Text(text))),
@@ -48,7 +48,7 @@ fn typed() -> impl Strategy<Value = (Type, Value)> {
 
 proptest! {
     #[test]
-    fn values_of_every_type_survive_a_round_trip((kind, value) in typed()) {
+    fn values_of_every_type_survive_a_round_trip((kind, value) in draw_value()) {
         let mut bytes = Vec::new();
         prop_assert_eq!(value.put(&kind, &mut bytes), Ok(()));
         let mut body = Body(&bytes);
@@ -57,7 +57,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_values_and_types_end_in_an_error((kind, value) in typed(), at in any::<usize>(), byte in any::<u8>()) {
+    fn damaged_values_and_types_end_in_an_error((kind, value) in draw_value(), at in any::<usize>(), byte in any::<u8>()) {
         let mut bytes = Vec::new();
         value.put(&kind, &mut bytes).unwrap();
         let len = bytes.len();
@@ -100,7 +100,7 @@ fn vectors_are_known_by_their_class() {
 }
 
 #[test]
-fn a_routing_key_of_several_columns_is_a_composite() {
+fn routing_keys_of_several_columns_are_composites() {
     let key = |columns: &[&[u8]]| {
         let mut out = b"before".to_vec();
         put_routing_key(columns.iter().copied(), &mut out);

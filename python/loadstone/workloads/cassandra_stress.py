@@ -1,0 +1,220 @@
+"""Runs cassandra-stress's predefined commands: writes a population, then measures a command on it.
+
+The engine's front end translates a command line to a spec, to which the lab adds its own settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from loadstone.engine.trial import Spec
+from loadstone.errors import LoadstoneError
+from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Stages
+from loadstone.experiment.model.values import Part, Text, VariedCount
+from loadstone.format import units
+from loadstone.workloads.front_end import spec_of
+from loadstone.workloads.pace import INTERVAL_MS, interval_ms, pace
+
+if TYPE_CHECKING:
+    from loadstone.experiment.model.experiment import Experiment, Measure
+    from loadstone.experiment.model.points import Point
+    from loadstone.experiment.plan.plan import Variant
+    from loadstone.experiment.reading.path import Path as Keys
+    from loadstone.experiment.validation.context import Context
+    from loadstone.results.trial_result import Scalar
+
+STORE = "cassandra"
+LEVELS = ("cassandra.readconsistencylevel", "cassandra.writeconsistencylevel", "cassandra.keyspace")
+# Options that the experiment sets, with the key that sets them.
+OF_EXPERIMENT = {
+    "n=": "`population`, and `measure: {operations: …}` or `measure: {duration: …}`",
+    "duration=": "`measure: {duration: …}`",
+    "err<": "`measure: {duration: …}`",
+    "no-warmup": "`measure: {warmup: 0}`",
+    "-rate": "`clients` and `rate`",
+    "-node": "`systems: {cassandra: {properties: {hosts: …}}}`",
+    "-port": "`systems: {cassandra: {properties: {port: …}}}`",
+    "-log": "nothing: the lab records all results",
+    "-graph": "nothing: the lab writes a report",
+    "-errors": "nothing: failures are counted, and do not end a trial",
+}
+REPLICATION = "replication_factor"
+
+
+class CassandraStress(Part):
+    """A command of cassandra-stress on the tables of Apache Cassandra's own tool."""
+
+    command: Text = Field(examples=["mixed ratio(write=1,read=3) cl=LOCAL_ONE -col size=fixed(34)"])
+    """A command line of cassandra-stress without the options that the experiment sets: clients, rate, nodes, length."""
+
+    population: VariedCount = Field(default=1_000_000, examples=[1_000_000])
+    """Partitions. They are written before a command that reads, so that every read finds its row."""
+
+
+def stores() -> Collection[str]:
+    """The stores with these statements."""
+    return (STORE,)
+
+
+def check(context: Context, path: Keys, keys: Any) -> None:
+    """Refuses the options that the experiment sets."""
+    tokens = str(keys.command).split()
+    for option, key in OF_EXPERIMENT.items():
+        if any(word.startswith(option) for word in tokens):
+            context.wrong((*path, "command"), f"{option} cannot be set in the command", f"write {key}")
+    if any(word.startswith(("replication(", "factor=")) for word in tokens):
+        hint = f"write `systems: {{cassandra: {{table: {{{REPLICATION}: 3}}}}}}`"
+        context.wrong((*path, "command"), "the replication cannot be set in the command", hint)
+
+
+def writes(work: CassandraStress) -> bool:
+    """Whether the command only writes."""
+    return work.command.split()[0] in ("write", "insert", "counter_write", "counterwrite")
+
+
+def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
+    """Commands that write change data that other trials may read."""
+    tokens = str(keys.command).split()
+    if tokens and not tokens[0].endswith("read"):
+        yield f"command: {tokens[0]}"
+
+
+def title(work: CassandraStress) -> str:
+    """The command."""
+    return f"cassandra-stress {work.command}"
+
+
+def data(work: CassandraStress) -> Data:
+    """The population, which is written before it is read."""
+    spec = translate_command(work, clients=1, hosts="127.0.0.1", port="9042", factor=None)["work"]
+    names = ("compat", "keyspace", "key_bytes", "columns", "size", "row_population_ratio", "revisit")
+    identity = {**{name: spec[name] for name in names}, "population": work.population}
+    return Data(work.population, len(spec["columns"]) * mean_size(spec["size"]), identity)
+
+
+def mean_size(size: Mapping[str, Mapping[str, int]]) -> int:
+    """The size of a value: the middle of its range."""
+    ((_, bounds),) = size.items()
+    return int(bounds["value"] if "value" in bounds else (bounds.get("min", 0) + bounds.get("max", 0)) / 2)
+
+
+def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
+    """The front end's checks."""
+    yield partial(translate_variant, variant, variant.work)
+
+
+def phases(variant: Variant, experiment: Experiment) -> Sequence[EngineLaunch]:
+    """Defines the tables, writes the population unless the command only writes, and runs the command."""
+    load = EngineLaunch("load", "prepare", partial(load_specs, variant, experiment.measure.settle))
+    return (load, EngineLaunch("run", "measure", partial(run_spec, variant, experiment.measure)))
+
+
+def translate_command(work: CassandraStress, *, clients: int, hosts: str, port: str, factor: str | None) -> Spec:
+    """The spec of a command line. Raises LoadstoneError with the engine's message."""
+    command, *rest = work.command.split()
+    arguments = [command, f"n={work.population}", "no-warmup", *rest]
+    if factor is not None:
+        if "-schema" not in arguments:
+            arguments.append("-schema")
+        arguments.insert(arguments.index("-schema") + 1, f"replication(factor={factor})")
+    arguments += ["-rate", f"threads={clients}", "-node", hosts, "-port", f"native={port}"]
+    (spec,) = spec_of("cassandra-stress", arguments)
+    return spec
+
+
+def translate_variant(variant: Variant, work: CassandraStress) -> Spec:
+    """The spec of a command of a variant."""
+    properties = variant.store_properties
+    factor = variant.servers.options.get(REPLICATION) if variant.servers is not None else None
+    spec = translate_command(
+        work,
+        clients=variant.clients,
+        hosts=str(properties.get("hosts", "127.0.0.1")),
+        port=str(properties.get("port", "9042")),
+        factor=factor or None,
+    )
+    own = {name: text for name, text in spec["store"]["properties"].items() if name in LEVELS}
+    store = {**spec["store"], "properties": {**properties, **own}, "durability": variant.durability}
+    return {**spec, "store": store, "clients": variant.clients, "interval_ms": INTERVAL_MS}
+
+
+def load_work(work: CassandraStress) -> CassandraStress:
+    """The write of the population, with the options of the command that determine the data."""
+    tokens = work.command.split()
+    counts = "counter" in work.command and tokens[0] != "mixed"
+    groups = next((at for at, word in enumerate(tokens) if word.startswith("-")), len(tokens))
+    own = [token for token in tokens[1:groups] if token.startswith(("cl=", "keysize="))]
+    options = drop_group(tokens[groups:], "-pop")
+    command = " ".join(["counter_write" if counts else "write", *own, *options])
+    return CassandraStress.model_construct(command=command, population=work.population)
+
+
+def drop_group(tokens: Sequence[str], group: str) -> list[str]:
+    """The options without a group and its parameters."""
+    remaining, inside = [], False
+    for token in tokens:
+        inside = token == group if token.startswith("-") else inside
+        remaining += [] if inside else [token]
+    return remaining
+
+
+def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> Stages:
+    """Drops and defines the tables, and writes one row; then writes the population."""
+    spec = {**translate_variant(variant.loading, load_work(variant.work)), "seed": seed}
+    work = spec["work"]
+    if not work.get("definitions"):
+        raise LoadstoneError("the engine's spec defines no table", "use the loadstone and engine of one installation")
+    drop = f'DROP KEYSPACE IF EXISTS "{work["keyspace"]}"'
+    written = {**spec, "work": {**work, "definitions": []}, "settle": settle}
+    schema = {
+        **written,
+        "work": {**work, "definitions": [drop, *work["definitions"]]},
+        "clients": 1,
+        "until": {"operations": 1},
+    }
+    stages = [("schema", schema)]
+    if not writes(variant.work):
+        stages.append(("load", {**written, "until": {"operations": variant.work.population}}))
+    return Stages(stages, alone=("schema",))
+
+
+def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> Spec:
+    """The spec that measures a variant. Failed operations are counted, and do not end the trial."""
+    spec = translate_variant(variant, variant.work)
+    seconds = measure.duration
+    until = {"seconds": seconds} if seconds is not None else {"operations": variant.operations}
+    return {
+        **spec,
+        "work": {**spec["work"], "definitions": []},
+        "seed": seed,
+        "until": until,
+        "interval_ms": INTERVAL_MS if seconds is None else interval_ms(seconds),
+        "pace": pace(variant, spec["pace"]),
+        "warmup_seconds": measure.warmup or 0.0,
+        "inserts": {**spec["inserts"], "keep_going": True},
+        "settle": False,
+    }
+
+
+def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
+    """The number and size of partitions, the mix of operations, and how numbers of partitions are chosen."""
+    work = launched[-1].spec["work"]
+    mix = sorted(work["mix"].items(), key=lambda part: (-part[1], part[0]))
+    total = sum(share for _, share in mix)
+    shares = [f"{units.percent(share / total)} {name.replace('_', '-')}" for name, share in mix if share]
+    ((distribution, _),) = work["population"].items()
+    chosen = work["population"]["distribution"] if distribution == "distribution" else {"sequence": None}
+    facts: dict[str, Scalar] = {
+        "record_bytes": len(work["columns"]) * mean_size(work["size"]),
+        "mix": ", ".join(shares),
+        "distribution": next(iter(chosen)),
+    }
+    return facts
+
+
+KIND = Kind(CassandraStress, True, stores, title, data, preflight, phases, check, changing, facts=facts)

@@ -1,0 +1,26 @@
+"""The intervals of a window, and when operations are sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loadstone.experiment.plan.plan import Variant
+
+INTERVAL_MS = 1000
+# Short windows have shorter intervals, since a time series needs at least this many.
+INTERVALS_MIN = 20
+INTERVAL_MS_MIN = 100
+
+
+def interval_ms(seconds: float) -> int:
+    """The length of an interval of a window, ms."""
+    return int(max(INTERVAL_MS_MIN, min(INTERVAL_MS, round(1000 * seconds / INTERVALS_MIN, -2))))
+
+
+def pace(variant: Variant, default: dict[str, object]) -> dict[str, object]:
+    """When operations are sent: at the experiment's rate, otherwise as the workload says."""
+    if variant.rate is None:
+        return default if default["mode"] == "closed" else {**default, "arrival": variant.arrival}
+    piece = {"from": variant.rate, "to": variant.rate, "seconds": 1}
+    return {"mode": "open", "rate": [piece], "arrival": variant.arrival}

@@ -1,0 +1,163 @@
+"""`loadstone cassandra-stress` on a real Cassandra: data, output, exit statuses; and as the workload of an experiment.
+
+The vectors are the data that cassandra-stress 3.11.5 and 4.0-alpha2 write.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from conftest import Engine
+from lab_support import experiment, loadstone, only_folder, trials
+from loadstone.systems.cassandra.cql import Cql
+from systems_support import Up, up
+
+POPULATION = 2_000
+# The first partition, by generation: its key, and its column C0.
+FIRST = {
+    "3.11": ("0P37709P21", "85182fdfe7f86306cd58ce81aa53cca24c193841d6ae8a91646a4c304dd9f47892f9"),
+    "4": ("708PK46680", "041c6a27dc0dcdfd65fec10f8598138934413aa47badd9942cd9987024c746219625"),
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A Cassandra, and the program that loads it."""
+
+    up: Up
+    program: Path
+
+    def run(self, line: str, *options: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        """Runs a command line of cassandra-stress, which must end with this status."""
+        address = ["-node", self.up.properties["hosts"], "-port", f"native={self.up.properties['port']}"]
+        arguments = [str(self.program), "cassandra-stress", *line.split(), *options, *address]
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+        assert done.returncode == code, f"{line}: {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr}"
+        return done
+
+    def query(self, text: str) -> list[dict[str, object]]:
+        """The rows that a statement selects."""
+        host, port = self.up.properties["hosts"].split(",")[0], int(self.up.properties["port"])
+        with Cql(host, port, timeout_s=60) as cql:
+            return [dict(row) for row in cql.query(text)]
+
+
+@pytest.fixture(scope="module")
+def target(program: Path) -> Iterator[Target]:
+    with up("cassandra") as cassandra:
+        target = Target(cassandra, program)
+        target.run(f"write n={POPULATION} no-warmup -rate threads=8")
+        yield target
+
+
+def result(output: str, label: str) -> int:
+    """A count of the block `Results:`, as scylla-ccm parses it: label, colon, value, brackets removed."""
+    lines = output[output.index("Results:") :].splitlines()
+    values = dict(line.split(":", 1) for line in lines if " : " in line)
+    values_by_label = {
+        name.strip().lower(): value.split("[")[0].replace(",", "").strip() for name, value in values.items()
+    }
+    return int(values_by_label[label])
+
+
+def test_written_rows_are_read_and_valid(target: Target) -> None:
+    done = target.run(f"read n={POPULATION} no-warmup -pop seq=1..{POPULATION} -rate threads=8")
+    assert result(done.stdout, "total partitions") == POPULATION
+    assert result(done.stdout, "total errors") == 0
+    assert done.stdout.endswith("\n\nEND\n")
+
+
+@pytest.mark.parametrize("compat", FIRST)
+def test_keys_and_values_match_the_tool(target: Target, compat: str) -> None:
+    keyspace = f"compat_{compat.replace('.', '_')}"
+    target.run(f"write n=1 no-warmup -schema keyspace={keyspace} -rate threads=1 -compat {compat}")
+    (row,) = target.query(f'SELECT key, "C0" FROM {keyspace}.standard1')
+    key, value = FIRST[compat]
+    assert (row["key"], row["C0"]) == (key.encode(), bytes.fromhex(value))
+
+
+def test_mixed_commands_and_counters_are_counted(target: Target) -> None:
+    line = "mixed ratio(write=1,read=3) n=400 no-warmup"
+    done = target.run(f"{line} -pop seq=1..{POPULATION} -rate threads=4")
+    assert "[READ: 300, WRITE: 100]" in done.stdout or "[WRITE: 100, READ: 300]" in done.stdout
+    for _ in range(2):
+        target.run("counter_write n=100 add=fixed(3) no-warmup -rate threads=4")
+    rows = target.query("SELECT * FROM keyspace1.counter1")
+    assert [row["C0"] for row in rows] == [6] * 100
+    target.run("counter_read n=100 no-warmup -pop seq=1..100 -rate threads=4")
+
+
+def test_reads_of_unwritten_rows_are_explained(target: Target) -> None:
+    last = POPULATION * 10
+    done = target.run(f"read n=50 no-warmup -pop seq={POPULATION}..{last} -rate threads=1", code=1)
+    # The first row exists, the second does not.
+    assert f"seed {POPULATION + 1} was never written; the write covered 2,000..2,000" in done.stderr
+    assert re.search(
+        r"Operation x0 on key\(s\) \[[0-9a-f]{20}\]: Data returned was not validated\n\nFAILURE", done.stdout
+    )
+    assert "Results:" not in done.stdout
+    ignored = target.run(f"read n=50 no-warmup -pop seq=1..{last} -rate threads=1 -errors ignore")
+    assert result(ignored.stdout, "total errors") == 0
+
+
+def test_a_level_without_replicas_fails_after_all_tries(target: Target) -> None:
+    done = target.run("write n=10 cl=TWO no-warmup -errors retries=2 -rate threads=1", code=1)
+    assert "Operation x3 on key(s)" in done.stdout
+    assert "Unavailable" in done.stdout
+    assert "2 failed attempts were retried" in done.stderr
+
+
+def test_a_rate_records_service_and_response_times(target: Target, tmp_path: Path) -> None:
+    log = tmp_path / "stress.hlog"
+    line = f"write n=200 no-warmup -pop seq=1..{POPULATION} -rate threads=4 fixed=200/s"
+    target.run(line, "-log", f"hdrfile={log}")
+    tags = set(re.findall(r"^Tag=([\w-]+),", log.read_text(), re.MULTILINE))
+    assert tags == {"WRITE-st", "WRITE-rt"}
+
+
+@pytest.mark.parametrize("version", ["3", "4", "5"])
+def test_every_protocol_version_reads_its_writes(target: Target, engine: Engine, version: str) -> None:
+    target.up.systems("fresh", "cassandra", "usertable")
+    line = f"cassandra -P workloads/workloada recordcount=200 cassandra.protocol={version} dataintegrity=true"
+    arguments = target.up.arguments()
+    loaded = engine.run(f"load {line}", *arguments)
+    assert f"protocol {version}," in loaded.err
+    ran = engine.run(f"run {line} operationcount=400", *arguments)
+    assert ran.returns("READ") == {"OK": 200}
+    assert ran.returns("VERIFY") == {"OK": 200}
+
+
+EXPERIMENT = """
+question: Do reads take longer than writes?
+systems: {cassandra: {store: cassandra, properties: {hosts: %s, port: %s}}}
+vary: {command: [read, write]}
+workload:
+  cassandra-stress: {command: "{command} -schema keyspace=lab", population: 300}
+clients: 2
+measure: {warmup: 0, duration: 500ms}
+repeats: 2
+"""
+
+
+def test_commands_are_the_workload_of_an_experiment(target: Target, tmp_path: Path) -> None:
+    text = EXPERIMENT % (target.up.properties["hosts"], target.up.properties["port"])
+    loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report")
+    folder = only_folder(tmp_path)
+    assert [(trial.end, trial.failed) for trial in trials(folder)] == [("done", False)] * 4
+    statuses = {trial.config["command"]: trial.statuses for trial in trials(folder)}
+    assert {name: set(counts) - {"CLEANUP"} for name, counts in statuses.items()} == {
+        "read": {"READ"},
+        "write": {"WRITE"},
+    }
+    assert all(set(counts[str(name).upper()]) == {"OK"} for name, counts in statuses.items())
+    (specs,) = {
+        json.loads(path.read_bytes())["work"]["keyspace"] for path in folder.path.glob("trials/*/run.spec.json")
+    }
+    assert specs == "lab"
