@@ -2,10 +2,11 @@
 
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The generation whose data, table options and output are reproduced: `-compat`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Compat {
     /// 3.0 to 3.10: no settings block, results in lower case and without units.
     #[serde(rename = "3.0")]

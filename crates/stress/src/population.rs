@@ -4,6 +4,7 @@
 //! threads. Here the number of an operation's partition is a pure function of the operation's index, so runs repeat and
 //! segments share a population without talking to each other.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::compat::Compat;
@@ -14,7 +15,7 @@ const NUMBER: u64 = 0x6e75_6d62;
 const LOOKBACK: u64 = 0x6c6f_6f6b;
 
 /// How the numbers of partitions are chosen.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
     /// Every number of the range in order.
@@ -33,7 +34,7 @@ pub enum Selection {
 }
 
 /// Shares of a sequence: the k-th of n equal parts, counted from 0 (`segment=k/n`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
     /// Which share.
     pub part: u64,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::compat::Compat;
@@ -10,7 +11,7 @@ use crate::population::{Selection, Share};
 use crate::row::RowShape;
 
 /// A run of cassandra-stress.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "each field is the option group of its name")]
 pub struct Settings {
     pub compat: Compat,
@@ -35,7 +36,7 @@ pub struct Settings {
 }
 
 /// A command that performs operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
 pub enum Command {
@@ -85,7 +86,7 @@ impl Command {
 }
 
 /// When a run is over.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the options of cassandra-stress")]
 pub enum Length {
@@ -109,7 +110,7 @@ impl Length {
 }
 
 /// The unit of `duration=`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names are the units")]
 pub enum TimeUnit {
@@ -144,7 +145,7 @@ impl TimeUnit {
 }
 
 /// When tables are emptied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Truncate {
     /// Not at all.
@@ -156,7 +157,7 @@ pub enum Truncate {
 }
 
 /// A distribution with the text that the settings block repeats.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedSpec {
     /// As the user wrote it, without the option's name.
     pub text: String,
@@ -165,7 +166,7 @@ pub struct NamedSpec {
 }
 
 /// The command and its own options.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandSettings {
     /// Which command.
     pub command: Command,
@@ -191,7 +192,7 @@ pub struct CommandSettings {
 }
 
 /// `-rate`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the options of cassandra-stress")]
 pub enum RateSettings {
@@ -202,7 +203,7 @@ pub enum RateSettings {
 }
 
 /// A target rate in partitions per second, over all clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// As fast as possible.
@@ -225,7 +226,7 @@ impl Limit {
 }
 
 /// Order of the rows in a partition. The predefined tables have one row in each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
 pub enum Order {
@@ -235,7 +236,7 @@ pub enum Order {
 }
 
 /// `-pop`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PopulationSettings {
     /// Which partitions.
     pub selection: Selection,
@@ -246,7 +247,7 @@ pub struct PopulationSettings {
 }
 
 /// `-insert`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InsertSettings {
     /// Which of the partly written partitions is continued. Since 4.0 the size of its range determines all keys.
     pub revisit: Spec,
@@ -263,7 +264,7 @@ pub struct InsertSettings {
 }
 
 /// `-col`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ColumnSettings {
     /// Names in the order of their bytes.
     pub names: Vec<String>,
@@ -280,7 +281,7 @@ pub struct ColumnSettings {
 }
 
 /// How the pause between two tries grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of ScyllaDB's fork")]
 pub enum DelayPolicy {
@@ -290,7 +291,7 @@ pub enum DelayPolicy {
 }
 
 /// `-errors`. The delays come from ScyllaDB's fork.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorSettings {
     /// The run continues after a failed operation.
     pub ignore: bool,
@@ -307,7 +308,7 @@ pub struct ErrorSettings {
 }
 
 /// How much is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
 pub enum LogLevel {
@@ -329,7 +330,7 @@ impl LogLevel {
 }
 
 /// `-log`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogSettings {
     /// Without results at the end.
     pub no_summary: bool,
@@ -346,7 +347,7 @@ pub struct LogSettings {
 }
 
 /// `-mode`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModeSettings {
     /// `simplenative`: the tool's second client, which has no pool. Here both are the same client.
     pub simple_native: bool,
@@ -376,7 +377,7 @@ pub struct ModeSettings {
 }
 
 /// `-node`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeSettings {
     /// Contact points, `host` or `host:port`.
     pub nodes: Vec<String>,
@@ -397,7 +398,7 @@ impl NodeSettings {
 }
 
 /// `-schema`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SchemaSettings {
     /// Name of the keyspace.
     pub keyspace: String,
@@ -414,7 +415,7 @@ pub struct SchemaSettings {
 }
 
 /// `-transport`. TLS is on iff a trust store is given.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TransportSettings {
     /// Path of the trusted certificates: PEM, JKS or PKCS#12.
     pub truststore: Option<String>,
@@ -441,7 +442,7 @@ pub struct TransportSettings {
 }
 
 /// `-port`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PortSettings {
     /// Native protocol.
     pub native: u32,
@@ -452,7 +453,7 @@ pub struct PortSettings {
 }
 
 /// `-graph`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GraphSettings {
     /// The page to create or to append to.
     pub file: Option<String>,
@@ -465,7 +466,7 @@ pub struct GraphSettings {
 }
 
 /// `-tokenrange`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenRangeSettings {
     /// Ranges are used again.
     pub wrap: bool,
@@ -474,7 +475,7 @@ pub struct TokenRangeSettings {
 }
 
 /// Groups that only 5.0 has.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Generation5Settings {
     /// A file of credentials.
     pub credentials_file: Option<String>,
@@ -489,7 +490,7 @@ pub struct Generation5Settings {
 }
 
 /// Options of this front end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FrontEndSettings {
     /// `--explain`: describe the run and do nothing.
     pub explain: bool,

@@ -217,7 +217,11 @@ impl Builder {
                     .refuse("user profiles are not supported yet")
                     .with_hint("ratio() takes read, write, counter_read and counter_write"));
             };
-            ratios.push((command, weight.parse().unwrap_or(0.0)));
+            let weight: f64 = weight.parse().unwrap_or(0.0);
+            if !weight.is_finite() {
+                return Err(self.refuse(format!("Invalid value {weight} of {prefix}")));
+            }
+            ratios.push((command, weight));
         }
         ratios.sort_by_key(|(command, _)| match command {
             Command::Write | Command::Mixed => 0,
