@@ -87,7 +87,7 @@ impl Command {
     /// Whether auto mode pauses 15 s between its steps.
     #[must_use]
     pub const fn updates(self) -> bool {
-        !matches!(self, Self::Read)
+        !matches!(self, Self::Read | Self::CounterRead)
     }
 }
 

@@ -3,6 +3,8 @@
 //! Sources: Cassandra's `SettingsSchema.java`, `CqlInserter.java`, `CqlReader.java`, `CqlCounterAdder.java`,
 //! `CqlCounterGetter.java`, `SettingsCommand.java`.
 
+use std::fmt::Write;
+
 use crate::compat::Compat;
 use crate::settings::{Command, Settings};
 
@@ -140,25 +142,38 @@ pub fn operation_statement(settings: &Settings, command: Command) -> Statement {
     Statement { text, values }
 }
 
-/// A statement with a blob in place of each `?`, as `unprepared` sends them.
-pub fn inline_values(statement: &str, values: &[Option<&[u8]>], buffer: &mut String) {
+/// A value inside the text of a statement that is not prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Literal<'a> {
+    /// A column that is not set.
+    Null,
+    /// `0x…`.
+    Blob(&'a [u8]),
+    /// The increment of a counter.
+    Integer(i64),
+}
+
+/// Replaces `buffer` by a statement with a literal in place of each `?`, as `unprepared` sends it.
+pub fn inline_values(statement: &str, values: &[Literal], buffer: &mut String) {
     buffer.clear();
     let mut values = values.iter();
     for part in statement.split_inclusive('?') {
-        match (part.strip_suffix('?'), values.next()) {
-            (Some(text), Some(Some(value))) => {
-                buffer.push_str(text);
+        let (Some(text), Some(value)) = (part.strip_suffix('?'), values.next()) else {
+            buffer.push_str(part);
+            continue;
+        };
+        buffer.push_str(text);
+        match value {
+            Literal::Null => buffer.push_str("null"),
+            // Writing to a string cannot fail.
+            Literal::Integer(value) => drop(write!(buffer, "{value}")),
+            Literal::Blob(bytes) => {
                 buffer.push_str("0x");
-                for byte in *value {
+                for byte in *bytes {
                     buffer.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
                     buffer.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
                 }
             }
-            (Some(text), Some(None)) => {
-                buffer.push_str(text);
-                buffer.push_str("null");
-            }
-            _ => buffer.push_str(part),
         }
     }
 }
@@ -248,7 +263,10 @@ mod tests {
     #[test]
     fn unprepared_statements_hold_their_values() {
         let mut buffer = String::new();
-        inline_values("UPDATE t SET a = ?,b = ? WHERE KEY=?", &[Some(b"\x00\xff"), None, Some(b"k")], &mut buffer);
+        let values = [Literal::Blob(b"\x00\xff"), Literal::Null, Literal::Blob(b"k")];
+        inline_values("UPDATE t SET a = ?,b = ? WHERE KEY=?", &values, &mut buffer);
         assert_eq!(buffer, "UPDATE t SET a = 0x00ff,b = null WHERE KEY=0x6b");
+        inline_values("UPDATE t SET a=a+? WHERE KEY=?", &[Literal::Integer(-3), Literal::Blob(b"k")], &mut buffer);
+        assert_eq!(buffer, "UPDATE t SET a=a+-3 WHERE KEY=0x6b");
     }
 }

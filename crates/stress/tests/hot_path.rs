@@ -8,7 +8,7 @@ use loadstone_stress::mixture::Mixture;
 use loadstone_stress::population::Population;
 use loadstone_stress::row::{Increments, Row, RowGenerator};
 use loadstone_stress::settings::Command;
-use loadstone_stress::statements::{inline_values, operation_statement};
+use loadstone_stress::statements::{Literal, inline_values, operation_statement};
 
 struct Counting;
 
@@ -60,7 +60,7 @@ fn operations_allocate_nothing() {
                 }
                 _ => rows.fill(seed, &mut row),
             }
-            inline_values(&statement, &[Some(&row.key)], &mut text);
+            inline_values(&statement, &[Literal::Blob(&row.key)], &mut text);
             row.columns().flatten().map(<[u8]>::len).sum::<usize>()
         };
         let mut bytes: usize = (0..20_000).map(&mut perform).sum();
