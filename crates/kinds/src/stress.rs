@@ -59,7 +59,7 @@ impl StressWork {
         let mut weights = Vec::new();
         for (command, weight) in spec.mix.iter().filter(|(_, weight)| **weight > 0.0) {
             statement_of[*command as usize] = statements.len();
-            let text = statement_text(spec, *command);
+            let text = spec.statement(*command);
             statements.push(Statement { text, writes: command.writes(), prepared: !spec.unprepared });
             weights.push((KINDS[*command as usize], *weight));
         }
@@ -95,27 +95,6 @@ impl StressWork {
     fn count_missing(&self, number: i64) {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         missing.get_or_insert(MissingRows { reads: 0, number }).reads += 1;
-    }
-}
-
-/// The statement of a command, as in cassandra-stress (`CqlInserter`, `CqlReader` and their siblings), with the table's keyspace.
-fn statement_text(spec: &StressSpec, command: Command) -> String {
-    let StressSpec { keyspace, columns, .. } = spec;
-    let table = format!("\"{keyspace}\".\"{}\"", if command.counts() { "counter1" } else { "standard1" });
-    let quoted = || columns.iter().map(|name| format!("\"{name}\""));
-    match command {
-        Command::Read if !spec.selects_all => {
-            format!("SELECT {} FROM {table} WHERE KEY=?", quoted().collect::<Vec<_>>().join(","))
-        }
-        Command::Read | Command::CounterRead => format!("SELECT * FROM {table} WHERE KEY=?"),
-        Command::Write => {
-            let set: Vec<_> = quoted().map(|name| format!("{name} = ?")).collect();
-            format!("UPDATE {table} SET {} WHERE KEY=?", set.join(","))
-        }
-        Command::CounterWrite => {
-            let set: Vec<_> = quoted().map(|name| format!("{name}={name}+?")).collect();
-            format!("UPDATE {table} SET {} WHERE KEY=?", set.join(","))
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The processor time of a generated row: `cargo run --release -p loadstone-stress --example row_cost`.
+//! The processor time of a generated row: `cargo run --release -p loadstone-stress --example row_cost [ROWS]`.
 
 #![allow(clippy::print_stdout, reason = "a measurement to read")]
 
@@ -8,27 +8,27 @@ use std::time::Instant;
 use loadstone_stress::row::{Row, RowGenerator, RowShape};
 
 fn main() -> Result<(), String> {
-    const ROWS: i64 = 2_000_000;
+    let rows: i64 = std::env::args().nth(1).and_then(|rows| rows.parse().ok()).unwrap_or(2_000_000);
     let mut generator = RowGenerator::new(&RowShape::default())?;
     let mut row = Row::default();
     for round in 0..5 {
         let start = Instant::now();
-        for number in 1..=ROWS {
+        for number in 1..=rows {
             generator.fill(number.wrapping_mul(10_000_000_000_000_001), &mut row);
             black_box(&row);
         }
         println!(
             "round {round}: {:.1} ns for a row of 5 columns of 34 bytes",
-            start.elapsed().as_nanos() as f64 / ROWS as f64
+            start.elapsed().as_nanos() as f64 / rows as f64
         );
         let start = Instant::now();
         let mut key = Vec::new();
-        for number in 1..=ROWS {
+        for number in 1..=rows {
             key.clear();
             black_box(generator.append_key(number.wrapping_mul(10_000_000_000_000_001), &mut key));
             black_box(&key);
         }
-        println!("round {round}: {:.1} ns for a key alone", start.elapsed().as_nanos() as f64 / ROWS as f64);
+        println!("round {round}: {:.1} ns for a key alone", start.elapsed().as_nanos() as f64 / rows as f64);
     }
     Ok(())
 }

@@ -16,11 +16,11 @@ pub use text::{parse_count, parse_ratio, parse_spec};
 
 pub(crate) use text::{parse_integer, split_range};
 
-use crate::number::format_decimals;
+use crate::number::{format_decimals, format_double};
 
-/// A distribution as the tool parsed it. Bounds are inclusive; numbers are in the unit of the draws.
+/// A distribution as the tool parsed it. Bounds are inclusive; numbers are in the unit of the draws. It is serialised as text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(try_from = "String", into = "String")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
 pub enum Spec {
     Fixed { value: i64 },
@@ -54,6 +54,34 @@ impl Spec {
     #[must_use]
     pub fn is_fixed(&self) -> bool {
         matches!(self, Self::Fixed { .. })
+    }
+}
+
+impl TryFrom<String> for Spec {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        parse_spec(&text)
+    }
+}
+
+/// A text that parses to the same distribution.
+impl From<Spec> for String {
+    fn from(spec: Spec) -> Self {
+        match spec {
+            Spec::Fixed { value } => format!("fixed({value})"),
+            Spec::Uniform { min, max } => format!("uniform({min}..{max})"),
+            Spec::Gaussian { min, max, mean, stdev } => {
+                format!("gaussian({min}..{max},{},{})", format_double(mean), format_double(stdev))
+            }
+            Spec::Exponential { min, max, .. } => format!("exp({min}..{max})"),
+            Spec::Extreme { min, max, shape, .. } => format!("extreme({min}..{max},{})", format_double(shape)),
+            Spec::QuantizedExtreme { min, max, shape, quantas, .. } => {
+                format!("qextreme({min}..{max},{},{quantas})", format_double(shape))
+            }
+            Spec::Sequence { start, end } => format!("seq({start}..{end})"),
+            Spec::Inverse(inner) => format!("~{}", Self::from(*inner)),
+        }
     }
 }
 
@@ -186,6 +214,25 @@ mod tests {
         };
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
+    }
+
+    #[test]
+    fn distributions_survive_their_text() {
+        for text in [
+            "fixed(-7)",
+            "uniform(1..100)",
+            "gaussian(1..1000)",
+            "gaussian(1..10,0)",
+            "gaussian(1..10,0.1,1e-9)",
+            "exp(1..2)",
+            "extreme(1..2,3)",
+            "qextreme(1..1000,0.3,4)",
+            "seq(0..9)",
+            "~extr(1..1M,2.5)",
+        ] {
+            let spec = spec(text);
+            assert_eq!(Spec::try_from(String::from(spec.clone())), Ok(spec), "{text}");
+        }
     }
 
     #[test]

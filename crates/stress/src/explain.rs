@@ -94,7 +94,7 @@ fn describe_operations(settings: &Settings) -> Vec<String> {
     )];
     for (command, weight) in &operations {
         let share = if operations.len() > 1 { format!(" {:.0} %", 100.0 * weight / sum) } else { String::new() };
-        lines.push(format!("  {}{share}: {}", command.name(), operation_statement(settings, *command).text));
+        lines.push(format!("  {}{share}: {}", command.name(), operation_statement(settings, *command)));
     }
     if let Some(clustering) = &settings.command.clustering {
         lines.push(format!("  Operations of a kind follow each other: {} at a time.", clustering.text));

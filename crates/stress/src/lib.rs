@@ -1,7 +1,7 @@
 //! cassandra-stress without a server.
 //!
 //! * [`command_line`] parses the tool's arguments, with its messages and exit statuses, into plain [`settings`].
-//! * Data: [`random`], [`distribution`], [`population`], [`mixture`] and [`row`] make the keys and values of the predefined tables, byte
+//! * Data: [`random`], [`distribution`], [`population`] and [`row`] make the keys and values of the predefined tables, byte
 //!   for byte as the tool does. They have no I/O, and their hot paths allocate nothing.
 //! * [`statements`] has the texts of its statements, [`output`] prints as it does, and [`explain`] describes a run in words.
 
@@ -9,7 +9,6 @@ pub mod command_line;
 pub mod compat;
 pub mod distribution;
 pub mod explain;
-pub mod mixture;
 pub mod number;
 pub mod output;
 pub mod population;

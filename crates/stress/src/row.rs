@@ -123,8 +123,9 @@ impl RowGenerator {
         self.draw_identity();
         while buffer.len() - start < self.key_bytes {
             let value = self.draw_identity();
-            let count = (self.key_bytes - (buffer.len() - start)).min(16);
-            buffer.extend((0..count).map(|place| hex_digit(value >> (4 * place) & 15)));
+            let digits: [u8; 16] = std::array::from_fn(|place| hex_digit(value >> (4 * place) & 15));
+            let count = (self.key_bytes - (buffer.len() - start)).min(digits.len());
+            buffer.extend_from_slice(&digits[..count]);
         }
         chain_bytes(&buffer[start..])
     }
@@ -138,11 +139,12 @@ impl RowGenerator {
         let length = usize::try_from(self.size.next()).unwrap_or(0);
         self.bytes.seed(!seed);
         let end = buffer.len() + length;
+        // Whole words, and the last one is cut.
+        buffer.reserve(length.next_multiple_of(8));
         while buffer.len() < end {
-            let word = self.bytes.next_long().to_le_bytes();
-            let count = word.len().min(end - buffer.len());
-            buffer.extend_from_slice(&word[..count]);
+            buffer.extend_from_slice(&self.bytes.next_long().to_le_bytes());
         }
+        buffer.truncate(end);
     }
 
     /// Share of the columns of a partition that are not null.

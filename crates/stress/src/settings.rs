@@ -1,8 +1,15 @@
 //! The settings of a run, as plain values.
 
+mod connection;
+
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use connection::{
+    Generation5Settings, GraphSettings, ModeSettings, NodeSettings, PortSettings, SchemaSettings, TransportSettings,
+};
 
 use crate::compat::Compat;
 use crate::distribution::{RatioSpec, Spec};
@@ -10,7 +17,7 @@ use crate::population::{Selection, Share};
 use crate::row::RowShape;
 
 /// A run of cassandra-stress.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "each field is the option group of its name")]
 pub struct Settings {
     pub compat: Compat,
@@ -35,7 +42,7 @@ pub struct Settings {
 }
 
 /// A command that performs operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
 pub enum Command {
@@ -80,12 +87,12 @@ impl Command {
     /// Whether auto mode pauses 15 s between its steps.
     #[must_use]
     pub const fn updates(self) -> bool {
-        !matches!(self, Self::Read)
+        !matches!(self, Self::Read | Self::CounterRead)
     }
 }
 
 /// When a run is over.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the options of cassandra-stress")]
 pub enum Length {
@@ -109,7 +116,7 @@ impl Length {
 }
 
 /// The unit of `duration=`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names are the units")]
 pub enum TimeUnit {
@@ -144,7 +151,7 @@ impl TimeUnit {
 }
 
 /// When tables are emptied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Truncate {
     /// Not at all.
@@ -156,7 +163,7 @@ pub enum Truncate {
 }
 
 /// A distribution with the text that the settings block repeats.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedSpec {
     /// As the user wrote it, without the option's name.
     pub text: String,
@@ -165,7 +172,7 @@ pub struct NamedSpec {
 }
 
 /// The command and its own options.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandSettings {
     /// Which command.
     pub command: Command,
@@ -191,7 +198,7 @@ pub struct CommandSettings {
 }
 
 /// `-rate`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the options of cassandra-stress")]
 pub enum RateSettings {
@@ -202,7 +209,7 @@ pub enum RateSettings {
 }
 
 /// A target rate in partitions per second, over all clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// As fast as possible.
@@ -225,7 +232,7 @@ impl Limit {
 }
 
 /// Order of the rows in a partition. The predefined tables have one row in each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
 pub enum Order {
@@ -235,7 +242,7 @@ pub enum Order {
 }
 
 /// `-pop`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PopulationSettings {
     /// Which partitions.
     pub selection: Selection,
@@ -246,7 +253,7 @@ pub struct PopulationSettings {
 }
 
 /// `-insert`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InsertSettings {
     /// Which of the partly written partitions is continued. Since 4.0 the size of its range determines all keys.
     pub revisit: Spec,
@@ -263,7 +270,7 @@ pub struct InsertSettings {
 }
 
 /// `-col`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ColumnSettings {
     /// Names in the order of their bytes.
     pub names: Vec<String>,
@@ -280,7 +287,7 @@ pub struct ColumnSettings {
 }
 
 /// How the pause between two tries grows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of ScyllaDB's fork")]
 pub enum DelayPolicy {
@@ -290,7 +297,7 @@ pub enum DelayPolicy {
 }
 
 /// `-errors`. The delays come from ScyllaDB's fork.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorSettings {
     /// The run continues after a failed operation.
     pub ignore: bool,
@@ -307,7 +314,7 @@ pub struct ErrorSettings {
 }
 
 /// How much is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
 pub enum LogLevel {
@@ -329,7 +336,7 @@ impl LogLevel {
 }
 
 /// `-log`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogSettings {
     /// Without results at the end.
     pub no_summary: bool,
@@ -345,127 +352,8 @@ pub struct LogSettings {
     pub level: LogLevel,
 }
 
-/// `-mode`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModeSettings {
-    /// `simplenative`: the tool's second client, which has no pool. Here both are the same client.
-    pub simple_native: bool,
-    /// Statements are prepared.
-    pub prepared: bool,
-    /// Version of the native protocol; `None`: the newest of client and server.
-    pub protocol_version: Option<u8>,
-    /// `none`, `lz4` or `snappy`.
-    pub compression: String,
-    /// User name.
-    pub user: Option<String>,
-    /// Password. It is never serialised.
-    #[serde(skip)]
-    pub password: Option<String>,
-    /// Whether a password was given.
-    pub has_password: bool,
-    /// `auth-provider=`: a class of the driver; only user and password are supported.
-    pub auth_provider: Option<String>,
-    /// Most requests in flight on a connection.
-    pub max_pending_per_connection: u32,
-    /// Connections to each node.
-    pub connections_per_host: u32,
-    /// Connections to each shard of a ScyllaDB node (cql-stress); instead of `connections_per_host`.
-    pub connections_per_shard: Option<u32>,
-    /// Timeout of a request in ms (ScyllaDB's fork).
-    pub request_timeout_ms: u32,
-}
-
-/// `-node`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeSettings {
-    /// Contact points, `host` or `host:port`.
-    pub nodes: Vec<String>,
-    /// A file with one contact point per line; [`NodeSettings::read_list`] parses its text.
-    pub file: Option<String>,
-    /// No other nodes are used.
-    pub whitelist: bool,
-    /// Only nodes of this datacenter are used.
-    pub datacenter: Option<String>,
-}
-
-impl NodeSettings {
-    /// The contact points in the text of a file.
-    #[must_use]
-    pub fn read_list(text: &str) -> Vec<String> {
-        text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
-    }
-}
-
-/// `-schema`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SchemaSettings {
-    /// Name of the keyspace.
-    pub keyspace: String,
-    /// Full name of the class.
-    pub replication_strategy: String,
-    /// Its options, in the order of the statement.
-    pub replication_options: Vec<(String, String)>,
-    /// Class that compresses tables; `None`: uncompressed.
-    pub compression: Option<String>,
-    /// Class that compacts tables.
-    pub compaction_strategy: Option<String>,
-    /// Its options.
-    pub compaction_options: Vec<(String, String)>,
-}
-
-/// `-transport`. TLS is on iff a trust store is given.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TransportSettings {
-    /// Path of the trusted certificates: PEM, JKS or PKCS#12.
-    pub truststore: Option<String>,
-    /// Its password. It is never serialised.
-    #[serde(skip)]
-    pub truststore_password: Option<String>,
-    /// Path of the client's certificate and key.
-    pub keystore: Option<String>,
-    /// Its password. It is never serialised.
-    #[serde(skip)]
-    pub keystore_password: Option<String>,
-    /// `TLS`.
-    pub protocol: String,
-    /// `ssl-alg=`.
-    pub algorithm: Option<String>,
-    /// Names of the cipher suites, with commas.
-    pub ciphers: Option<String>,
-    /// `factory=`, up to 3.11; only for the settings block.
-    pub factory: Option<String>,
-    /// `store-type=`, up to 3.11; only for the settings block.
-    pub store_type: Option<String>,
-    /// The name in the server's certificate is compared (cql-stress).
-    pub hostname_verification: bool,
-}
-
-/// `-port`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PortSettings {
-    /// Native protocol.
-    pub native: u32,
-    /// JMX; the tool reads collections of the server there.
-    pub jmx: u32,
-    /// Thrift, up to 3.11; only for the settings block.
-    pub thrift: Option<u32>,
-}
-
-/// `-graph`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GraphSettings {
-    /// The page to create or to append to.
-    pub file: Option<String>,
-    /// Name of the configuration.
-    pub revision: String,
-    /// Title of the page.
-    pub title: Option<String>,
-    /// Name of the operation.
-    pub operation: String,
-}
-
 /// `-tokenrange`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenRangeSettings {
     /// Ranges are used again.
     pub wrap: bool,
@@ -473,23 +361,8 @@ pub struct TokenRangeSettings {
     pub split_factor: u32,
 }
 
-/// Groups that only 5.0 has.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Generation5Settings {
-    /// A file of credentials.
-    pub credentials_file: Option<String>,
-    /// `-jmx user=`.
-    pub jmx_user: Option<String>,
-    /// Whether `-jmx password=` was given.
-    pub has_jmx_password: bool,
-    /// `-reporting output-frequency=` as written, and in ms.
-    pub output_frequency: Option<(String, u64)>,
-    /// `-reporting header-frequency=` as written, and in ms.
-    pub header_frequency: Option<(String, u64)>,
-}
-
 /// Options of this front end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FrontEndSettings {
     /// `--explain`: describe the run and do nothing.
     pub explain: bool,

@@ -9,6 +9,8 @@ use crate::compat::Compat;
 use crate::distribution::{RatioSpec, Spec};
 use crate::population::{Population, Selection, Share};
 use crate::row::{Increments, RowGenerator, RowShape};
+use crate::settings;
+use crate::statements::{statement_text, table_of};
 
 /// The predefined operations of cassandra-stress on one partition each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -85,11 +87,6 @@ impl Command {
     pub const fn writes(self) -> bool {
         matches!(self, Self::Write | Self::CounterWrite)
     }
-
-    /// Whether it is about counters.
-    pub const fn counts(self) -> bool {
-        matches!(self, Self::CounterRead | Self::CounterWrite)
-    }
 }
 
 /// A part of a spec that is not valid.
@@ -124,6 +121,18 @@ impl StressSpec {
             return Err(Invalid { field: "mix", reason });
         }
         self.generators(0).map(drop)
+    }
+
+    /// The statement of an operation, with the keyspace of its table.
+    pub fn statement(&self, operation: Command) -> String {
+        let command = match operation {
+            Command::Read => settings::Command::Read,
+            Command::Write => settings::Command::Write,
+            Command::CounterRead => settings::Command::CounterRead,
+            Command::CounterWrite => settings::Command::CounterWrite,
+        };
+        let table = format!("\"{}\".\"{}\"", self.keyspace, table_of(command));
+        statement_text(command, &table, &self.columns, self.selects_all, "")
     }
 
     /// The generators of a trial with this seed.

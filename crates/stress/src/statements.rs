@@ -11,15 +11,6 @@ pub const STANDARD_TABLE: &str = "standard1";
 /// The table of `counter_write` and `counter_read`.
 pub const COUNTER_TABLE: &str = "counter1";
 
-/// A statement of the server's language.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Statement {
-    /// CQL.
-    pub text: String,
-    /// The number of values that are bound.
-    pub values: usize,
-}
-
 /// Creates keyspace and tables, in the tool's order; each is sent at `LOCAL_ONE` as a simple statement.
 #[must_use]
 pub fn schema_statements(settings: &Settings) -> Vec<String> {
@@ -111,54 +102,37 @@ pub const fn table_of(command: Command) -> &'static str {
     }
 }
 
-/// The statement of an operation; `mixed` has the statements of its parts. Values are bound in the order of the columns, then the
-/// key. Counters are bound as 8-byte integers.
+/// The statement of an operation, as the tool sends it. Values are bound in the order of the columns, then the key. Counters are
+/// bound as 8-byte integers.
 #[must_use]
-pub fn operation_statement(settings: &Settings, command: Command) -> Statement {
-    let names = &settings.columns.names;
-    let quoted = || names.iter().map(|name| format!("\"{name}\""));
-    let (text, values) = match command {
-        Command::Write | Command::Mixed => {
-            let timestamp = settings
-                .columns
-                .timestamp
-                .as_ref()
-                .map_or_else(String::new, |timestamp| format!(" USING TIMESTAMP {timestamp}"));
-            let list = quoted().map(|name| format!("{name} = ?")).collect::<Vec<_>>().join(",");
-            (format!("UPDATE \"{STANDARD_TABLE}\"{timestamp} SET {list} WHERE KEY=?"), names.len() + 1)
-        }
-        Command::Read => {
-            let list = if settings.columns.slice { "*".to_owned() } else { quoted().collect::<Vec<_>>().join(",") };
-            (format!("SELECT {list} FROM \"{STANDARD_TABLE}\" WHERE KEY=?"), 1)
-        }
-        Command::CounterWrite => {
-            let list = quoted().map(|name| format!("{name}={name}+?")).collect::<Vec<_>>().join(",");
-            (format!("UPDATE {COUNTER_TABLE} SET {list} WHERE KEY=?"), names.len() + 1)
-        }
-        Command::CounterRead => (format!("SELECT * FROM \"{COUNTER_TABLE}\" WHERE KEY=?"), 1),
+pub fn operation_statement(settings: &Settings, command: Command) -> String {
+    let columns = &settings.columns;
+    let table = match command {
+        Command::CounterWrite => COUNTER_TABLE.to_owned(),
+        _ => format!("\"{}\"", table_of(command)),
     };
-    Statement { text, values }
+    let timestamp = columns.timestamp.as_ref();
+    let timestamp = timestamp.map_or_else(String::new, |timestamp| format!(" USING TIMESTAMP {timestamp}"));
+    statement_text(command, &table, &columns.names, columns.slice, &timestamp)
 }
 
-/// A statement with a blob in place of each `?`, as `unprepared` sends them.
-pub fn inline_values(statement: &str, values: &[Option<&[u8]>], buffer: &mut String) {
-    buffer.clear();
-    let mut values = values.iter();
-    for part in statement.split_inclusive('?') {
-        match (part.strip_suffix('?'), values.next()) {
-            (Some(text), Some(Some(value))) => {
-                buffer.push_str(text);
-                buffer.push_str("0x");
-                for byte in *value {
-                    buffer.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
-                    buffer.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
-                }
-            }
-            (Some(text), Some(None)) => {
-                buffer.push_str(text);
-                buffer.push_str("null");
-            }
-            _ => buffer.push_str(part),
+/// The text of a statement on a table. `slice`: reads select `*`.
+pub(crate) fn statement_text(
+    command: Command,
+    table: &str,
+    columns: &[String],
+    slice: bool,
+    timestamp: &str,
+) -> String {
+    let list = |text: fn(&str) -> String| columns.iter().map(|name| text(name)).collect::<Vec<_>>().join(",");
+    match command {
+        Command::Write | Command::Mixed => {
+            format!("UPDATE {table}{timestamp} SET {} WHERE KEY=?", list(|name| format!("\"{name}\" = ?")))
+        }
+        Command::Read if !slice => format!("SELECT {} FROM {table} WHERE KEY=?", list(|name| format!("\"{name}\""))),
+        Command::Read | Command::CounterRead => format!("SELECT * FROM {table} WHERE KEY=?"),
+        Command::CounterWrite => {
+            format!("UPDATE {table} SET {} WHERE KEY=?", list(|name| format!("\"{name}\"=\"{name}\"+?")))
         }
     }
 }
@@ -223,7 +197,7 @@ mod tests {
 
     #[test]
     fn operations_match_the_tool() {
-        let text = |line: &str, command| operation_statement(&settings(line), command).text;
+        let text = |line: &str, command| operation_statement(&settings(line), command);
         let two = "write n=1 -col n=fixed(2)";
         assert_eq!(text(two, Command::Write), "UPDATE \"standard1\" SET \"C0\" = ?,\"C1\" = ? WHERE KEY=?");
         assert_eq!(text(two, Command::Read), "SELECT \"C0\",\"C1\" FROM \"standard1\" WHERE KEY=?");
@@ -243,12 +217,5 @@ mod tests {
             truncate_statements(&settings("mixed ratio(read=1,write=1,counter_read=1) n=1")),
             ["TRUNCATE keyspace1.standard1", "TRUNCATE keyspace1.counter1"]
         );
-    }
-
-    #[test]
-    fn unprepared_statements_hold_their_values() {
-        let mut buffer = String::new();
-        inline_values("UPDATE t SET a = ?,b = ? WHERE KEY=?", &[Some(b"\x00\xff"), None, Some(b"k")], &mut buffer);
-        assert_eq!(buffer, "UPDATE t SET a = 0x00ff,b = null WHERE KEY=0x6b");
     }
 }

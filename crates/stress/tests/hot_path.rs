@@ -1,14 +1,11 @@
-//! The hot path of a client: kinds, numbers, rows, increments and statements without an allocation.
+//! The hot path of a client: numbers, rows and increments without an allocation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use loadstone_stress::command_line::{Request, parse};
-use loadstone_stress::mixture::Mixture;
 use loadstone_stress::population::Population;
 use loadstone_stress::row::{Increments, Row, RowGenerator};
-use loadstone_stress::settings::Command;
-use loadstone_stress::statements::{inline_values, operation_statement};
 
 struct Counting;
 
@@ -41,26 +38,21 @@ fn operations_allocate_nothing() {
              -insert row-population-ratio=uniform(1..100)/100"
         );
         let Ok(Request::Run(settings)) = parse(&[line]) else { panic!() };
-        let clustering = &settings.command.clustering.as_ref().unwrap().spec;
-        let mut mixture = Mixture::new(&settings.operations(), clustering, 1).unwrap();
         let selection = &settings.population.selection;
         let mut population = Population::new(selection, &settings.insert.revisit, settings.compat, None, 1).unwrap();
         let mut rows = RowGenerator::new(&settings.row_shape()).unwrap();
         let mut increments = Increments::new(&settings.command.add.spec, 1).unwrap();
-        let statement = operation_statement(&settings, Command::Read).text;
-        let (mut row, mut values, mut text) = (Row::default(), Vec::new(), String::new());
+        let (mut row, mut values) = (Row::default(), Vec::new());
         let mut perform = |index| {
             let number = population.number_at(index).unwrap();
             let seed = population.seed_of(number);
-            match mixture.kind_at(index) {
-                Command::CounterWrite => {
-                    row.key.clear();
-                    rows.append_key(seed, &mut row.key);
-                    increments.fill(index, 5, &mut values);
-                }
-                _ => rows.fill(seed, &mut row),
+            if index % 3 == 0 {
+                row.key.clear();
+                rows.append_key(seed, &mut row.key);
+                increments.fill(index, 5, &mut values);
+            } else {
+                rows.fill(seed, &mut row);
             }
-            inline_values(&statement, &[Some(&row.key)], &mut text);
             row.columns().flatten().map(<[u8]>::len).sum::<usize>()
         };
         let mut bytes: usize = (0..20_000).map(&mut perform).sum();

@@ -5,6 +5,7 @@ The engine's front end translates a command line to a spec, to which the lab add
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -97,10 +98,12 @@ def data(work: CassandraStress) -> Data:
     return Data(work.population, len(spec["columns"]) * mean_size(spec["size"]), identity)
 
 
-def mean_size(size: Mapping[str, Mapping[str, int]]) -> int:
-    """The size of a value: the middle of its range."""
-    ((_, bounds),) = size.items()
-    return int(bounds["value"] if "value" in bounds else (bounds.get("min", 0) + bounds.get("max", 0)) / 2)
+def mean_size(size: str) -> int:
+    """The size of a value, bytes: of a distribution, the middle of its range."""
+    bounds = re.match(r"~?\w+\((\d+)(?:\.\.(\d+))?", size)
+    if bounds is None:
+        return 0
+    return (int(bounds[1]) + int(bounds[2] or bounds[1])) // 2
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
@@ -207,12 +210,11 @@ def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     mix = sorted(work["mix"].items(), key=lambda part: (-part[1], part[0]))
     total = sum(share for _, share in mix)
     shares = [f"{units.percent(share / total)} {name.replace('_', '-')}" for name, share in mix if share]
-    ((distribution, _),) = work["population"].items()
-    chosen = work["population"]["distribution"] if distribution == "distribution" else {"sequence": None}
+    numbers = work["population"].get("distribution", "sequence")
     facts: dict[str, Scalar] = {
         "record_bytes": len(work["columns"]) * mean_size(work["size"]),
         "mix": ", ".join(shares),
-        "distribution": next(iter(chosen)),
+        "distribution": numbers.partition("(")[0],
     }
     return facts
 

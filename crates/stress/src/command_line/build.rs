@@ -1,30 +1,28 @@
 //! Settings from groups of options, in the tool's order, so that the first of several mistakes is reported as it reports it.
 
+mod connection;
+
 use std::collections::VecDeque;
 
+use super::check::check_settings;
 use super::groups::{
-    basic_forms, column_forms, error_forms, graph_forms, insert_forms, jmx_forms, log_forms, mixture_forms, mode_forms,
-    node_forms, population_forms, port_forms, rate_forms, reporting_forms, sample_forms, schema_forms,
-    token_range_forms, transport_forms,
+    basic_forms, column_forms, error_forms, insert_forms, log_forms, mixture_forms, population_forms, rate_forms,
+    token_range_forms,
 };
 use super::help::{SEND_TO_HELP, find_command};
 use super::option::{Form, list_options, render_forms, select_form};
 use super::{Group, UsageError, refuse, take_group};
 use crate::compat::Compat;
 use crate::distribution::{RatioSpec, Spec, parse_count, parse_integer, split_range};
-use crate::population::{Population, Selection, Share, is_single_partition, seed_multiplier};
+use crate::population::{Selection, Share};
 use crate::settings::{
-    ColumnSettings, Command, CommandSettings, DelayPolicy, ErrorSettings, FrontEndSettings, Generation5Settings,
-    GraphSettings, InsertSettings, Length, Limit, LogLevel, LogSettings, ModeSettings, NamedSpec, NodeSettings, Order,
-    PopulationSettings, PortSettings, RateSettings, SchemaSettings, Settings, TimeUnit, TokenRangeSettings,
-    TransportSettings, Truncate,
+    ColumnSettings, Command, CommandSettings, DelayPolicy, ErrorSettings, FrontEndSettings, InsertSettings, Length,
+    Limit, LogLevel, LogSettings, NamedSpec, Order, PopulationSettings, RateSettings, Settings, TimeUnit,
+    TokenRangeSettings, Truncate,
 };
 
 /// More columns than any table has; the tool makes a list of their names.
 const COLUMNS_MAX: i64 = 65_535;
-/// Bytes of a row that are generated at once.
-const ROW_BYTES_MAX: i64 = 1 << 31;
-const SIMPLE_STRATEGY: &str = "org.apache.cassandra.locator.SimpleStrategy";
 
 type Built<T> = Result<T, UsageError>;
 
@@ -217,7 +215,11 @@ impl Builder {
                     .refuse("user profiles are not supported yet")
                     .with_hint("ratio() takes read, write, counter_read and counter_write"));
             };
-            ratios.push((command, weight.parse().unwrap_or(0.0)));
+            let weight: f64 = weight.parse().unwrap_or(0.0);
+            if !weight.is_finite() {
+                return Err(self.refuse(format!("Invalid value {weight} of {prefix}")));
+            }
+            ratios.push((command, weight));
         }
         ratios.sort_by_key(|(command, _)| match command {
             Command::Write | Command::Mixed => 0,
@@ -238,15 +240,6 @@ impl Builder {
         Err(self
             .refuse("-sendto is not supported: stressd speaks Java serialisation (removed in 5.0, CASSANDRA-17535)")
             .with_hint("run the command on each host, with -pop seq=A..B segment=k/n for a share of the partitions"))
-    }
-
-    fn port(&mut self) -> Built<PortSettings> {
-        let form = self.group("-port", &port_forms(self.compat))?;
-        Ok(PortSettings {
-            native: self.number::<i32>(form.text("native="))? as u32,
-            jmx: self.number::<i32>(form.text("jmx="))? as u32,
-            thrift: form.value("thrift=").map(|port| self.number::<i32>(port)).transpose()?.map(|port| port as u32),
-        })
     }
 
     fn rate(&mut self, command: &CommandSettings) -> Built<RateSettings> {
@@ -425,187 +418,6 @@ impl Builder {
         })
     }
 
-    fn mode(&mut self) -> Built<ModeSettings> {
-        let is_5 = self.compat == Compat::V5;
-        let parameters = take_group(&mut self.groups, "-mode");
-        let is_given = parameters.is_some();
-        let mut parameters = parameters.unwrap_or_else(|| {
-            if is_5 { vec!["prepared".to_owned()] } else { vec!["cql3".to_owned(), "native".to_owned()] }
-        });
-        if is_5 {
-            for name in parameters.extract_if(.., |name| name == "cql3" || name == "native") {
-                self.warnings.push(format!("Warning ignoring deprecated parameter: {name}"));
-            }
-        }
-        let form = self.select("-mode", "-mode", &mode_forms(self.compat), &parameters)?;
-        if form.is_set("thrift") {
-            return Err(self
-                .refuse("-mode thrift is not supported: servers since 4.0 have no Thrift")
-                .with_hint("use -mode native cql3"));
-        }
-        let simple_native = form.is_set("simplenative");
-        let prepared = if is_5 {
-            if is_given && !form.is_set("prepared") && !form.is_set("unprepared") {
-                self.warnings.push(
-                    "-mode without prepared: the tool of 5.0 then runs unprepared statements; here they are prepared \
-                     unless you add unprepared"
-                        .to_owned(),
-                );
-            }
-            !form.is_set("unprepared")
-        } else if simple_native {
-            form.is_set("prepared")
-        } else {
-            !form.is_set("unprepared")
-        };
-        let protocol_version = match form.value("protocolVersion=") {
-            None | Some("NEWEST_SUPPORTED") => None,
-            Some(text) => {
-                let version: i32 = self.number(text)?;
-                let known = u8::try_from(version).ok().filter(|version| *version <= 5);
-                let message = || self.refuse(format!("No protocol version matching integer version {version}"));
-                Some(known.ok_or_else(message)?)
-            }
-        };
-        let auth_provider = form.value("auth-provider=").map(str::to_owned);
-        if let Some(class) = &auth_provider
-            && class != "com.datastax.driver.core.PlainTextAuthProvider"
-        {
-            return Err(self
-                .refuse(format!("Invalid auth provider class: {class}"))
-                .with_hint("use user= and password=; classes of the Java driver are not loaded"));
-        }
-        let number = |prefix: &str, default: &str| self.number::<i32>(form.value(prefix).unwrap_or(default));
-        if form.is_set("connectionsPerHost=") && form.is_set("connectionsPerShard=") {
-            return Err(self.refuse("can't have both connectionsPerHost and connectionsPerShard set, choose one."));
-        }
-        let password = form.value("password=").map(str::to_owned);
-        Ok(ModeSettings {
-            simple_native,
-            prepared,
-            protocol_version,
-            compression: form.value("compression=").unwrap_or("none").to_ascii_lowercase(),
-            user: form.value("user=").map(str::to_owned),
-            has_password: password.is_some(),
-            password,
-            auth_provider,
-            max_pending_per_connection: number("maxPending=", "128")? as u32,
-            connections_per_host: number("connectionsPerHost=", "8")? as u32,
-            connections_per_shard: match form.value("connectionsPerShard=") {
-                Some(text) => Some(self.number::<i32>(text)? as u32),
-                None => None,
-            },
-            request_timeout_ms: number("requestTimeout=", "12000")? as u32,
-        })
-    }
-
-    fn node(&mut self) -> Built<NodeSettings> {
-        if take_group(&mut self.groups, "-cloudconf").is_some() {
-            return Err(self
-                .refuse("-cloudconf is not supported: it configures a driver of ScyllaDB Cloud")
-                .with_hint("name the nodes with -node, and certificates with -transport truststore="));
-        }
-        let form = self.group("-node", &node_forms())?;
-        Ok(NodeSettings {
-            nodes: form.text("").split(',').map(str::to_owned).collect(),
-            file: form.value("file=").map(str::to_owned),
-            whitelist: form.is_set("whitelist"),
-            datacenter: form.value("datacenter=").map(str::to_owned),
-        })
-    }
-
-    fn schema(&mut self, command: Command) -> Built<SchemaSettings> {
-        let is_given = self.groups.iter().any(|group| group.name == "-schema" && !group.parameters.is_empty());
-        let form = self.group("-schema", &schema_forms())?;
-        if is_given && !command.creates_schema() {
-            self.warnings
-                .push(format!("-schema is ignored except for its keyspace: {} creates no tables", command.name()));
-        }
-        let strategy = form.inner("replication", "strategy=", false).unwrap_or(SIMPLE_STRATEGY).to_owned();
-        let mut options = form.extras("replication");
-        let has_factor = form.inner("replication", "factor=", true).is_some();
-        if !options.iter().any(|(key, _)| key == "replication_factor") && (strategy == SIMPLE_STRATEGY || has_factor) {
-            let factor = form.inner("replication", "factor=", false).unwrap_or("1");
-            options.push(("replication_factor".to_owned(), factor.to_owned()));
-        }
-        Ok(SchemaSettings {
-            keyspace: form.text("keyspace=").to_owned(),
-            replication_strategy: strategy,
-            replication_options: options,
-            compression: form.value("compression=").map(str::to_owned),
-            compaction_strategy: form.inner("compaction", "strategy=", false).map(str::to_owned),
-            compaction_options: form.extras("compaction"),
-        })
-    }
-
-    fn transport(&mut self) -> Built<TransportSettings> {
-        let form = self.group("-transport", &transport_forms(self.compat))?;
-        let text = |prefix: &str| form.value(prefix).map(str::to_owned);
-        Ok(TransportSettings {
-            truststore: text("truststore="),
-            truststore_password: text("truststore-password="),
-            keystore: text("keystore="),
-            keystore_password: text("keystore-password="),
-            protocol: form.text("ssl-protocol=").to_owned(),
-            algorithm: text("ssl-alg="),
-            ciphers: text("ssl-ciphers="),
-            factory: text("factory="),
-            store_type: text("store-type="),
-            hostname_verification: matches!(
-                form.text("hostname-verification=").to_ascii_lowercase().as_str(),
-                "true" | "1"
-            ),
-        })
-    }
-
-    fn generation_5(&mut self) -> Built<Generation5Settings> {
-        let mut extras = Generation5Settings::default();
-        if self.compat == Compat::V3_0 {
-            self.group("-sample", &sample_forms())?;
-        }
-        if self.compat != Compat::V5 {
-            return Ok(extras);
-        }
-        let jmx = self.group("-jmx", &jmx_forms())?;
-        extras.jmx_user = jmx.value("user=").map(str::to_owned);
-        extras.has_jmx_password = jmx.is_set("password=");
-        if let Some(parameters) = take_group(&mut self.groups, "-credentials-file") {
-            let [file] = parameters.as_slice() else {
-                return Err(self.refuse("-credentials-file takes the name of one file"));
-            };
-            extras.credentials_file = Some(file.clone());
-        }
-        let reporting = self.group("-reporting", &reporting_forms())?;
-        let duration = |prefix: &str| match reporting.value(prefix) {
-            Some(text) => match parse_milliseconds(text) {
-                Some(duration) => Ok(Some((text.to_owned(), duration))),
-                None => {
-                    Err(self.refuse(format!("Invalid duration: {text}")).with_hint("write 500ms, 5s, 2m, 1h or 1d"))
-                }
-            },
-            None => Ok(None),
-        };
-        extras.output_frequency = duration("output-frequency=")?;
-        extras.header_frequency = duration("header-frequency=")?;
-        Ok(extras)
-    }
-
-    fn graph(&mut self, command: Command) -> Built<GraphSettings> {
-        let parameters = take_group(&mut self.groups, "-graph");
-        let operation = |text: Option<&str>| text.unwrap_or(command.label()).to_owned();
-        let Some(parameters) = parameters else {
-            let revision = "unknown".to_owned();
-            return Ok(GraphSettings { file: None, revision, title: None, operation: operation(None) });
-        };
-        let form = self.select("-graph", "-graph", &graph_forms(), &parameters)?;
-        Ok(GraphSettings {
-            file: form.value("file=").map(str::to_owned),
-            revision: form.text("revision=").to_owned(),
-            title: form.value("title=").map(str::to_owned),
-            operation: operation(form.value("op=")),
-        })
-    }
-
     fn refuse_rest(&self) -> Built<()> {
         if self.groups.is_empty() {
             return Ok(());
@@ -624,88 +436,4 @@ impl Builder {
             format!("{name} is not an option group of generation {}; -compat chooses another", self.compat.name());
         Err(UsageError { text, hint: Some(hint), exit: 1 })
     }
-}
-
-/// `500ms`, `5s`, `2m`, `1h`, `1d`.
-fn parse_milliseconds(text: &str) -> Option<u64> {
-    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let factor = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    text[..text.len() - unit.len()].parse::<u64>().ok()?.checked_mul(factor)
-}
-
-/// Refuses arguments that the tool accepts before it ends with a stack trace; warns of its silent effects.
-fn check_settings(settings: &mut Settings) -> Result<(), (String, String)> {
-    let fail = |message: String, hint: &str| Err((message, hint.to_owned()));
-    let range_hint = "write the smaller bound first";
-    let Settings { command, population, insert, columns, compat, warnings, .. } = settings;
-    let has_increments = command.command == Command::CounterWrite
-        || command.ratios.iter().any(|(operation, _)| *operation == Command::CounterWrite);
-    // Distributions without a use are accepted unseen, as in the tool.
-    let specs = [
-        ("add=", has_increments.then_some(&command.add.spec)),
-        ("clustering=", command.clustering.as_ref().map(|named| &named.spec)),
-        ("visits=", Some(&insert.visits)),
-        ("row-population-ratio=", Some(&insert.row_population_ratio.distribution)),
-    ];
-    for (name, spec) in specs {
-        if let Some(Err(message)) = spec.map(Spec::sampler) {
-            return fail(format!("{name}: {message}"), range_hint);
-        }
-    }
-    let multiplier = seed_multiplier(&insert.revisit, *compat)
-        .map_err(|message| (message, "revisit= takes a range between 0 and 2147483646".to_owned()))?;
-    if is_single_partition(multiplier) {
-        warnings.push(format!(
-            "-insert revisit={} has at most 1084 values: every partition has the same key, as in the tool (CASSANDRA-12744)",
-            insert.revisit
-        ));
-    }
-    let one_visit = insert.visits.is_fixed() && insert.visits.range().is_ok_and(|range| range.0 <= 1);
-    if !one_visit {
-        warnings.push("-insert visits= has no effect: a partition of the predefined tables is one row".to_owned());
-    }
-    if insert.partitions.is_some() || insert.select_ratio.is_some() || insert.batch_type.is_some() {
-        warnings.push(
-            "-insert partitions=, select-ratio= and batchtype= have no effect: the predefined commands write one row at a time"
-                .to_owned(),
-        );
-    }
-    if let Err(message) = Population::new(&population.selection, &insert.revisit, *compat, population.share, 0) {
-        return fail(message, range_hint);
-    }
-    if command.command == Command::Mixed && command.ratios.iter().all(|(_, weight)| *weight <= 0.0) {
-        return fail(
-            "Must specify at least one command with a non-zero ratio".to_owned(),
-            "write ratio(read=1,write=1)",
-        );
-    }
-    if columns.count.as_ref().is_some_and(|count| !count.is_fixed()) {
-        return fail(
-            "Variable column counts are not implemented for CQL".to_owned(),
-            "use -col n=fixed(N), with -insert row-population-ratio= for rows with nulls",
-        );
-    }
-    let (least, greatest) =
-        columns.size.range().map_err(|message| (format!("size=: {message}"), range_hint.to_owned()))?;
-    let bytes = greatest.saturating_mul(columns.names.len().max(1) as i64).saturating_add(i64::from(command.key_bytes));
-    if least < 0 || bytes > ROW_BYTES_MAX {
-        return fail(
-            format!("-col size= must give rows of 0 to {ROW_BYTES_MAX} bytes, got {least} to {bytes}"),
-            "use smaller values",
-        );
-    }
-    if command.consistency.ends_with("SERIAL") {
-        warnings.push(format!(
-            "cl={} sets only the level of conditional updates, as in the tool; the driver's default LOCAL_ONE holds for all else",
-            command.consistency
-        ));
-    }
-    Ok(())
 }

@@ -67,6 +67,14 @@ mod tests {
         assert_eq!(steps, [4, 8, 16, 24, 36, 54, 81, 121, 181, 271, 406, 609, 913]);
     }
 
+    /// `Command.java` of 4.0-alpha2.
+    #[test]
+    fn reads_have_no_pause_between_steps() {
+        use crate::settings::Command::{CounterRead, CounterWrite, Mixed, Read, Write};
+        let pauses = [Read, Write, Mixed, CounterWrite, CounterRead].map(crate::settings::Command::updates);
+        assert_eq!(pauses, [false, true, true, true, false]);
+    }
+
     #[test]
     fn saturation_needs_three_steps_without_gain() {
         assert!(!is_saturated(&[100.0, 90.0, 80.0], -1.0));

@@ -1,5 +1,6 @@
 //! The block `Results:`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{Figures, Garbage};
@@ -7,7 +8,7 @@ use crate::compat::Compat;
 use crate::number::{format_count, format_decimals, group_thousands};
 
 /// The figures of a whole run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// All operations.
     pub total: Figures,

@@ -1,12 +1,13 @@
 //! The header and a row for each interval.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::compat::Compat;
 use crate::number::format_decimals;
 
 /// Counts, rates and latencies of one kind of operation, or of all, over a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "units are in the names")]
 pub struct Figures {
     /// Operations, failed ones included.
@@ -58,7 +59,7 @@ impl Figures {
 }
 
 /// Collections of the servers' garbage collectors; all 0 if they are not read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "units are in the names")]
 pub struct Garbage {
     pub count: f64,
@@ -70,7 +71,7 @@ pub struct Garbage {
 }
 
 /// A row: the figures of an interval, and totals since the start.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// `READ`, `total` …
     pub name: String,

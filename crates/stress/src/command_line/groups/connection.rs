@@ -1,0 +1,259 @@
+//! The groups of servers and connections.
+
+use crate::command_line::option::{Form, multi, optional, require};
+use crate::command_line::pattern::{ANY, Check, DIGITS, FLAG, HOSTS, PROTOCOL, PROTOCOL_5, SOME};
+use crate::compat::Compat;
+
+const LOCATOR: &str = "org.apache.cassandra.locator.";
+const COMPACTION: &str = "org.apache.cassandra.db.compaction.";
+const FRAMED_TRANSPORT: &str = "org.apache.cassandra.thrift.TFramedTransportFactory";
+const CIPHERS: &str = "TLS_RSA_WITH_AES_128_CBC_SHA,TLS_RSA_WITH_AES_256_CBC_SHA";
+
+/// `-mode`.
+pub(in crate::command_line) fn mode_forms(compat: Compat) -> Vec<Form> {
+    let compression = || optional("compression=", Check::Words("none|lz4|snappy"), Some("none"), "");
+    let port = || optional("port=", DIGITS, Some("9046"), "");
+    let provider = || {
+        optional("auth-provider=", ANY, None, "Fully qualified implementation of com.datastax.driver.core.AuthProvider")
+    };
+    let pending = || optional("maxPending=", DIGITS, Some("128"), "Maximum pending requests per connection");
+    let connections = || optional("connectionsPerHost=", DIGITS, Some("8"), "Number of connections per host");
+    let version = |check| optional("protocolVersion=", check, Some("NEWEST_SUPPORTED"), "CQL Protocol Version");
+    let user = |description: &str| optional("user=", SOME, None, description);
+    let password = |description: &str| optional("password=", SOME, None, description);
+    let extensions = || {
+        [
+            optional("connectionsPerShard=", DIGITS, None, "").extension(),
+            optional("requestTimeout=", DIGITS, Some("12000"), "").extension(),
+        ]
+    };
+    if compat == Compat::V5 {
+        let from_file = |what: &str, key: &str| {
+            format!("CQL {what}, when specified, it will override the value in credentials file for key 'cql.{key}'")
+        };
+        let mut options = vec![
+            user(&from_file("user", "username")),
+            password(&from_file("password", "password")),
+            port(),
+            provider(),
+            pending(),
+            compression(),
+            connections(),
+            optional("prepared", FLAG, None, "use prepared statements"),
+            version(PROTOCOL_5),
+            optional("simplenative", FLAG, None, ""),
+            optional("unprepared", FLAG, None, "").extension(),
+        ];
+        options.extend(extensions());
+        return vec![Form::new(options)];
+    }
+    let mut native = vec![
+        require("native", FLAG, ""),
+        optional("unprepared", FLAG, None, "force use of unprepared statements"),
+        require("cql3", FLAG, ""),
+        compression(),
+        port(),
+        user("username"),
+        password("password"),
+        provider(),
+        pending(),
+        connections(),
+        version(PROTOCOL),
+    ];
+    native.extend(extensions());
+    let simple = vec![
+        require("simplenative", FLAG, ""),
+        optional("prepared", FLAG, None, ""),
+        require("cql3", FLAG, ""),
+        port(),
+    ];
+    let thrift =
+        vec![require("thrift", FLAG, ""), optional("smart", FLAG, None, ""), user("username"), password("password")];
+    let mut forms = vec![Form::new(native), Form::new(simple)];
+    if compat <= Compat::V3_11 {
+        forms.insert(0, Form::new(thrift));
+    }
+    forms
+}
+
+/// `-schema`.
+pub(in crate::command_line) fn schema_forms() -> Vec<Form> {
+    let replication = vec![
+        optional(
+            "strategy=",
+            Check::Adapt(complete_replication),
+            Some("org.apache.cassandra.locator.SimpleStrategy"),
+            "The replication strategy to use",
+        ),
+        optional("factor=", DIGITS, Some("1"), "The number of replicas"),
+    ];
+    let compaction =
+        vec![optional("strategy=", Check::Adapt(check_compaction), None, "The compaction strategy to use")];
+    vec![Form::new(vec![
+        multi("replication", "Define the replication strategy and any parameters", replication, true),
+        optional("keyspace=", ANY, Some("keyspace1"), "The keyspace name to use"),
+        multi("compaction", "Define the compaction strategy and any parameters", compaction, true),
+        optional("compression=", ANY, None, "Specify the compression to use for sstable, default:no compression"),
+    ])]
+}
+
+/// The full name of a class that Cassandra or `ScyllaDB` has.
+fn complete_replication(name: &str) -> Result<String, String> {
+    const CLASSES: [&str; 6] = [
+        "SimpleStrategy",
+        "NetworkTopologyStrategy",
+        "LocalStrategy",
+        "OldNetworkTopologyStrategy",
+        "MetaStrategy",
+        "EverywhereStrategy",
+    ];
+    let class = name.strip_prefix(LOCATOR).unwrap_or(name);
+    // The tool of Apache knows no EverywhereStrategy; a class of another package cannot be looked up here.
+    if CLASSES[..5].contains(&class) {
+        Ok(format!("{LOCATOR}{class}"))
+    } else {
+        Err(format!("Invalid replication strategy: {name}"))
+    }
+}
+
+fn check_compaction(name: &str) -> Result<String, String> {
+    const CLASSES: [&str; 5] = [
+        "SizeTieredCompactionStrategy",
+        "LeveledCompactionStrategy",
+        "TimeWindowCompactionStrategy",
+        "DateTieredCompactionStrategy",
+        "UnifiedCompactionStrategy",
+    ];
+    let class = name.strip_prefix(COMPACTION).unwrap_or(name);
+    if CLASSES.contains(&class) { Ok(name.to_owned()) } else { Err(format!("Invalid compaction strategy: {name}")) }
+}
+
+/// `-node`. The list has no name and so comes last.
+pub(in crate::command_line) fn node_forms() -> Vec<Form> {
+    vec![Form::new(vec![
+        optional("datacenter=", ANY, None, "Datacenter used for DCAwareRoundRobinLoadPolicy"),
+        optional("whitelist", FLAG, None, "Limit communications to the provided nodes"),
+        optional("file=", ANY, None, "Node file (one per line)"),
+        optional("", HOSTS, Some("localhost"), "comma delimited list of nodes"),
+    ])]
+}
+
+/// `-transport`.
+pub(in crate::command_line) fn transport_forms(compat: Compat) -> Vec<Form> {
+    let from_file = |text: &str, key: &str| {
+        if compat == Compat::V5 {
+            format!("{text}, when specified, it will override the value in credentials file {key}")
+        } else {
+            text.to_owned()
+        }
+    };
+    let mut options = vec![
+        optional("truststore=", ANY, None, "SSL: full path to truststore"),
+        optional(
+            "truststore-password=",
+            ANY,
+            None,
+            &from_file("SSL: truststore password", "of key 'transport.truststore.password'"),
+        ),
+        optional("keystore=", ANY, None, "SSL: full path to keystore"),
+        optional(
+            "keystore-password=",
+            ANY,
+            None,
+            &from_file("SSL: keystore password", "for key 'transport.keystore.password'"),
+        ),
+        optional("ssl-protocol=", ANY, Some("TLS"), "SSL: connection protocol to use"),
+    ];
+    let ciphers = if compat == Compat::V5 { None } else { Some(CIPHERS) };
+    let ciphers = optional("ssl-ciphers=", ANY, ciphers, "SSL: comma delimited list of encryption suites to use");
+    if compat <= Compat::V3_11 {
+        options.insert(
+            0,
+            optional(
+                "factory=",
+                Check::Adapt(check_factory),
+                Some(FRAMED_TRANSPORT),
+                "Fully-qualified ITransportFactory class name for creating a connection. Note: For Thrift over SSL, use org.apache.cassandra.thrift.SSLTransportFactory.",
+            ),
+        );
+        options.extend([
+            optional("ssl-alg=", ANY, Some("SunX509"), "SSL: algorithm"),
+            optional("store-type=", ANY, Some("JKS"), "SSL: keystore format"),
+            ciphers,
+        ]);
+    } else {
+        options.extend([optional("ssl-alg=", ANY, None, "SSL: algorithm"), ciphers]);
+    }
+    options.push(optional("hostname-verification=", Check::Words("true|false|1|0"), None, "").extension());
+    vec![Form::new(options)]
+}
+
+fn check_factory(name: &str) -> Result<String, String> {
+    if matches!(name, FRAMED_TRANSPORT | "org.apache.cassandra.thrift.SSLTransportFactory") {
+        Ok(name.to_owned())
+    } else {
+        Err(format!("Invalid transport factory class: {name}"))
+    }
+}
+
+/// `-port`.
+pub(in crate::command_line) fn port_forms(compat: Compat) -> Vec<Form> {
+    let mut options =
+        vec![optional("native=", DIGITS, Some("9042"), "Use this port for the Cassandra native protocol")];
+    if compat <= Compat::V3_11 {
+        options.push(optional("thrift=", DIGITS, Some("9160"), "Use this port for the thrift protocol"));
+    }
+    options.push(optional("jmx=", DIGITS, Some("7199"), "Use this port for retrieving statistics over jmx"));
+    vec![Form::new(options)]
+}
+
+/// `-graph`.
+pub(in crate::command_line) fn graph_forms() -> Vec<Form> {
+    vec![Form::new(vec![
+        require("file=", ANY, "HTML file to create or append to"),
+        optional(
+            "revision=",
+            ANY,
+            Some("unknown"),
+            "Unique name to assign to the current configuration being stressed",
+        ),
+        optional("title=", ANY, None, "Title for chart (current date by default)"),
+        optional("op=", ANY, None, "Alternative name for current operation (stress op name used by default)"),
+    ])]
+}
+
+/// `-jmx`, of 5.0.
+pub(in crate::command_line) fn jmx_forms() -> Vec<Form> {
+    vec![Form::new(vec![
+        optional(
+            "user=",
+            ANY,
+            None,
+            "Username for JMX connection, when specified, it will override the value in credentials file for key 'jmx.username'",
+        ),
+        optional(
+            "password=",
+            ANY,
+            None,
+            "Password for JMX connection, when specified, it will override the value in credentials file for key 'jmx.password'",
+        ),
+    ])]
+}
+
+/// `-reporting`, of 5.0.
+pub(in crate::command_line) fn reporting_forms() -> Vec<Form> {
+    vec![Form::new(vec![
+        optional(
+            "output-frequency=",
+            ANY,
+            Some("1s"),
+            "Frequency each line of output will be printed out when running a stress test, defaults to '1s'.",
+        ),
+        optional(
+            "header-frequency=",
+            ANY,
+            None,
+            "Frequency the header for the statistics will be printed out. If not specified, the header will be printed at the beginning of the test only.",
+        ),
+    ])]
+}

@@ -1,0 +1,230 @@
+//! Command lines that were recorded with the tool, our own additions, and any arguments.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::output::render_settings;
+
+fn parse_line(line: &str) -> Result<Request, UsageError> {
+    parse(&line.split(' ').collect::<Vec<_>>())
+}
+
+/// One recorded command line: its exit status and output.
+struct Record {
+    line: &'static str,
+    exit: u8,
+    output: String,
+}
+
+fn records(text: &'static str) -> Vec<Record> {
+    let mut records: Vec<Record> = Vec::new();
+    for row in text.lines().filter(|row| !row.starts_with('#')) {
+        if let Some(line) = row.strip_prefix(">>> ") {
+            records.push(Record { line, exit: 0, output: String::new() });
+            continue;
+        }
+        let record = records.last_mut().unwrap();
+        if let Some(exit) = row.strip_prefix("exit ") {
+            record.exit = exit.parse().unwrap();
+        } else {
+            record.output.push_str(row);
+            record.output.push('\n');
+        }
+    }
+    records
+}
+
+fn sections(block: &str) -> Vec<String> {
+    let mut section = "";
+    block
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            if !line.starts_with(' ') {
+                section = line;
+            }
+            format!("{section}|{}", line.trim())
+        })
+        .collect()
+}
+
+/// The settings block as the fixture has it: the lines by which it differs from the block of the first record.
+fn compact(block: &str, base: &str) -> String {
+    let (base, block) = (sections(base), sections(block));
+    let removed = base.iter().filter(|line| !block.contains(line)).map(|line| format!("-{line}\n"));
+    let added = block.iter().filter(|line| !base.contains(line)).map(|line| format!("+{line}\n"));
+    removed.chain(added).collect()
+}
+
+fn expand_help(text: &str, compat: Compat) -> String {
+    let mut expanded = text.replace("{general help}\n", &help::render_general(compat));
+    while let Some(start) = expanded.find("{help ") {
+        let end = start + expanded[start..].find('}').unwrap();
+        let name = expanded[start + 6..end].to_owned();
+        let help = match parse_as(&["help", &name], compat) {
+            Ok(Request::Print(text)) => text,
+            other => panic!("{other:?}"),
+        };
+        expanded.replace_range(start..=end + 1, &help);
+    }
+    expanded
+}
+
+fn compare(text: &'static str, compat: Compat) -> usize {
+    let records = records(text);
+    let base = records[0].output.clone();
+    for record in &records {
+        let arguments: Vec<&str> = record.line.split(' ').collect();
+        let (exit, output) = match parse_as(&arguments, compat) {
+            Ok(Request::Run(settings)) => {
+                let block = render_settings(&settings);
+                (0, if record.line == records[0].line { block } else { compact(&block, &base) })
+            }
+            Ok(Request::Print(text)) => (0, text),
+            Err(error) => (error.exit, error.text),
+        };
+        assert_eq!((exit, output), (record.exit, expand_help(&record.output, compat)), "{}", record.line);
+    }
+    records.len()
+}
+
+#[test]
+fn command_lines_of_4_match_the_tool() {
+    assert_eq!(compare(include_str!("../../fixtures/command-lines-4.0.txt"), Compat::V4), 351);
+}
+
+#[test]
+fn command_lines_of_3_match_the_tool() {
+    assert_eq!(compare(include_str!("../../fixtures/command-lines-3.11.txt"), Compat::V3_11), 20);
+}
+
+#[test]
+fn quoting_is_irrelevant() {
+    let plain = parse_line("mixed ratio(write=1,read=3) n=10 -rate threads=5").unwrap();
+    for arguments in [
+        vec!["mixed", "ratio( write = 1 ,read=3 )", "n = 10", "-rate", "threads =5"],
+        vec!["mixed ratio(write=1,  read=3)  n=10 -rate threads=5"],
+    ] {
+        assert_eq!(parse(&arguments).unwrap(), plain, "{arguments:?}");
+    }
+}
+
+#[test]
+fn settings_survive_serialisation_without_secrets() {
+    let line = "write n=10 -mode native cql3 user=me password=hidden -transport truststore=a truststore-password=hidden \
+                -rate threads=5 fixed=10/s -pop seq=1..100 segment=1/4";
+    let Request::Run(settings) = parse_line(line).unwrap() else { panic!() };
+    assert_eq!(settings.mode.password.as_deref(), Some("hidden"));
+    let text = serde_json::to_string(&settings).unwrap();
+    assert!(!text.contains("hidden"), "{text}");
+    let read: Settings = serde_json::from_str(&text).unwrap();
+    assert_eq!(read.population, settings.population);
+    assert_eq!(read.rate, settings.rate);
+}
+
+#[test]
+fn unsupported_commands_name_a_replacement() {
+    for (line, message, hint) in [
+        ("user profile=a.yaml ops(insert=1)", "user profiles are not supported yet", "write, read, mixed"),
+        ("legacy -o insert", "legacy is not supported", "write n=1000000"),
+        ("write n=10 -sendto host", "-sendto is not supported", "segment=k/n"),
+        ("write n=10 -cloudconf file=a", "-cloudconf is not supported", "-node"),
+        ("write n=10 -mode thrift -compat 3.11", "thrift is not supported", "native cql3"),
+        ("write n=10 -mode native cql3 auth-provider=foo.Bar", "Invalid auth provider class: foo.Bar", "user="),
+    ] {
+        let error = parse_line(line).unwrap_err();
+        assert!(error.message().contains(message), "{line}: {}", error.message());
+        assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{line}: {:?}", error.hint);
+        assert_eq!(error.exit, 1);
+    }
+}
+
+#[test]
+fn later_failures_of_the_tool_are_refused() {
+    for (line, message) in [
+        ("write n=10 -pop seq=5..1", "seq=5..1 is empty"),
+        ("write n=10 -pop dist=uniform(10..1)", "cannot draw from Uniform"),
+        ("write n=10 -pop dist=exp(1..2)", "cannot draw from Exponential"),
+        ("write n=10 -col n=uniform(1..4)", "Variable column counts are not implemented for CQL"),
+        ("write n=10 -col n=fixed(2b)", "more than"),
+        ("write n=10 -insert revisit=uniform(1..3b)", "sample range is invalid"),
+        ("write n=10 -pop seq=1..10 segment=3/3", "segment=3/3"),
+        ("write n=10 -pop seq=1..10 read-lookback=fixed(50)", "Invalid lookback distribution"),
+        ("mixed ratio(read=0) n=10", "non-zero ratio"),
+        ("write n=10 -col size=fixed(3b)", "size="),
+    ] {
+        let error = parse_line(line).unwrap_err();
+        assert!(error.message().contains(message), "{line}: {}", error.message());
+    }
+}
+
+#[test]
+fn warnings_name_the_consequence() {
+    for (line, warning) in [
+        ("write n=10 -insert revisit=uniform(1..1000)", "every partition has the same key"),
+        ("write n=10 cl=SERIAL", "SERIAL"),
+        ("read n=10 -schema keyspace=ks", "ignored"),
+        ("write n=10 -insert visits=fixed(3)", "visits"),
+    ] {
+        let Request::Run(settings) = parse_line(line).unwrap() else { panic!("{line}") };
+        assert!(settings.warnings.iter().any(|text| text.contains(warning)), "{line}: {:?}", settings.warnings);
+    }
+}
+
+#[test]
+fn public_command_lines_are_accepted() {
+    let lines = include_str!("../../fixtures/accepted-lines.txt");
+    for line in lines.lines().filter(|line| !line.starts_with('#')) {
+        assert!(parse_line(line).is_ok(), "{line}: {:?}", parse_line(line).map_err(|error| error.message().to_owned()));
+    }
+}
+
+#[test]
+fn versions_are_printed() {
+    let Request::Print(text) = parse_line("version").unwrap() else { panic!() };
+    assert!(text.starts_with("Version: 4.0-alpha2 (Loadstone "), "{text}");
+    let Request::Print(text) = parse_line("version_json").unwrap() else { panic!() };
+    assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
+}
+
+#[test]
+fn extensions_of_the_fork_are_read() {
+    let line = "write n=10 -errors retries=3 delay-policy=exponential min-delay-ms=10 max-delay-ms=500 \
+                -mode native cql3 connectionsPerShard=3 -transport truststore=ca.pem hostname-verification=true";
+    let Request::Run(settings) = parse_line(line).unwrap() else { panic!() };
+    assert_eq!((settings.errors.tries, settings.errors.min_delay_ms, settings.errors.max_delay_ms), (4, 10, 500));
+    assert_eq!(settings.mode.connections_per_shard, Some(3));
+    assert!(settings.transport.hostname_verification);
+}
+
+proptest! {
+    #[test]
+    fn any_arguments_are_parsed_or_refused(arguments in prop::collection::vec("\\PC{0,24}", 0..8)) {
+        let _ = parse(&arguments);
+    }
+
+    #[test]
+    fn any_mixture_of_options_is_parsed_or_refused(
+        command in "read|write|mixed|counter_write|counter_read|n=1",
+        options in prop::collection::vec(
+        prop::sample::select(vec![
+            "read", "write", "mixed", "counter_write", "help", "print", "n=10", "n=5b", "n=99999999999b", "duration=5m",
+            "err<0.1", "cl=ONE", "cl=", "no-warmup", "-rate", "threads=5", "threads>=4", "auto", "fixed=10/s", "-pop",
+            "seq=1..10", "seq=9..1", "dist=uniform(1..10)", "dist=~qextreme(1..10,2,999999)", "dist=seq(0..9b)",
+            "segment=1/3", "segment=9/0", "no-wrap", "read-lookback=exp(1..9)", "-col", "n=fixed(3)", "n=fixed(2b)",
+            "size=uniform(1..9b)", "names=a,b", "-insert", "revisit=uniform(1..9)", "row-population-ratio=fixed(1)/3",
+            "-mode", "native", "cql3", "simplenative", "thrift", "-schema", "replication(factor=3)", "compaction(,)",
+            "replication(", "-node", "a,b", "-log", "interval=99999999s", "-compat", "3.0", "5", "-reporting",
+            "output-frequency=5s", "(", ")", "=", ",", "-", "ratio(read=1,write=2)", "clustering=fixed(3)",
+        ]), 1..14)
+    ) {
+        let arguments: Vec<&str> = [command.as_str()].into_iter().chain(options).collect();
+        if let Ok(Request::Run(settings)) = parse(&arguments) {
+            let _ = render_settings(&settings);
+            let _ = crate::explain::explain(&settings);
+            let _ = settings.warmup_operations();
+            let text = serde_json::to_string(&settings).unwrap();
+            prop_assert_eq!(&serde_json::from_str::<Settings>(&text).unwrap(), &*settings);
+        }
+    }
+}

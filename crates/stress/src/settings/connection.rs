@@ -1,0 +1,138 @@
+//! Servers and connections.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `-mode`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModeSettings {
+    /// `simplenative`: the tool's second client, which has no pool. Here both are the same client.
+    pub simple_native: bool,
+    /// Statements are prepared.
+    pub prepared: bool,
+    /// Version of the native protocol; `None`: the newest of client and server.
+    pub protocol_version: Option<u8>,
+    /// `none`, `lz4` or `snappy`.
+    pub compression: String,
+    /// User name.
+    pub user: Option<String>,
+    /// Password. It is never serialised.
+    #[serde(skip)]
+    pub password: Option<String>,
+    /// Whether a password was given.
+    pub has_password: bool,
+    /// `auth-provider=`: a class of the driver; only user and password are supported.
+    pub auth_provider: Option<String>,
+    /// Most requests in flight on a connection.
+    pub max_pending_per_connection: u32,
+    /// Connections to each node.
+    pub connections_per_host: u32,
+    /// Connections to each shard of a ScyllaDB node (cql-stress); instead of `connections_per_host`.
+    pub connections_per_shard: Option<u32>,
+    /// Timeout of a request in ms (ScyllaDB's fork).
+    pub request_timeout_ms: u32,
+}
+
+/// `-node`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeSettings {
+    /// Contact points, `host` or `host:port`.
+    pub nodes: Vec<String>,
+    /// A file with one contact point per line; [`NodeSettings::read_list`] parses its text.
+    pub file: Option<String>,
+    /// No other nodes are used.
+    pub whitelist: bool,
+    /// Only nodes of this datacenter are used.
+    pub datacenter: Option<String>,
+}
+
+impl NodeSettings {
+    /// The contact points in the text of a file.
+    #[must_use]
+    pub fn read_list(text: &str) -> Vec<String> {
+        text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    }
+}
+
+/// `-schema`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SchemaSettings {
+    /// Name of the keyspace.
+    pub keyspace: String,
+    /// Full name of the class.
+    pub replication_strategy: String,
+    /// Its options, in the order of the statement.
+    pub replication_options: Vec<(String, String)>,
+    /// Class that compresses tables; `None`: uncompressed.
+    pub compression: Option<String>,
+    /// Class that compacts tables.
+    pub compaction_strategy: Option<String>,
+    /// Its options.
+    pub compaction_options: Vec<(String, String)>,
+}
+
+/// `-transport`. TLS is on iff a trust store is given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TransportSettings {
+    /// Path of the trusted certificates: PEM, JKS or PKCS#12.
+    pub truststore: Option<String>,
+    /// Its password. It is never serialised.
+    #[serde(skip)]
+    pub truststore_password: Option<String>,
+    /// Path of the client's certificate and key.
+    pub keystore: Option<String>,
+    /// Its password. It is never serialised.
+    #[serde(skip)]
+    pub keystore_password: Option<String>,
+    /// `TLS`.
+    pub protocol: String,
+    /// `ssl-alg=`.
+    pub algorithm: Option<String>,
+    /// Names of the cipher suites, with commas.
+    pub ciphers: Option<String>,
+    /// `factory=`, up to 3.11; only for the settings block.
+    pub factory: Option<String>,
+    /// `store-type=`, up to 3.11; only for the settings block.
+    pub store_type: Option<String>,
+    /// The name in the server's certificate is compared (cql-stress).
+    pub hostname_verification: bool,
+}
+
+/// `-port`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PortSettings {
+    /// Native protocol.
+    pub native: u32,
+    /// JMX; the tool reads collections of the server there.
+    pub jmx: u32,
+    /// Thrift, up to 3.11; only for the settings block.
+    pub thrift: Option<u32>,
+}
+
+/// `-graph`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GraphSettings {
+    /// The page to create or to append to.
+    pub file: Option<String>,
+    /// Name of the configuration.
+    pub revision: String,
+    /// Title of the page.
+    pub title: Option<String>,
+    /// Name of the operation.
+    pub operation: String,
+}
+
+/// Groups that only 5.0 has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Generation5Settings {
+    /// A file of credentials.
+    pub credentials_file: Option<String>,
+    /// `-jmx user=`.
+    pub jmx_user: Option<String>,
+    /// Whether `-jmx password=` was given.
+    pub has_jmx_password: bool,
+    /// `-reporting output-frequency=` as written, and in ms.
+    pub output_frequency: Option<(String, u64)>,
+    /// `-reporting header-frequency=` as written, and in ms.
+    pub header_frequency: Option<(String, u64)>,
+}
