@@ -244,7 +244,7 @@ def test_a_latency_that_decides_stands_before_the_curve_of_throughput() -> None:
     results = report_support.scaling().results
     by_latency = replace(results, question=replace(results.question, metrics=("read.p99", "throughput")))
     judgement = judge(by_latency)
-    assert judgement.answer.startswith("read.p99")
+    assert judgement.answer.startswith("read p99")
     assert opened(judgement)[0].panels[0].title == "read p99 · clients 1"
     assert opened(judge(results))[0].name == "scaling"
 
@@ -302,7 +302,7 @@ def test_ten_thousand_trials_make_a_page_that_can_be_read() -> None:
     large = report_support.page(counted)
     assert len(large) < 4_000_000
     assert len(asked) <= 60
-    assert large.count("<tr") < 500
+    assert large.count("<tr") < 600
     assert "300 of 10,000 trials, the invalid and suspect ones first: values.jsonl has them all" in large
     # The one suspect trial is among them.
     assert ">000017<" in large

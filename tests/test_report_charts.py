@@ -122,9 +122,9 @@ def test_the_bracket_of_a_knee_is_drawn_where_one_is_claimed() -> None:
         "cassandra: 16 to 32 clients",
     )
     assert scaling.sentences(View(judgement)) == [
-        "cassandra: 95 % of the highest throughput is reached between 16 and 32 clients (55,600 op/s at most);"
+        "cassandra: throughput levels off at 55,600 op/s; 95 % of that is reached between 16 and 32 clients;"
         " throughput falls below that again between 32 and 64 clients, to 48,000 op/s at 64",
-        "scylla: throughput still rises up to 64 clients (195,000 op/s)",
+        "scylla: throughput still rises at 64 clients (195,000 op/s there)",
     ]
 
 
@@ -148,10 +148,12 @@ def test_a_curve_through_all_compared_clients_is_not_named_after_one_of_them() -
     assert found.legend == ()
     assert [panel.title for panel in found.panels] == ["system cassandra", "system scylla"]
     assert [row["knee"] for row in rows(found, 0) if "knee" in row] == ["16 to 32 clients"]
-    assert scaling.sentences(view)[1].startswith("system scylla: throughput still rises up to 64 clients")
+    assert scaling.sentences(view)[1].startswith("system scylla: throughput still rises at 64 clients")
     assert "variants are drawn" not in scaling.curves(many_clients(judgement)).caption
     one = View(replace(judgement, results=replace(results, trials=results.trials[:42]), curves=judgement.curves[:1]))
-    assert scaling.sentences(one)[0].startswith("95 % of the highest throughput is reached between 16 and 32 clients")
+    assert scaling.sentences(one)[0].startswith(
+        "throughput levels off at 55,600 op/s; 95 % of that is reached between 16 and 32 clients"
+    )
 
 
 def many_clients(judgement: Judgement) -> View:

@@ -28,6 +28,8 @@ SURVIVES = {
 
 
 LOWER_MIN = 0.01
+# The ends of an interval this many times apart have three digits each.
+WIDE = 10
 
 
 class Interval(Protocol):
@@ -51,8 +53,12 @@ def last_digit(estimate: Interval) -> int | None:
 
 
 def figure(estimate: Interval, unit: str, bound: str | None = None) -> str:
-    """An estimate with as many digits as its interval carries, and its bound: `≥ 1.20 s`."""
-    return units.bounded(units.figure(estimate.value, unit, last_digit(estimate)), bound)
+    """An estimate with as many digits as its interval carries, and its bound: `at least 1.20 s`."""
+    last = last_digit(estimate)
+    if last is None and unit == "op/s" and estimate.value:
+        # Without an interval there are no more digits than with a wide one.
+        last = units.precision(estimate.value, estimate.value)
+    return units.bounded(units.figure(estimate.value, unit, last), bound)
 
 
 def span(low: float, high: float, unit: str, last: int | None = None, dash: str = f" {DASH} ") -> str:
@@ -94,7 +100,9 @@ def ratio_interval(estimate: Interval, dash: str = DASH) -> str:
     """A ratio's interval without its sign, with the digits of the ratio: 1.27–1.67; empty without one."""
     if estimate.low is None or estimate.high is None:
         return ""
-    return span(estimate.low, estimate.high, "×", last_digit(estimate), dash).removesuffix("×")
+    # The digits of one end would be none of the other, or noise.
+    last = None if estimate.high > WIDE * estimate.low else last_digit(estimate)
+    return span(estimate.low, estimate.high, "×", last, dash).removesuffix("×")
 
 
 def change(estimate: Interval, *, bound: bool = False) -> str:
@@ -138,9 +146,11 @@ def chance(p: float | None, p_adjusted: float | None) -> str:
 
 
 def metric(name: str) -> str:
-    """A metric's name in words: `read p99`, `device written per operation`."""
+    """A metric's name in words: `read p99`, `device written per operation`; without `all`, as in objectives."""
+    if name == "all.mean":
+        return "mean latency"
     # Keeps the point of p99.9.
-    return re.sub(r"\.(?!\d)", " ", name).replace("_", " ")
+    return re.sub(r"\.(?!\d)", " ", name.removeprefix("all.")).replace("_", " ")
 
 
 def fact(name: str) -> str:

@@ -39,7 +39,7 @@ MARKS = (
 
 def header(view: View, first: Figure | None) -> Markup:
     """The question, the answer, the chart that shows it, and what it rests on."""
-    results = view.results
+    results, further = view.results, view.judgement.further
     started = min((trial.start_unix_ns for trial in results.trials if trial.start_unix_ns), default=None)
     day = None if started is None else datetime.fromtimestamp(started / 1e9, UTC).strftime("%-d %B %Y, %H:%M UTC")
     over = [part for part in ("Loadstone report", results.name, day) if part]
@@ -53,6 +53,7 @@ def header(view: View, first: Figure | None) -> Markup:
             tag("p", badge(view.verdict), " ", meaning(view), class_="stand"),
             class_=f"verdict {view.verdict}",
         ),
+        *([tag("ul", *(tag("li", text) for text in further), class_="further")] if further else []),
         *([figure(first)] if first else []),
         tag("p", *dotted(gist(view)), class_="gist"),
     )

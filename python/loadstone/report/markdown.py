@@ -24,6 +24,7 @@ def document(view: View, found: Sequence[Section]) -> str:
         f"# {plain(view.results.question.text or view.results.name or 'Results')}",
         f"**{plain(answer(view))}**",
         f"Verdict: **{view.verdict}** ({meaning(view)})",
+        *(["\n".join(f"- {plain(text)}" for text in view.judgement.further)] if view.judgement.further else []),
         ", ".join(gist(view)),
     ]
     for section in found:

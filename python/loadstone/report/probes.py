@@ -50,7 +50,7 @@ def decided(search: Search, probe: Probe, decision: Decision | None) -> str:
         clauses.append("holds" if decision.go else f"does not hold: {why}" if why else "does not hold")
     elif search.outcome is not None and search.outcome.knee is not None and probe.throughput is not None:
         clauses.append(
-            f"{units.short_percent(probe.throughput / search.outcome.knee.plateau, 1 - TOLERANCE)} of the highest"
+            f"{units.short_percent(probe.throughput / search.outcome.knee.plateau, 1 - TOLERANCE)} of the plateau"
         )
     if decision is not None and not decision.sure:
         clauses.append("decided by the median: repeats disagree")

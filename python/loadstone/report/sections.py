@@ -192,7 +192,7 @@ def every(view: View) -> Section:
 
 
 def answer(view: View) -> str:
-    """The answer in one sentence."""
+    """The answer by the deciding metric."""
     if view.judgement.answer:
         return view.judgement.answer
     return "No answer: there are no trials." if not view.results.trials else "No answer was given."

@@ -41,9 +41,9 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
     """Prints the answer, a table for each metric, and the findings."""
     results = judgement.results
     if results.question.text:
-        console.print(Text(results.question.text, style="bold"), soft_wrap=True)
+        console.print(Text(results.question.text, style="bold"))
     if judgement.answer:
-        console.print(Text(judgement.answer), soft_wrap=True)
+        console.print(Text(judgement.sentence))
     for each in judgement.searches:
         for renderable in searched(each):
             console.print(renderable, soft_wrap=True)
