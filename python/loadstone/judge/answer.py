@@ -183,15 +183,10 @@ def trust_of(comparison: Comparison, ratio: Estimate, coverage: str, ends: str =
 
 def figures_of(judgement: Judgement, first: Cell, second: Cell, names: Sequence[str] = ("", "")) -> str:
     """Both medians: `0.61 ms against 2.44 ms`, or with names `0.61 ms with lmdb, 2.44 ms with rocksdb`."""
-    texts = [wording.figure(cell.estimate, cell.unit, upper_bound(judgement, cell)) for cell in (first, second)]
+    texts = [wording.figure(cell.estimate, cell.unit, judgement.bound(cell)) for cell in (first, second)]
     if any(names):
         return ", ".join(f"{text} with {name}" for text, name in zip(texts, names, strict=True))
     return " against ".join(texts)
-
-
-def upper_bound(judgement: Judgement, cell: Cell) -> str | None:
-    """A cell's bound; `at_most` for a latency that the generator's lateness made longer."""
-    return cell.bound or ("at_most" if judgement.lower(cell) is not cell else None)
 
 
 def capacities(comparisons: Sequence[Comparison]) -> str:
@@ -234,7 +229,7 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
     baseline, metric = str(dict(first.baseline.variant)[first.by]), wording.metric(first.metric)
     if all(each.claim == "impossible" for each in comparisons):
         cells = [*(each.contender for each in comparisons), first.baseline]
-        texts = (wording.figure(cell.estimate, cell.unit, upper_bound(judgement, cell)) for cell in cells)
+        texts = (wording.figure(cell.estimate, cell.unit, judgement.bound(cell)) for cell in cells)
         named = [f"{text} with {dict(cell.variant)[first.by]}" for text, cell in zip(texts, cells, strict=True)]
         return f"{metric} is {units.join_names(named)}"
     more_than: list[tuple[str, str]] = []
@@ -360,4 +355,4 @@ def figure_of(judgement: Judgement, cell: Cell, trust: str) -> str:
     else:
         ends = wording.span(estimate.low, estimate.high, unit, wording.last_digit(estimate), " to ")
         between = f"{estimate.level * 100:.3g} % interval {ends}, n={estimate.n}"
-    return f"{metric} is {wording.figure(estimate, unit, upper_bound(judgement, cell))} ({between}{trust})"
+    return f"{metric} is {wording.figure(estimate, unit, judgement.bound(cell))} ({between}{trust})"

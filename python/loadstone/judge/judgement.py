@@ -207,6 +207,10 @@ class Judgement:
         wider = (1 + cell.resolution) * (1 + found.resolution)
         return found if found.estimate.value * wider < cell.estimate.value else cell
 
+    def bound(self, cell: Cell) -> str | None:
+        """A cell's bound; `at_most` for a latency that the engine's lateness made longer."""
+        return cell.bound or ("at_most" if self.lower(cell) is not cell else None)
+
     def trial_verdict(self, trial: str) -> Verdict:
         """Of one trial."""
         return verdict(self.trials.get(trial, ()))

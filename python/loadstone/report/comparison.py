@@ -68,20 +68,14 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[E
         middle = list(against(comparison) if comparison else alone(view, key, metric))
     lower = view.judgement.lower(cell)
     estimate = replace(cell.estimate, low=lower.estimate.low)
-    between = (
-        Entry(wording.interval(estimate, cell.unit), wording.half_width(estimate.larger_side))
-        if estimate.low is not None
-        else Entry("none", f"n={estimate.n}", tone="muted")
-    )
-    return (name, figure(cell, lower), between, *middle, *end)
+    between = Entry(wording.interval(estimate, cell.unit)) if estimate.low is not None else Entry("none", tone="muted")
+    return (name, figure(view, cell), between, *middle, *end)
 
 
-def figure(cell: Cell, lower: Cell) -> Entry:
-    """The median, from the least that it may be, and how many repeats make it only a bound."""
+def figure(view: View, cell: Cell) -> Entry:
+    """The median, with its bound and the number of repeats that make it one."""
     of = f"{cell.bounded} of {units.many(len(cell.samples), 'repeat')}" if cell.bound else ""
-    least = units.figure(lower.estimate.value, cell.unit, wording.last_digit(cell.estimate))
-    most = units.figure(cell.estimate.value, cell.unit, wording.last_digit(cell.estimate))
-    return Entry(units.bounded(wording.ranged(least, most), cell.bound), of)
+    return Entry(view.figure(cell), of)
 
 
 def alone(view: View, key: VariantKey, metric: str) -> Iterator[Entry]:

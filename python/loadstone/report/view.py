@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TypeVar
 
+from loadstone.format import wording
 from loadstone.judge.finding import Finding, Verdict, concerns
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.results.result_set import natural, variant_name
@@ -132,6 +133,10 @@ class View:
     def cell(self, key: VariantKey, metric: str) -> Cell | None:
         """One metric of one variant; None where it was not measured."""
         return self.judgement.cells.get((key, metric))
+
+    def figure(self, cell: Cell) -> str:
+        """A cell's median in words, with its bound: the same in every table and chart."""
+        return wording.figure(cell.estimate, cell.unit, self.judgement.bound(cell))
 
     def findings_of(self, key: VariantKey, metric: str = "") -> list[Finding]:
         """The findings against a variant, the worst first; with a metric, only those that concern it."""

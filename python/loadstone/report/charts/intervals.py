@@ -98,7 +98,7 @@ def mark(view: View, cell: Cell) -> Row:
     name = {"name": view.name(cell.variant), "full": view.value(cell.variant)}
     if cell.withheld or cell.bound == "failed":
         return {**name, "value": None, "figure": "withheld" if cell.withheld else "failed"}
-    median = wording.figure(estimate, cell.unit, cell.bound)
+    median = view.figure(cell)
     ends = finite(estimate.low, estimate.high)
     invalid = verdict(view.findings_of(cell.variant, cell.metric)) is Verdict.INVALID
     return {

@@ -93,7 +93,7 @@ def points(view: View, operation: str, context: VariantKey, left_out: dict[str, 
                     "nines": round(nines(percentile), 4),
                     "latency": cell.estimate.value,
                     "percentile": f"{percentile.removeprefix('p')} %",
-                    "figure": wording.figure(cell.estimate, cell.unit),
+                    "figure": view.figure(cell),
                     "interval": wording.interval(cell.estimate, cell.unit) if cell.estimate.low is not None else "none",
                     "n": str(cell.estimate.n),
                 }
