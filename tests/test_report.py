@@ -246,7 +246,7 @@ def test_a_latency_that_decides_stands_before_the_curve_of_throughput() -> None:
     judgement = judge(by_latency)
     assert judgement.answer.startswith("read p99")
     assert opened(judgement)[0].panels[0].title == "read p99 · clients 1"
-    assert opened(judge(results))[0].name == "scaling"
+    assert opened(judge(results))[0].panels[0].title == "throughput, op/s"
 
 
 def test_the_first_caption_of_a_page_explains_itself_and_how_much_is_drawn() -> None:

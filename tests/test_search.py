@@ -118,8 +118,8 @@ def test_throughput_that_falls_beyond_the_knee_is_reported() -> None:
     found, _ = searched(Rule(most=256), quiet(lambda load: 1000 * min(load, 8) / max(load / 8, 1) ** 0.5))
     assert (found.load, found.low, found.high) == (8, 7, 8)
     assert sentence(found).startswith(
-        "throughput levels off at 8,000 op/s; 95 % of that is reached between 7 and 8 clients; throughput falls below"
-        " that again between 8 and 16 clients, to 4,000 op/s at 32; "
+        "throughput peaks at a plateau of 8,000 op/s; 95 % of that is reached between 7 and 8 clients;"
+        " throughput falls below that again between 8 and 16 clients, to 4,000 op/s at 32; "
     )
 
 

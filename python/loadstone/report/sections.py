@@ -56,8 +56,7 @@ def sections(view: View) -> list[Section]:
             compared(view),
             tabled("scenarios", "Scenarios", scenarios.LEAD, scenarios.table(view)),
             scaled(view),
-            charted("throughput", "Throughput", intervals.throughput(view)),
-            charted("headline", "Other headline figures", intervals.others(view)),
+            *chart_variants(view),
             charted("percentiles", "Latency by percentile", percentiles.curves(view)),
             over_time(view),
             devices(view),
@@ -79,7 +78,7 @@ def opening(view: View, found: list[Section]) -> tuple[Figure | None, list[Secti
     decides = "throughput" if metric == THROUGHPUT else "device" if metric in device.metrics(view) else "headline"
     # As in the answer, which is of throughput by clients unless another metric of other variants is compared.
     judged = view.judgement
-    curved = metric == THROUGHPUT or judged.searches or not judged.comparisons or view.by == "clients"
+    curved = metric == THROUGHPUT or judged.searches or not judged.comparisons or view.by == view.load
     order = ("scaling", decides) if curved else (decides, "scaling")
     names = [name for name in (*order, "throughput", "headline") if name in figures]
     if not names:
@@ -127,6 +126,16 @@ def charted(name: str, title: str, *figures: Figure) -> Section:
     return Section(name, title, figures=tuple(figure for figure in figures if figure))
 
 
+def chart_variants(view: View) -> list[Section]:
+    """The headline metrics by variant; nothing where the charts against load have every variant."""
+    if view.load is not None and (view.by == view.load or view.judgement.searches):
+        return []
+    return [
+        charted("throughput", "Throughput", intervals.throughput(view)),
+        charted("headline", "Other headline figures", intervals.others(view)),
+    ]
+
+
 def tabled(name: str, title: str, lead: str, table: Table) -> Section:
     """A section of one table."""
     return Section(name, title, (lead,) if lead else (), (table,)) if table else Section(name, title)
@@ -144,10 +153,10 @@ def scaled(view: View) -> Section:
     """The scaling curve."""
     figure = scaling.curves(view)
     if not figure:
-        return Section("scaling", "Scaling")
+        return Section("scaling", "Against load")
     notes = [f"{note[:1].upper()}{note[1:]}" for name, note in view.judgement.notes.items() if name == "curves"]
     lead = tuple(f"{each}." for each in [*scaling.sentences(view), *notes])
-    return Section("scaling", "Scaling", lead, figures=(figure,))
+    return Section("scaling", "Against load", lead, figures=(figure,))
 
 
 def devices(view: View) -> Section:

@@ -57,7 +57,8 @@ def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     else:
         where = f"at {upper} or less"
     # A plateau is not a maximum: single loads lie above it.
-    text = f"throughput{of} levels off at {plateau}; {share} of that is reached {where}"
+    verb = "levels off at" if knee.collapse is None else "peaks at a plateau of"
+    text = f"throughput{of} {verb} {plateau}; {share} of that is reached {where}"
     if knee.departing:
         loads = units.listed([units.load(load) for load in knee.departing])
         text += f"; throughput rises or falls more than once (at {loads}), so there may be more than one answer"
