@@ -37,12 +37,13 @@ class Section:
     warnings: tuple[Warnings, ...] = ()
     recipe: Recipe | None = None
     environment: bool = False
-    # Shown on demand.
+    # Tables that are shown on demand, and what the page calls them.
+    more: tuple[Table, ...] = ()
     folded: str = ""
 
     def __bool__(self) -> bool:
         """Whether there is anything in it."""
-        parts = (self.lead, self.tables, self.figures, self.warnings, self.recipe, self.environment)
+        parts = (self.lead, self.tables, self.more, self.figures, self.warnings, self.recipe, self.environment)
         return any(parts)
 
 
@@ -62,7 +63,7 @@ def sections(view: View) -> list[Section]:
             devices(view),
             Section("servers", "Servers", tables=tuple(servers.tables(view))),
             warned(view),
-            tabled("promises", "What each guarantees", "", facts.promises(view)),
+            compare_guarantees(view),
             tabled("host", "What happened on the hosts", "Median over the trials, and the range.", facts.host(view)),
             environment(view),
             again(view),
@@ -191,13 +192,25 @@ def again(view: View) -> Section:
     return Section("reproduce", "Measure it again", lead, recipe=recipe)
 
 
+def compare_guarantees(view: View) -> Section:
+    """What each side guarantees: the facts that differ, and the remaining ones on demand."""
+    differing, common = facts.promises(view)
+    count = sum(len(group.rows) for group in common.groups)
+    if not differing:
+        return Section("promises", "What each guarantees", tables=(common,) if common else ())
+    total = count + sum(len(group.rows) for group in differing.groups)
+    lead = f"{total - count} of {units.many(total, 'fact')} differ."
+    more, folded = ((common,), f"{count} that are equal on all sides") if common else ((), "")
+    return Section("promises", "What each guarantees", (lead,), (differing,), more=more, folded=folded)
+
+
 def every(view: View) -> Section:
     """All trials."""
     number = units.many(len(view.results.trials), "trial")
     folded = f"All {number}" if number != "1 trial" else number
     if pilots := len(view.results.pilots):
         folded += f", and {pilots:,} of the pilot block, which do not count"
-    return Section("trials", "Trials", tables=(trials.table(view),), folded=folded)
+    return Section("trials", "Trials", more=(trials.table(view),), folded=folded)
 
 
 def answer(view: View) -> str:

@@ -291,10 +291,12 @@ def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
     lines = []
     for each in warnings(judgement, whole=whole):
         name = (f"{each.check} ", STYLES[each.severity])
-        lines += [Text.assemble(name, (f"({each.label}) ", "dim"), message) for message in each.messages]
+        for message, hint in zip(each.messages, each.hints, strict=True):
+            lines.append(Text.assemble(name, (f"({each.label}) ", "dim"), message))
+            lines += [Text(f"  hint: {hint}", style="dim")] if hint else []
         if each.more:
             lines.append(Text(f"  … and {units.many(each.more, 'more message')} of this check", style="dim"))
-        lines += [Text(f"  hint: {hint}", style="dim") for hint in each.hints]
+            lines += [Text(f"  hint: {hint}", style="dim") for hint in each.more_hints]
     if whole or not lines:
         lines += [Text(f"could not look: {each}", style="dim") for each in not_looked(judgement)]
     return lines
