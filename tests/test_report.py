@@ -251,7 +251,7 @@ def test_a_latency_that_decides_stands_before_the_curve_of_throughput() -> None:
 def test_the_first_caption_of_a_page_explains_itself_and_how_much_is_drawn() -> None:
     assert opened(asked("read.p99", "throughput"))[0].caption.startswith("The upright stroke")
     caption = opened(asked("throughput", sizes=13))[0].caption
-    assert "These are the first 2 of 12 panels, which are below." in caption
+    assert "These are 2 of 12 panels, which are below." in caption
 
 
 def test_a_page_without_throughput_or_valid_variants_has_its_chart() -> None:

@@ -19,6 +19,7 @@ from loadstone.report import course as thinning
 from loadstone.report.charts import course, device, figure, intervals, percentiles, scaling, theme
 from loadstone.report.charts.figure import Figure
 from loadstone.report.markup import countable
+from loadstone.report.percentile_curve import nines
 from loadstone.report.sections import sections
 from loadstone.report.view import View, shorten, spread
 from loadstone.results.result_set import Question, ResultSet, variant
@@ -100,7 +101,7 @@ def test_a_withheld_percentile_is_not_drawn_but_named() -> None:
 
 
 def test_each_further_nine_has_the_same_room() -> None:
-    assert [round(percentiles.nines(name), 6) for name in ("p90", "p99", "p99.9", "p99.99")] == [1, 2, 3, 4]
+    assert [round(nines(name), 6) for name in ("p90", "p99", "p99.9", "p99.99")] == [1, 2, 3, 4]
 
 
 def test_a_lone_percentile_is_no_curve() -> None:

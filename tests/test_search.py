@@ -184,7 +184,7 @@ def test_the_highest_load_that_meets_an_objective() -> None:
     assert loads == [1, 2, 4, 8, 16, 32, 64, 45, 38, 41]
     assert (found.load, found.low, found.high) == (38, 38, 41)
     assert sentence(found) == (
-        "p99 < 10ms holds up to 38 clients [38, 41] at 90 %: p99 9.50 ms, 1,000.00 op/s there, p99 10.2 ms at 41;"
+        "p99 < 10ms holds up to 38 clients [38, 41] at 90 %: p99 9.50 ms, 1,000 op/s there, p99 10.2 ms at 41;"
         " 10 probes, 42 trials"
     )
 
@@ -196,7 +196,7 @@ def test_the_highest_load_that_meets_an_objective() -> None:
         (
             "p99 <= 1s",
             "beyond",
-            "p99 <= 1s holds up to 16 clients, where the search ended: p99 80.0 ms, 1,000.00 op/s there",
+            "p99 <= 1s holds up to 16 clients, where the search ended: p99 80.0 ms, 1,000 op/s there",
         ),
     ],
 )

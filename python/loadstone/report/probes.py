@@ -32,7 +32,8 @@ def rows(search: Search) -> list[tuple[str, ...]]:
 def row(search: Search, probe: Probe) -> Iterator[str]:
     """One probe: load, medians, trials, decision."""
     yield units.load(probe.load)
-    yield "" if probe.throughput is None else units.figure(probe.throughput, "op/s")
+    done = probe.throughput
+    yield "" if done is None else units.figure(done, "op/s", units.precision(done, done))
     for term in () if search.rule.objective is None else search.rule.objective.terms:
         yield "" if probe.figure(term.key) is None else of_probe(term, probe)
     yield f"{len(probe.samples)}"

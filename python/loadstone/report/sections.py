@@ -90,10 +90,10 @@ def opening(view: View, found: list[Section]) -> tuple[Figure | None, list[Secti
     first = replace(first, title=title, caption=first.caption.replace(intervals.AS_THROUGHPUT, intervals.TO_READ))
     if len(first.panels) > OPENING_PANELS:
         # The complete figure stays where it is.
-        caption = (
-            f"{first.caption} These are the first {OPENING_PANELS} of {len(first.panels)} panels, which are below."
-        )
-        return replace(first, name="opening", panels=first.panels[:OPENING_PANELS], caption=caption), found
+        caption = f"{first.caption} These are {OPENING_PANELS} of {len(first.panels)} panels, which are below."
+        # Those with the most rows: a panel of one side alone answers nothing.
+        panels = sorted(first.panels, key=lambda panel: -panel.height)[:OPENING_PANELS]
+        return replace(first, name="opening", panels=tuple(panels), caption=caption), found
     rest = [replace(each, figures=each.figures[1:]) if each.name == names[0] else each for each in found]
     return first, [section for section in rest if section]
 

@@ -90,7 +90,7 @@ def limit(outcome: Outcome) -> str:
     if load is None:
         return f"how far {text} holds was not found"
     there, done = figures(outcome, load), outcome.probe(load).throughput
-    at = "" if done is None else f", {units.figure(done, 'op/s')}"
+    at = "" if done is None else f", {units.figure(done, 'op/s', units.precision(done, done))}"
     if outcome.kind == "beyond":
         return f"{text} holds up to {rule.amount(rule.most)}, where the search ended: {there}{at} there"
     if outcome.kind == "wall":

@@ -209,7 +209,8 @@ def measure(view: View, line: Line, metric: str) -> list[Row]:
         value, text = cell.estimate.value, view.figure(cell)
         between = wording.interval(cell.estimate, cell.unit)
         if line.search is not None and (probed := median_of_probe(line.search, load, metric)) is not None:
-            value, text = probed, units.figure(probed, cell.unit)
+            last = units.precision(probed, probed) if metric == THROUGHPUT else None
+            value, text = probed, units.figure(probed, cell.unit, last)
         if metric != THROUGHPUT and value <= 0:
             continue
         holds = line.holds(load)

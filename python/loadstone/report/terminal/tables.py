@@ -19,6 +19,7 @@ from loadstone.judge.judgement import Cell, Comparison, Judgement, Search, Varia
 from loadstone.report import probes, scenarios
 from loadstone.report.servers import by_variant
 from loadstone.report.table import Column, Entry
+from loadstone.report.terminal.curve import plot_percentiles
 from loadstone.report.view import View
 from loadstone.report.warnings import not_looked, warnings
 from loadstone.results.projection import Projected
@@ -53,6 +54,9 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
         measured = (variant for variant, each in judgement.cells if each == metric)
         for part in dict.fromkeys(picked(variant, projected.table) for variant in measured):
             console.print(metric_table(judgement, projected, metric, part, console))
+    if console.is_terminal:
+        for line in plot_percentiles(judgement, console.width):
+            console.print(line, soft_wrap=True)
     if scenarios_of := scenario_table(judgement):
         console.print(scenarios_of)
     if results.question.repeats:
