@@ -285,7 +285,9 @@ def test_latency_is_answered_at_a_rate() -> None:
     lead, _, trust = judgement.answer.partition(" (")
     assert lead.startswith("at 1,000 op/s, held by both: update p50 of lmdb is 75 % lower than ")
     assert trust == ("100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; 19 of 22 checks could run)")
-    assert judgement.further == ("exploratory: update p99 is undecided: 0.61–1.63× (lmdb against rocksdb)",)
+    assert judgement.further == (
+        "exploratory: update p99 is undecided: 11.0 ms with lmdb, 11.0 ms with rocksdb (ratio 0.61–1.63)",
+    )
 
 
 def test_median_latency_is_compared_by_default() -> None:

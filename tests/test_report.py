@@ -155,7 +155,7 @@ def test_many_messages_of_a_check_are_not_all_printed() -> None:
 
 def test_messages_that_differ_in_their_numbers_alone_are_one() -> None:
     text = noted_by_each_trial("no p99 for 1.2 s, 40 of 1,000 were late", "no p99 for 3 s, 40 of 900 were late")
-    assert "no p99 for 1.2 s, 40 of 1,000 were late (one of 7 such trials, of 7)" in text
+    assert "no p99 for 1.2 s, 40 of 1,000 were late (one of all 7 trials)" in text
 
 
 def test_promises_stand_side_by_side_and_differences_are_marked() -> None:

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from imports_support import FIXTURES
 from judge_support import REPEATS, Spoil, asking, given, sound
+from loadstone.importers.read import read
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge
 from loadstone.report.comparison import table
@@ -110,3 +112,18 @@ def test_a_row_that_is_refused_is_not_valid_at_once() -> None:
     assert words(rows["b"][AGAINST]) == "refused invalid: impossible"
     assert (rows["b"][-1].verdict, rows["b"][-1].note) == (Verdict.INVALID, "impossible")
     assert rows["a"][-1].verdict == Verdict.VALID
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "note"),
+    [
+        ("TestDFSIO_results.log", "write.bandwidth", "Throughput 31.9 mb/sec (2^20)"),
+        ("TestDFSIO_results.log", "write.io_rate", "Average IO rate 32.53 mb/sec (2^20)"),
+        ("fio-two-jobs.json", "write.bandwidth", "bw 275.86 MiB/s (2^20)"),
+    ],
+)
+def test_imported_bandwidth_keeps_its_unit(name: str, metric: str, note: str) -> None:
+    trials = [run.result for run in read(FIXTURES / name, {})]
+    view = View(judge(ResultSet("imported", trials)))
+    notes = [row[1].note for group in table(view, metric).groups for row in group.rows if row]
+    assert note in notes

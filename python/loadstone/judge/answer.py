@@ -9,6 +9,7 @@ from itertools import groupby
 
 from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
+from loadstone.judge.claim import excludes
 from loadstone.judge.curves import CLIENTS
 from loadstone.judge.figures import is_latency, target_rate
 from loadstone.judge.finding import Severity, Verdict
@@ -153,7 +154,10 @@ def clause(judgement: Judgement, comparison: Comparison, matters: float) -> str:
         why = f" ({comparison.why or impossible(ratio.n)}, {qualify(comparison.verdict, judgement.coverage)})"
         return f"{metric} is {figures}{'' if comparison.exploratory else why}"
     if comparison.claim == "none" and comparison.exploratory and (ends := wording.ratio_interval(ratio)):
-        return f"{metric} is undecided: {ends}× ({left} against {right})"
+        medians = figures_of(judgement, first, second, (left, right))
+        # The interval is of this comparison alone.
+        corrected = ", not significant after Holm's correction" if excludes(ratio) else ""
+        return f"{metric} is undecided: {medians} (ratio {ends}{corrected})"
     if comparison.claim in UNDECIDED:
         shown = f"ratio {wording.ratio(ratio).removesuffix('×')}, " if math.isfinite(ratio.value) else ""
         trust = shown + trust_of(comparison, ratio, judgement.coverage, wording.ratio_interval(ratio))

@@ -12,7 +12,7 @@ from loadstone.judge.finding import Verdict
 from loadstone.report.charts.figure import Figure
 from loadstone.report.markup import Markup, joined, tag
 from loadstone.report.reproduce import Recipe
-from loadstone.report.sections import Section, answer, gist, meaning
+from loadstone.report.sections import Section, answer, gist, headline, meaning
 from loadstone.report.table import Entry, Table
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings
@@ -22,6 +22,7 @@ DEPTH_MAX = 6
 ENTRIES_MAX = 200
 # Parts of an environment with more entries are folded away.
 OPEN_MAX = 24
+UNIT = re.compile(r"(?<=\d) (?=%|(?:op/s|clients|[kMGT]?B|ns|µs|ms|s)\b)")
 # What stands in other sections, and the version of the format.
 ELSEWHERE = frozenset({"command", "environment", "started"})
 # Shapes of theme.SHAPES as paths in a square from -1 to 1.
@@ -46,14 +47,14 @@ def header(view: View, first: Figure | None) -> Markup:
     return tag(
         "header",
         tag("p", *dotted(over), class_="over"),
-        tag("h1", results.question.text or results.name or "Results"),
+        tag("h1", headline(view)),
         tag(
             "div",
-            tag("p", answer(view), class_="answer"),
+            tag("p", keep_units(answer(view)), class_="answer"),
             tag("p", badge(view.verdict), " ", *stand(view), class_="stand"),
             class_=f"verdict {view.verdict}",
         ),
-        *([tag("ul", *(tag("li", text) for text in further), class_="further")] if further else []),
+        *([tag("ul", *(tag("li", keep_units(text)) for text in further), class_="further")] if further else []),
         *([figure(first)] if first else []),
         tag("p", *dotted(gist(view)), class_="gist"),
     )
@@ -61,8 +62,13 @@ def header(view: View, first: Figure | None) -> Markup:
 
 def stand(view: View) -> list[str]:
     """What the verdict means; the warnings are a link."""
-    before, link, after = meaning(view).partition("the warnings")
+    before, link, after = keep_units(meaning(view)).partition("the warnings")
     return [before, tag("a", link, href="#warnings"), after] if link else [before]
+
+
+def keep_units(text: str) -> str:
+    """A text in which a line never ends between a number and its unit."""
+    return UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
 def dotted(items: Sequence[str]) -> list[Markup]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from loadstone.format import units
 from loadstone.report.charts.figure import Figure
-from loadstone.report.sections import Section, answer, gist, meaning
+from loadstone.report.sections import Section, answer, gist, headline, meaning
 from loadstone.report.table import Entry, Table
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings
@@ -21,7 +21,7 @@ SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
 def document(view: View, found: Sequence[Section]) -> str:
     """The whole text, of these sections; its pictures are in the folder `report` beside it."""
     parts = [
-        f"# {plain(view.results.question.text or view.results.name or 'Results')}",
+        f"# {plain(headline(view))}",
         f"**{plain(answer(view))}**",
         f"Verdict: **{view.verdict}** ({meaning(view)})",
         *(["\n".join(f"- {plain(text)}" for text in view.judgement.further)] if view.judgement.further else []),

@@ -22,6 +22,8 @@ from loadstone.search.sentence import asked
 
 # This many panels fit side by side above the fold.
 OPENING_PANELS = 2
+# The names in a headline.
+SIDES_MAX = 3
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,9 @@ def searched(view: View) -> Section:
     if not view.judgement.searches:
         return Section("search", "Search")
     rule = view.judgement.searches[0].rule
-    lead = f"Searched for {asked(rule)}; each probe has {rule.at_least} to {rule.at_most} trials."
+    least, most = rule.at_least, rule.at_most
+    count = f"{least} to {most}" if most and most > least else f"{least}"
+    lead = f"Searched for {asked(rule)}; each probe has {count} trials."
     return Section("search", "Search", (lead,), tuple(probes.tables(view)))
 
 
@@ -213,6 +217,14 @@ def every(view: View) -> Section:
     return Section("trials", "Trials", more=(trials.table(view),), folded=folded)
 
 
+def headline(view: View) -> str:
+    """The question; of imported files without one, the compared names."""
+    if view.results.question.text:
+        return view.results.question.text
+    compared = view.judgement.comparisons and not view.results.experiment and len(view.values) <= SIDES_MAX
+    return units.join_names(view.values) if compared else view.results.name or "Results"
+
+
 def answer(view: View) -> str:
     """The answer by the deciding metric."""
     if view.judgement.answer:
@@ -265,8 +277,10 @@ def meaning(view: View) -> str:
     """What the verdict means, with the first of its reasons, and how many checks could run."""
     if not view.results.trials:
         return "nothing was measured"
-    _, _, looked = view.judgement.trust.partition(" (")
-    return "; ".join(part for part in (reason(view) + MEANING[view.verdict], looked.removesuffix(")")) if part)
+    coverage = view.judgement.coverage
+    # The answer states it with a valid claim.
+    coverage = "" if coverage in view.judgement.answer else coverage
+    return "; ".join(part for part in (reason(view) + MEANING[view.verdict], coverage) if part)
 
 
 def reason(view: View) -> str:

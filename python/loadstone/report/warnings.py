@@ -90,7 +90,10 @@ def worst_messages(
         message = named(worst, owners.get(worst, ""))
         if len(group) > 1:
             rank = "the worst" if magnitude(worst) > min(map(magnitude, group)) else "one"
-            message += f" ({rank} of {count_trials(group):,} such trials, of {every:,})"
+            count = count_trials(group)
+            message += (
+                f" ({rank} of all {every:,} trials)" if count == every else f" ({rank} of {count} of {every:,} trials)"
+            )
         yield message, worst.hint
 
 

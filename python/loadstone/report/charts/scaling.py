@@ -79,10 +79,10 @@ def curves(view: View) -> Figure:
     if any(line.knee is not None and line.knee.upper is not None for lines in grouped.values() for line in lines):
         caption += " The band is the knee: between these loads throughput reaches 95 % of its plateau."
     if any(line.search and line.search.rule.objective for lines in grouped.values() for line in lines):
-        caption += (
-            " The dashed line is the objective, the upright line the highest load that holds it; at hollow points it"
-            " does not hold."
-        )
+        caption += " The dashed line is the objective"
+        if any(answer_loads(line) for lines in grouped.values() for line in lines):
+            caption += ", the upright line the highest load that holds it"
+        caption += "; at hollow points it does not hold."
     if any(line.curve and line.curve.law for lines in grouped.values() for line in lines):
         caption += " The thin line is the Universal Scalability Law, drawn where it fits as closely as repeats agree."
     caption += figure.limits(view, len(contexts), len(grouped), apart=is_compared)
