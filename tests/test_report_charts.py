@@ -307,3 +307,29 @@ def test_search_draws_objective_and_answer() -> None:
     assert [row["text"] for row in rows(chart, 0) if "text" in row] == ["objective < 10.0 ms"]
     (answer,) = [row["load"] for row in rows(chart, 1) if set(row) == {"name", "load"}]
     assert answer == 2
+
+
+def test_confounded_loads_are_charted_by_variant() -> None:
+    trials = [
+        replace(trial, config={"system": f"s{trial.config['clients']}", "clients": trial.config["clients"]})
+        for trial in report_support.scaling().results.trials[:18]
+    ]
+    results = ResultSet("confounded", trials, Question(by="clients", metrics=("throughput",)))
+    names = {section.name for section in sections(View(judge(results)))}
+    assert "scaling" not in names
+    assert "throughput" in names
+
+
+def test_load_of_zero_has_a_linear_axis() -> None:
+    trials = [
+        replace(
+            set_figures(throughput=100.0 * load)(sound(repeat=repeat)), trial=f"{load}-{repeat}", config={"rate": load}
+        )
+        for load in (0, 100, 2000)
+        for repeat in range(1, 4)
+    ]
+    chart = scaling.curves(View(judge(ResultSet("rates", trials, Question(by="rate")))))
+    domains = [
+        layer["encoding"]["x"]["scale"]["domain"] for layer in chart.panels[0].spec["layer"] if "y" in layer["encoding"]
+    ]
+    assert domains[0] == [0, 2120]

@@ -54,12 +54,13 @@ def sections(view: View) -> list[Section]:
     if not view.results.trials:
         found = [warned(view), environment(view), again(view)]
     else:
+        against_load = scaled(view)
         found = [
             searched(view),
             compared(view),
             tabled("scenarios", "Scenarios", scenarios.LEAD, scenarios.table(view)),
-            scaled(view),
-            *chart_variants(view),
+            against_load,
+            *chart_variants(view, against_load),
             charted("percentiles", "Latency by percentile", percentiles.curves(view)),
             over_time(view),
             devices(view),
@@ -131,9 +132,9 @@ def charted(name: str, title: str, *figures: Figure) -> Section:
     return Section(name, title, figures=tuple(figure for figure in figures if figure))
 
 
-def chart_variants(view: View) -> list[Section]:
+def chart_variants(view: View, against_load: Section) -> list[Section]:
     """The headline metrics by variant; nothing where the charts against load have every variant."""
-    if view.load is not None and (view.by == view.load or view.judgement.searches):
+    if against_load and (view.by == view.load or view.judgement.searches):
         return []
     return [
         charted("throughput", "Throughput", intervals.throughput(view)),

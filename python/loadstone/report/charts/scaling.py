@@ -148,7 +148,7 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     if not points:
         return None
     loads = sorted({load for line in lines for load in line.variants})
-    wide = loads[-1] / max(loads[0], 1e-9) > LOGARITHMIC
+    wide = 0 < loads[0] * LOGARITHMIC < loads[-1]
     # A little more than the measured range, so that no point is cut in half.
     ends = [loads[0] / 1.12, loads[-1] * 1.12] if wide else [0, loads[-1] * 1.06]
     scale = alt.Scale(type="log", base=2, domain=ends, nice=False) if wide else alt.Scale(domain=ends, nice=False)
