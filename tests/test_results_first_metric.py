@@ -36,6 +36,12 @@ def test_unusual_operations_have_a_latency_at_a_rate() -> None:
     assert first_metric(scans, ()) == "all.p99"
 
 
+def test_latency_decides_where_requested_metrics_are_missing() -> None:
+    at_a_rate = [replace(trial, loop="open") for trial in experiment().trials]
+    assert order_metrics(at_a_rate, ("scan.p99",)) == ("read.p99", "read.p50", "throughput")
+    assert order_metrics(at_a_rate, ("throughput",)) == ("throughput",)
+
+
 def test_one_metric_decides_stopping_claim_and_chart() -> None:
     trials = [replace(trial, loop="open") for trial in experiment().trials]
     results = replace(experiment(), trials=trials, question=Question(metrics=("throughput", "read.p99"), until=0.2))

@@ -166,9 +166,10 @@ def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tu
         metrics = [metric for metric in measured if statistic(metric) in HIGHER_IS_BETTER]
         metrics = metrics or [metric for metric in measured if statistic(metric) == "mean"]
     is_at_rate = is_open(every)
-    if is_at_rate and not requested and metrics == [THROUGHPUT]:
-        # Operations of other names, such as scans.
-        metrics += [metric for metric in ("all.p99", "all.p50") if metric in known]
+    if is_at_rate and metrics == [THROUGHPUT] and THROUGHPUT not in requested:
+        # The requested metrics were not measured, or operations have other names, such as scans.
+        usual = [metric for metric in DEFAULT_METRICS[1:] if metric in known]
+        metrics += usual or [metric for metric in ("all.p99", "all.p50") if metric in known]
     return sort_metrics(metrics, is_at_rate=is_at_rate)
 
 
