@@ -88,7 +88,7 @@ class Judged:
         messages = [f"{each.message} {each.hint}" for each in self.judgement.all_findings]
         as_json = json.dumps(finite(document(self.judgement)), ensure_ascii=False, default=str)
         return "\n".join(
-            [self.judgement.answer, *messages, as_json, console.file.getvalue(), pull_request(self.judgement)]
+            [self.judgement.sentence, *messages, as_json, console.file.getvalue(), pull_request(self.judgement)]
         )
 
     def actual(self) -> str:

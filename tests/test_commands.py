@@ -23,8 +23,8 @@ REGULAR, ACCELERATED = IMPORTS / "regular.log", IMPORTS / "accelerated.log"
 
 def test_two_logs_are_compared(tmp_path: Path) -> None:
     output = loadstone(tmp_path, "compare", REGULAR, ACCELERATED, "--metric", "throughput,insert.p95").stdout
-    assert "388.46 op/s" in output
-    assert "1,770.70 op/s" in output
+    assert "388 op/s" in output
+    assert "1,770 op/s" in output
     assert "4.56× (n=1)" in output
     assert ("18.751 ms" in output, "3.623 ms" in output) == (True, True)
     assert "n=1: no interval" in output
@@ -72,12 +72,12 @@ def test_an_import_is_a_result_folder_like_any_other(tmp_path: Path) -> None:
     for name in ("wal", path):
         output = loadstone(tmp_path, "show", name).stdout
         assert output.startswith("Do accelerated writes help?\n")
-        assert "1,770.70 op/s" in output
+        assert "1,770 op/s" in output
     # Only one of the logs has status lines, and so a time series.
     assert (folder.path / "trials/accelerated/series.json").exists()
     reports = loadstone(tmp_path, "report", "wal").stdout.split()
     assert [Path(each).name for each in reports] == ["report.html", "report.md"]
-    assert "1,770.70 op/s" in (tmp_path / reports[1]).read_text()
+    assert "1,770 op/s" in (tmp_path / reports[1]).read_text()
 
 
 def test_repeats_are_files_of_one_variant(tmp_path: Path) -> None:

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from figure_support import find_conflicts
 from lab_support import experiment, loadstone, only_folder, start
 from loadstone.engine.histogram import Histogram, Layout, decode, encode
 from loadstone.importers.run import bucketed
+from loadstone.judge.judge import judge
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 JOBS = """[global]
@@ -44,6 +46,7 @@ def test_variants_of_a_job_are_compared(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, TWO), "--no-report")
     folder = only_folder(tmp_path)
     results = folder.load()
+    assert find_conflicts(judge(results)) == []
     assert [trial.end for trial in results.trials] == ["done"] * 4
     for trial in results.trials:
         size = {"4k": 4096, "64k": 65536}[str(trial.config["bs"])]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from judge_support import Spoil, asking, experiment, given, rocksdb, sound
+from judge_support import Spoil, asking, both, experiment, given, rocksdb, sound
 from loadstone.judge.judge import judge
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
@@ -43,19 +43,20 @@ def scaled(speed: float) -> Spoil:
         ),
         (
             experiment(question=asking(metrics=("all.mean",))),
-            "all.mean of lmdb is 25 % lower than that of rocksdb (95 % interval 24.8–25.2 %, n=6, valid)",
+            "mean latency of lmdb is 25 % lower than that of rocksdb"
+            " (7.35 ms against 9.80 ms, 95 % interval 24.8–25.2 %, n=6, valid)",
         ),
         (
             experiment(repeats=1),
-            "lmdb holds 1.33× the throughput of rocksdb (n=1: no interval, no claim possible, valid)",
+            "throughput is 1,330 op/s with lmdb, 1,000 op/s with rocksdb (n=1: no interval, no claim possible, valid)",
         ),
         (
             replace(experiment(repeats=1), question=asking(baseline="lmdb")),
-            "lmdb holds 1.33× the throughput of rocksdb (n=1: no interval, no claim possible, valid)",
+            "throughput is 1,000 op/s with rocksdb, 1,330 op/s with lmdb (n=1: no interval, no claim possible, valid)",
         ),
         (
             experiment(repeats=3),
-            "lmdb holds 1.33× the throughput of rocksdb (n=3: no interval, no claim possible, valid)",
+            "throughput is 1,330 op/s with lmdb, 1,000 op/s with rocksdb (n=3: no interval, no claim possible, valid)",
         ),
         (
             experiment(rocksdb(given(wrong=1))),
@@ -64,7 +65,7 @@ def scaled(speed: float) -> Spoil:
         (ResultSet("none", []), "nothing was measured"),
         (
             ResultSet("one", [sound()]),
-            "throughput is 1,000.00 op/s (n=1: no interval)",
+            "throughput is 1,000 op/s (n=1: no interval)",
         ),
         (
             ResultSet("one", [sound(repeat=repeat) for repeat in range(1, 7)]),
@@ -198,12 +199,12 @@ def test_a_sweep_of_clients_names_its_knee(interleaved: bool) -> None:
     assert (curve.knee.lower, curve.knee.upper, curve.knee.collapse) == (8, 16, None)
     # A curve with a corner is none of the scalability law.
     assert curve.law is None
-    assert judgement.answer == "95 % of the highest throughput is reached between 8 and 16 clients (9,970 op/s at most)"
+    assert judgement.answer == "throughput levels off at 9,970 op/s; 95 % of that is reached between 8 and 16 clients"
 
 
 def test_throughput_that_collapses_late_is_reported_with_its_knee() -> None:
     assert judge(sweep(10, collapse=32)).answer.endswith(
-        "op/s at most); throughput falls below that again between 32 and 64 clients, to 4,990 op/s at 64"
+        " and 16 clients; throughput falls below that again between 32 and 64 clients, to 4,990 op/s at 64"
     )
 
 
@@ -215,7 +216,7 @@ def test_a_curve_that_still_rises_has_no_knee() -> None:
 @pytest.mark.parametrize("repeats", [1, 2])
 def test_one_or_two_repeats_claim_no_knee(repeats: int) -> None:
     assert judge(sweep(10, repeats=repeats)).answer.startswith(
-        "no knee is named: that takes 3 repeats of each load (highest throughput "
+        "no knee is named: that takes 3 repeats of each load (plateau "
     )
 
 
@@ -236,15 +237,15 @@ def test_invalid_trials_and_open_loops_are_no_points_of_a_curve() -> None:
 @pytest.mark.parametrize(
     ("systems", "expected"),
     [
-        (["lmdb"], "throughput still rises up to 64 clients (63,800 op/s)"),
+        (["lmdb"], "throughput still rises at 64 clients (63,800 op/s there)"),
         (
             ["a", "b"],
-            "throughput of system=a still rises up to 64 clients (63,800 op/s);"
-            " throughput of system=b still rises up to 64",
+            "throughput of system=a still rises at 64 clients (63,800 op/s there);"
+            " throughput of system=b still rises at 64",
         ),
         (
             ["a", "b", "c", "d", "e"],
-            "throughput of system=c still rises up to 64 clients (63,800 op/s); and 2 more",
+            "throughput of system=c still rises at 64 clients (63,800 op/s there); and 2 more",
         ),
     ],
 )
@@ -258,3 +259,68 @@ def test_the_answer_names_curves_by_their_differences(systems: list[str], expect
     assert expected in found
     assert found.startswith("throughput ")
     assert "mix" not in found
+
+
+def rate_results(damage: Spoil | None = None, **question: object) -> ResultSet:
+    """lmdb and rocksdb at 1,000 op/s, which both hold; updates of lmdb take a quarter of the time."""
+
+    def set_rate(trial: TrialResult) -> TrialResult:
+        times = 1 + 0.001 * (trial.repeat % 3) if trial.config["system"] == "lmdb" else 4 + 0.01 * (trial.repeat % 4)
+        # Without noise in common, p99 is undecided.
+        noise = 1 + 0.6 * ((trial.repeat * (5 if times > 3 else 3)) % 7 - 3) / 3
+        trial = given(
+            without=("read.p99", "read.p50"),
+            throughput=1000.0,
+            update__p50=1e5 * times,
+            update__p99=1e7 * noise,
+            due=100_000,
+        )(trial)
+        return replace(trial, loop="open", facts={**trial.facts, "target": 1000})
+
+    return experiment(set_rate if damage is None else both(set_rate, damage), question=asking(**question))
+
+
+def test_latency_is_answered_at_a_rate() -> None:
+    judgement = judge(rate_results(metrics=("throughput", "update.p50", "update.p99")))
+    lead, _, trust = judgement.answer.partition(" (")
+    assert lead.startswith("at 1,000 op/s, held by both: update p50 of lmdb is 75 % lower than ")
+    assert trust == ("100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; 19 of 22 checks could run)")
+    assert judgement.further == (
+        "exploratory: update p99 is undecided: 11.0 ms with lmdb, 11.0 ms with rocksdb (ratio 0.61–1.63)",
+    )
+
+
+def test_median_latency_is_compared_by_default() -> None:
+    judgement = judge(rate_results())
+    assert judgement.answer.startswith("at 1,000 op/s, held by both: no evidence of a difference in update p99")
+    assert judgement.further[0].startswith("exploratory: update p50 of lmdb is 75 % lower than ")
+    assert len(judgement.further) == 1
+
+
+def test_missed_rate_is_answered_by_capacity() -> None:
+    def overload(trial: TrialResult) -> TrialResult:
+        return given(throughput=700.0 + trial.repeat)(trial) if trial.config["system"] == "rocksdb" else trial
+
+    judgement = judge(rate_results(overload, metrics=("throughput", "update.p50")))
+    assert judgement.answer.startswith("at 1,000 op/s: refused to rank lmdb and rocksdb: 701 op/s was done of")
+    assert judgement.further[0].startswith("exploratory: lmdb holds 1.421× the throughput of rocksdb")
+    assert judgement.further[0].endswith("; the rate is above the capacity of rocksdb")
+
+
+def test_every_listed_metric_is_answered() -> None:
+    judgement = judge(experiment(question=asking(metrics=("throughput", "read.p99", "read.p99.99"))))
+    assert judgement.answer.startswith("lmdb holds 1.333× the throughput of rocksdb")
+    assert [text.partition(" (")[0] for text in judgement.further] == [
+        "exploratory: no difference of 1 % or more in read p99 between lmdb and rocksdb",
+        "no difference of 1 % or more in read p99.99 between lmdb and rocksdb",
+    ]
+
+
+def test_withheld_metric_is_named() -> None:
+    few = experiment(given(n=500, read__p99=3e7), question=asking(metrics=("throughput", "read.p99")))
+    assert judge(few).further == ("read p99 is withheld: fewer than 10 of 500 operations lie beyond p99",)
+
+
+def test_sweep_answers_latency_at_its_knee() -> None:
+    judgement = judge(replace(sweep(10), question=asking(metrics=("throughput", "read.p99"))))
+    assert judgement.further == ("read p99 is 30.0 ms at 8, 30.0 ms at 16 clients",)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from judge_support import REPEATS, Spoil, experiment, failing, given, rocksdb, sound
+from judge_support import REPEATS, Spoil, asking, experiment, failing, given, rocksdb, sound
 from loadstone.judge.checks.attempts import turns
 from loadstone.judge.finding import Verdict, verdict
 from loadstone.judge.judge import judge
@@ -57,11 +57,15 @@ def test_failures_of_the_slower_side_only_confirm_it() -> None:
 
 
 def test_latencies_are_infinite_where_an_attempt_failed() -> None:
-    faster = experiment(lambda trial: given(read__p99=1e7)(trial) if trial.config["system"] == "lmdb" else trial)
+    question = asking(metrics=("throughput", "read.p99"))
+    faster = experiment(
+        lambda trial: given(read__p99=1e7)(trial) if trial.config["system"] == "lmdb" else trial, question=question
+    )
     claims = {each.metric: each.claim for each in judge(faster).comparisons}
     assert claims["read.p99"] == "better"
     failed = experiment(
-        lambda trial: spread(9)(given(read__p99=1e7)(trial) if trial.config["system"] == "lmdb" else trial)
+        lambda trial: spread(9)(given(read__p99=1e7)(trial) if trial.config["system"] == "lmdb" else trial),
+        question=question,
     )
     assert {each.metric: each.claim for each in judge(failed).comparisons}["read.p99"] == "refused"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from figure_support import find_conflicts
 from lab_support import ROOT, experiment, loadstone, only_folder
 from loadstone.importers import testdfsio
 from loadstone.importers.source import Source
@@ -30,10 +31,12 @@ repeats: 2
 
 
 def trials(home: Path, text: str, *settings: str, code: int = 0) -> list[TrialResult]:
-    """The results of an experiment."""
+    """The results of an experiment, whose report has one value for each figure."""
     more = [word for setting in settings for word in ("--set", setting)]
     loadstone(home, "run", experiment(home, text), "--no-report", *more, code=code)
-    return sorted(only_folder(home).load().trials, key=lambda trial: (str(trial.config), trial.repeat))
+    results = only_folder(home).load()
+    assert find_conflicts(judge(results)) == []
+    return sorted(results.trials, key=lambda trial: (str(trial.config), trial.repeat))
 
 
 def test_files_are_written_and_read(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from figure_support import find_conflicts
 from lab_support import ROOT, SMALL, engines, experiment, loadstone, only_folder, outline, rows, start, trials
+from loadstone.judge.judge import judge
 from loadstone.results.folder import Folder
 from loadstone.results.value import PERCENTILES
 from loadstone.statistics.percentile import Population
@@ -121,6 +123,10 @@ def test_the_report_says_that_three_repeats_allow_no_claim(folder: Folder) -> No
         text = (folder.path / name).read_text()
         assert "Do two copies of one store differ?" in text
         assert "no claim possible" in text
+
+
+def test_report_has_one_value_per_figure(folder: Folder) -> None:
+    assert find_conflicts(judge(folder.load())) == []
 
 
 def test_resuming_a_complete_run_runs_nothing(home: Path, folder: Folder) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from figure_support import find_conflicts
 from jvm_support import CORE
 from lab_support import ROOT, engines, experiment, loadstone, only_folder, outline, rows, start, trials
 from loadstone.commands import search
@@ -49,8 +50,10 @@ def searching(home: Path, find: str, *replacements: tuple[str, str]) -> Path:
 
 
 def only_answer(folder: Folder) -> str:
-    """The judgement of a folder."""
-    return judge(folder.load()).answer
+    """The answer of a folder, whose report has one value for each figure."""
+    judgement = judge(folder.load())
+    assert find_conflicts(judgement) == []
+    return judgement.answer
 
 
 @pytest.fixture(scope="module")

@@ -127,6 +127,23 @@ def test_hovering_shows_the_figure(browser: Browser, pages: dict[str, Path]) -> 
     assert "µs" in tooltip
 
 
+def test_crosshair_follows_the_pointer_over_time(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["usual"], 1280, 900)
+    chart = "document.querySelector('[data-chart=throughput-over-time-0] svg')"
+    rules = f"[...{chart}.querySelectorAll('.mark-rule.role-mark line')]"
+    visible = f"{rules}.filter(line => line.getAttribute('opacity') > 0.5).length"
+    assert browser.value(visible) == 0
+    middle = browser.value(
+        f"""(() => {{
+            {chart}.scrollIntoView({{ block: "center", behavior: "instant" }});
+            const box = {chart}.getBoundingClientRect();
+            return [box.x + box.width / 2, box.y + box.height / 2];
+        }})()"""
+    )
+    browser.page.mouse.move(*middle)
+    browser.wait(f"{visible} === 1")
+
+
 def test_names_from_outside_stay_text(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["hostile"], 1280, 900)
     assert browser.value("document.querySelector('h1').textContent") == '<script>alert("x")</script>'
@@ -140,6 +157,14 @@ def test_the_page_prints_light_and_without_its_links(browser: Browser, pages: di
     assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert browser.value("getComputedStyle(document.querySelector('nav')).display") == "none"
     assert browser.value("document.documentElement.scrollWidth") <= 794
+
+
+def test_print_shows_folded_content(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["usual"], 794, 1123)
+    height = "document.querySelector('#trials details').getBoundingClientRect().height"
+    folded = browser.value(height)
+    browser.page.emulate_media(media="print")
+    assert browser.value(height) > 10 * folded
 
 
 def test_the_audit_sees_faults(browser: Browser, tmp_path: Path) -> None:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import altair as alt
 import pytest
 
 import report_support
+from judge_support import given as set_figures
+from judge_support import sound
+from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
 from loadstone.report import course as thinning
 from loadstone.report.charts import course, device, figure, intervals, percentiles, scaling, theme
 from loadstone.report.charts.figure import Figure
 from loadstone.report.markup import countable
+from loadstone.report.percentile_curve import nines
 from loadstone.report.sections import sections
 from loadstone.report.view import View, shorten, spread
-from loadstone.results.result_set import Question, variant
-from loadstone.results.trial_result import Series
+from loadstone.results.result_set import Question, ResultSet, variant
+from loadstone.results.trial_result import Scalar, Series
 
 
 def figures(judgement: Judgement) -> dict[str, Figure]:
@@ -96,7 +101,7 @@ def test_a_withheld_percentile_is_not_drawn_but_named() -> None:
 
 
 def test_each_further_nine_has_the_same_room() -> None:
-    assert [round(percentiles.nines(name), 6) for name in ("p90", "p99", "p99.9", "p99.99")] == [1, 2, 3, 4]
+    assert [round(nines(name), 6) for name in ("p90", "p99", "p99.9", "p99.99")] == [1, 2, 3, 4]
 
 
 def test_a_lone_percentile_is_no_curve() -> None:
@@ -111,57 +116,88 @@ def test_a_system_in_memory_has_no_device() -> None:
     assert [panel.title for panel in found.panels][-1] == "write amplification · workload a"
 
 
-def test_the_bracket_of_a_knee_is_drawn_where_one_is_claimed() -> None:
+def test_knee_is_drawn_where_claimed() -> None:
     judgement = report_support.scaling()
-    found = scaling.curves(View(judgement))
-    (knee,) = [row for row in rows(found, 0) if "knee" in row]
-    assert (knee["name"], knee["low"], knee["high"], knee["knee"]) == (
-        "cassandra",
-        16,
-        32,
-        "cassandra: 16 to 32 clients",
-    )
+    chart = scaling.curves(View(judgement))
+    for panel in range(len(chart.panels)):
+        (knee,) = [row for row in rows(chart, panel) if "knee" in row]
+        assert (knee["name"], knee["low"], knee["high"], knee["knee"]) == (
+            "cassandra",
+            16,
+            32,
+            "cassandra: knee 16 to 32",
+        )
     assert scaling.sentences(View(judgement)) == [
-        "cassandra: 95 % of the highest throughput is reached between 16 and 32 clients (55,600 op/s at most);"
+        "cassandra: throughput peaks at a plateau of 55,600 op/s; 95 % of that is reached between 16 and 32 clients;"
         " throughput falls below that again between 32 and 64 clients, to 48,000 op/s at 64",
-        "scylla: throughput still rises up to 64 clients (195,000 op/s)",
+        "scylla: throughput still rises at 64 clients (195,000 op/s there)",
     ]
 
 
-def test_the_law_is_drawn_only_where_it_fits() -> None:
+def test_law_is_drawn_only_where_it_fits() -> None:
     judgement = report_support.scaling()
-    assert {row["name"] for row in lines(View(judgement))} == {"cassandra", "scylla"}
-    without = [replace(each, law=None) for each in judgement.curves]
-    assert lines(View(replace(judgement, curves=without))) == []
+    assert {row["name"] for row in law_rows(View(judgement))} == {"cassandra", "scylla"}
+    without = [replace(curve, law=None) for curve in judgement.curves]
+    assert law_rows(View(replace(judgement, curves=without))) == []
 
 
-def lines(view: View) -> list[dict[str, Any]]:
+def law_rows(view: View) -> list[dict[str, Any]]:
     """The points of the fitted curves."""
     return [row for row in rows(scaling.curves(view), 0) if "figure" not in row and "knee" not in row]
 
 
-def test_a_curve_through_all_compared_clients_is_not_named_after_one_of_them() -> None:
+def test_sweep_of_one_system_has_one_series() -> None:
     judgement = report_support.scaling()
     results = replace(judgement.results, question=replace(judgement.results.question, by="clients", baseline=1))
     view = View(replace(judgement, results=results))
-    found = scaling.curves(view)
-    assert found.legend == ()
-    assert [panel.title for panel in found.panels] == ["system cassandra", "system scylla"]
-    assert [row["knee"] for row in rows(found, 0) if "knee" in row] == ["16 to 32 clients"]
-    assert scaling.sentences(view)[1].startswith("system scylla: throughput still rises up to 64 clients")
-    assert "variants are drawn" not in scaling.curves(many_clients(judgement)).caption
-    one = View(replace(judgement, results=replace(results, trials=results.trials[:42]), curves=judgement.curves[:1]))
-    assert scaling.sentences(one)[0].startswith("95 % of the highest throughput is reached between 16 and 32 clients")
-
-
-def many_clients(judgement: Judgement) -> View:
-    """More numbers of clients than a chart has colours."""
-    results = judgement.results
-    trials = [
-        replace(trial, config={**trial.config, "clients": number})
-        for number, trial in enumerate(results.trials[: theme.SERIES_MAX + 1], start=1)
+    chart = scaling.curves(view)
+    assert chart.legend == ()
+    assert [panel.title for panel in chart.panels[::3]] == [
+        "throughput, op/s · system cassandra",
+        "throughput, op/s · system scylla",
     ]
-    return View(replace(judgement, results=replace(results, trials=trials, question=Question(by="clients"))))
+    assert [row["knee"] for row in rows(chart, 0) if "knee" in row] == ["knee 16 to 32"]
+    assert scaling.sentences(view)[1].startswith("system scylla: throughput still rises at 64 clients")
+    one = View(replace(judgement, results=replace(results, trials=results.trials[:42]), curves=judgement.curves[:1]))
+    assert scaling.sentences(one)[0].startswith("throughput peaks at a plateau of 55,600 op/s; 95 % of that is reached")
+
+
+def test_every_load_is_a_joined_point() -> None:
+    results = report_support.scaling().results
+    loads = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+    trials = [
+        replace(trial, trial=f"{load}-{trial.repeat}", config={"clients": load}, clients=load)
+        for load in loads
+        for trial in results.trials[:6]
+    ]
+    question = Question(by="clients", metrics=("throughput", "read.p99"))
+    judgement = judge(replace(results, trials=trials, question=question))
+    view = View(judgement)
+    chart = scaling.curves(view)
+    assert [panel.title for panel in chart.panels] == ["throughput, op/s", "read p99", "read p50"]
+    for number, panel in enumerate(chart.panels):
+        assert [row["load"] for row in rows(chart, number) if "figure" in row] == list(loads)
+        assert sum(layer["mark"].get("strokeJoin") == "round" for layer in panel.spec["layer"]) == 1
+    assert "variants are drawn" not in chart.caption
+    # Bars by variant would leave most of the loads out.
+    assert not {"throughput", "headline"} & {section.name for section in sections(view)}
+
+
+def test_panels_share_the_axis_of_the_load() -> None:
+    layers = [layer for panel in scaling.curves(View(report_support.scaling())).panels for layer in panel.spec["layer"]]
+    axes = [layer["encoding"]["x"] for layer in layers if layer["mark"].get("strokeJoin") == "round"]
+    assert len(axes) > 2
+    assert all(axis == axes[0] for axis in axes)
+
+
+@pytest.mark.parametrize("loads", [[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64], [100, 200, 300, 310, 320, 400], [1, 2]])
+def test_labels_of_loads_keep_their_distance(loads: list[float]) -> None:
+    ends, wide = [loads[0] / 1.12, loads[-1] * 1.12], loads[-1] > 10 * loads[0]
+    labels = scaling.axis_labels(loads, ends, wide=wide)
+    places = [scaling.axis_place(load, ends, wide=wide) for load in labels]
+    assert labels[-1] == loads[-1]
+    assert set(labels) <= set(loads)
+    assert all(later - earlier >= scaling.LABEL_GAP for earlier, later in pairwise(places))
 
 
 def test_a_figure_has_no_more_panels_and_lines_than_can_be_read() -> None:
@@ -248,3 +284,52 @@ def test_a_choice_of_many_keeps_the_first_and_the_last() -> None:
     found = spread(keys, 12)
     assert len(set(found)) == 12
     assert (found[0], found[-1]) == (keys[0], keys[-1])
+
+
+def test_search_draws_objective_and_answer() -> None:
+    latencies = {1: 5e6, 2: 8e6, 4: 20e6, 3: 12e6}
+    trials = [
+        replace(
+            set_figures(all__p99=latency)(sound(repeat=repeat)),
+            trial=f"{load}-{repeat}",
+            config={"clients": load},
+            clients=10,
+        )
+        for load, latency in latencies.items()
+        for repeat in range(1, 4)
+    ]
+    find: dict[str, Scalar | None] = {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": 4}
+    question = Question(at_least=3, at_most=3, find=find)
+    chart = scaling.curves(View(judge(ResultSet("searched", trials, question))))
+    assert [panel.title for panel in chart.panels[:2]] == ["p99", "throughput, op/s"]
+    points = [row for row in rows(chart, 0) if "figure" in row]
+    assert [(row["load"], row["holds"]) for row in points] == [(1, True), (2, True), (3, False), (4, False)]
+    assert [row["text"] for row in rows(chart, 0) if "text" in row] == ["objective < 10.0 ms"]
+    (answer,) = [row["load"] for row in rows(chart, 1) if set(row) == {"name", "load"}]
+    assert answer == 2
+
+
+def test_confounded_loads_are_charted_by_variant() -> None:
+    trials = [
+        replace(trial, config={"system": f"s{trial.config['clients']}", "clients": trial.config["clients"]})
+        for trial in report_support.scaling().results.trials[:18]
+    ]
+    results = ResultSet("confounded", trials, Question(by="clients", metrics=("throughput",)))
+    names = {section.name for section in sections(View(judge(results)))}
+    assert "scaling" not in names
+    assert "throughput" in names
+
+
+def test_load_of_zero_has_a_linear_axis() -> None:
+    trials = [
+        replace(
+            set_figures(throughput=100.0 * load)(sound(repeat=repeat)), trial=f"{load}-{repeat}", config={"rate": load}
+        )
+        for load in (0, 100, 2000)
+        for repeat in range(1, 4)
+    ]
+    chart = scaling.curves(View(judge(ResultSet("rates", trials, Question(by="rate")))))
+    domains = [
+        layer["encoding"]["x"]["scale"]["domain"] for layer in chart.panels[0].spec["layer"] if "y" in layer["encoding"]
+    ]
+    assert domains[0] == [0, 2120]

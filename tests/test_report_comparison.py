@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from imports_support import FIXTURES
 from judge_support import REPEATS, Spoil, asking, given, sound
+from loadstone.importers.read import read
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge
 from loadstone.report.comparison import table
@@ -87,9 +89,9 @@ def test_a_ratio_that_does_not_matter_has_few_digits(factor: float, shown: str) 
 
 @pytest.mark.parametrize(
     ("lower_ms", "median", "interval"),
-    [(55.0, "55.0 – 60.0 ms", "54.7 – 60.3 ms"), (59.99, "60.0 ms", "59.7 – 60.3 ms")],
+    [(55.0, "at most 60.0 ms", "54.7 – 60.3 ms"), (59.99, "60.0 ms", "59.7 – 60.3 ms")],
 )
-def test_a_latency_known_within_our_lateness_is_a_range(lower_ms: float, median: str, interval: str) -> None:
+def test_late_latency_is_an_upper_bound(lower_ms: float, median: str, interval: str) -> None:
     def late(trial: TrialResult) -> TrialResult:
         off = (1 + 0.005 * (trial.repeat % 3 - 1)) * 1e6
         return replace(given(read__p99=60 * off, read__lower__p99=lower_ms * off)(trial), loop="open")
@@ -98,7 +100,7 @@ def test_a_latency_known_within_our_lateness_is_a_range(lower_ms: float, median:
     row = table(view, "read.p99").groups[0].rows[0]
     assert (row[1].text, row[2].text) == (median, interval)
     cells = [each for (_, metric), each in view.judgement.cells.items() if metric == "read.p99"]
-    assert [text.partition(" ±")[0] for text in figures(view.judgement, cells).values()] == [median] * 2
+    assert [text.partition(" (")[0] for text in figures(view.judgement, cells).values()] == [median] * 2
 
 
 def test_a_row_that_is_refused_is_not_valid_at_once() -> None:
@@ -110,3 +112,18 @@ def test_a_row_that_is_refused_is_not_valid_at_once() -> None:
     assert words(rows["b"][AGAINST]) == "refused invalid: impossible"
     assert (rows["b"][-1].verdict, rows["b"][-1].note) == (Verdict.INVALID, "impossible")
     assert rows["a"][-1].verdict == Verdict.VALID
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "note"),
+    [
+        ("TestDFSIO_results.log", "write.bandwidth", "Throughput 31.9 mb/sec (2^20)"),
+        ("TestDFSIO_results.log", "write.io_rate", "Average IO rate 32.53 mb/sec (2^20)"),
+        ("fio-two-jobs.json", "write.bandwidth", "bw 275.86 MiB/s (2^20)"),
+    ],
+)
+def test_imported_bandwidth_keeps_its_unit(name: str, metric: str, note: str) -> None:
+    trials = [run.result for run in read(FIXTURES / name, {})]
+    view = View(judge(ResultSet("imported", trials)))
+    notes = [row[1].note for group in table(view, metric).groups for row in group.rows if row]
+    assert note in notes

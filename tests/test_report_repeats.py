@@ -77,8 +77,8 @@ def test_the_evidence_of_six_repeats_is_an_interval() -> None:
     six = {key: [*rates, *(rate * 1.001 for rate in rates)] for key, rates in WRITES.items()}
     _, rows = shown(judged(six))
     assert rows["px", "1"]["difference"] == "-61.37%"
-    assert re.fullmatch(r"61 % lower \[60, 63 %\] p<0.001 n=6", rows["px", "1"]["evidence"])
-    assert re.fullmatch(r"1\.42× \[1\.40, 1\.44\] p<0.001 n=6", rows["px", "2"]["evidence"])
+    assert re.fullmatch(r"61 % lower \(60–63 %\) p<0.001 n=6", rows["px", "1"]["evidence"])
+    assert re.fullmatch(r"1\.42× \(1\.40–1\.44\) p<0.001 n=6", rows["px", "2"]["evidence"])
 
 
 def test_a_repeat_that_is_missing_is_left_blank_and_a_variant_without_a_baseline_has_no_difference() -> None:

@@ -73,8 +73,8 @@ def test_a_variant_has_medians_of_all_its_servers_and_its_regions() -> None:
     assert dict(zip(heads[2:], row[2:], strict=True)) == {
         "CPU": "15.8",
         "memory": "10.5 GB",
-        "device read": "21.0 MB",
-        "device written": "31.5 GB",
+        "read from storage": "21.0 MB",
+        "pages made dirty": "31.5 GB",
         "received": "4.20 GB",
         "sent": "52.5 MB",
         "collections": "126",
@@ -99,7 +99,7 @@ def test_what_servers_do_periodically_stands_beside_the_window() -> None:
     heads, row = texts(by_variant(View(judge(experiment(periodic)))))
     assert list(zip(heads[-2:], row[-2:], strict=True)) == [
         ("window", "10.0 s"),
-        ("postgres checkpoint every", "30 s"),
+        ("postgres checkpoint every", "30.0 s"),
     ]
 
 

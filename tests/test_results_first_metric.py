@@ -6,7 +6,9 @@ from dataclasses import replace
 
 from judge_support import experiment, given
 from loadstone.judge.judge import judge
-from loadstone.results.result_set import Question, first_metric
+from loadstone.report.sections import opening, sections
+from loadstone.report.view import View
+from loadstone.results.result_set import Question, deciding, first_metric, order_metrics
 from loadstone.results.trial_result import TrialResult
 
 
@@ -18,6 +20,37 @@ def test_a_latency_decides_at_a_rate() -> None:
     at_a_rate = [replace(trial, loop="open") for trial in experiment().trials]
     assert first_metric(at_a_rate, ()) == "read.p99"
     assert first_metric(at_a_rate, ("throughput",)) == "throughput"
+
+
+def test_listed_throughput_is_last_at_a_rate() -> None:
+    at_a_rate = [replace(trial, loop="open") for trial in experiment().trials]
+    assert order_metrics(at_a_rate, ("throughput", "read.p50", "read.p99")) == ("read.p50", "read.p99", "throughput")
+    assert order_metrics(experiment().trials, ("throughput", "read.p50")) == ("throughput", "read.p50")
+
+
+def test_unusual_operations_have_a_latency_at_a_rate() -> None:
+    scans = [
+        replace(given(without=("read.p99", "read.p50"), all__p99=2e6)(trial), loop="open")
+        for trial in experiment().trials
+    ]
+    assert first_metric(scans, ()) == "all.p99"
+
+
+def test_latency_decides_where_requested_metrics_are_missing() -> None:
+    at_a_rate = [replace(trial, loop="open") for trial in experiment().trials]
+    assert order_metrics(at_a_rate, ("scan.p99",)) == ("read.p99", "read.p50", "throughput")
+    assert order_metrics(at_a_rate, ("throughput",)) == ("throughput",)
+
+
+def test_one_metric_decides_stopping_claim_and_chart() -> None:
+    trials = [replace(trial, loop="open") for trial in experiment().trials]
+    results = replace(experiment(), trials=trials, question=Question(metrics=("throughput", "read.p99"), until=0.2))
+    judgement = judge(results)
+    stopping = next(iter(deciding(trials, results.question.metrics, 0.2)))
+    view = View(judgement)
+    chart, _ = opening(view, sections(view))
+    assert chart is not None
+    assert [stopping, judgement.comparisons[0].metric, chart.panels[0].title] == ["read.p99", "read.p99", "read p99"]
 
 
 def test_the_first_metric_that_is_compared_decides_if_it_was_measured() -> None:

@@ -55,14 +55,13 @@ def test_it_doubles_until_two_steps_bring_nothing_and_halves_then() -> None:
     # At 21 clients it is 95.5 % of the highest.
     assert (found.kind, found.load, found.low, found.high) == ("found", 21, 20, 21)
     assert sentence(found) == (
-        "95 % of the highest throughput is reached between 20 and 21 clients (22,000 op/s at most); 12 probes,"
-        " 36 trials"
+        "throughput levels off at 22,000 op/s; 95 % of that is reached between 20 and 21 clients; 12 probes, 36 trials"
     )
     assert list(explained(found)) == [
-        "From 1 client on clients doubled until the load was 4 times that which reaches 95 % of the highest throughput;"
+        "From 1 client on clients doubled until the load was 4 times that which reaches 95 % of the plateau;"
         " then the bracket was halved on a logarithmic scale",
         "It stopped because 20 and 21 are neighbours",
-        "The bracket: at 20 throughput is below 95 % of the highest, at 21 it reaches that",
+        "The bracket: at 20 throughput is below 95 % of the plateau, at 21 it reaches that",
     ]
 
 
@@ -94,7 +93,7 @@ def test_what_still_rises_at_the_upper_bound_has_no_knee() -> None:
     found, loads = searched(Rule(least=4, most=24), saturating(1000))
     assert loads == [4, 8, 16, 24]
     assert (found.kind, found.load, found.low, found.high) == ("beyond", 24, 16, None)
-    assert sentence(found) == ("throughput still rises up to 24 clients (24,000 op/s); 4 probes, 12 trials")
+    assert sentence(found) == ("throughput still rises at 24 clients (24,000 op/s there); 4 probes, 12 trials")
 
 
 def test_what_never_grows_has_its_knee_at_the_first_load() -> None:
@@ -102,7 +101,7 @@ def test_what_never_grows_has_its_knee_at_the_first_load() -> None:
     assert loads == [1, 2, 4]
     assert found.kind == "below"
     assert sentence(found) == (
-        "95 % of the highest throughput is reached at 1 client, the lowest load tried (1,000 op/s at most);"
+        "throughput levels off at 1,000 op/s; 95 % of that is reached at 1 client, the lowest load tried;"
         " 3 probes, 9 trials"
     )
 
@@ -119,8 +118,8 @@ def test_throughput_that_falls_beyond_the_knee_is_reported() -> None:
     found, _ = searched(Rule(most=256), quiet(lambda load: 1000 * min(load, 8) / max(load / 8, 1) ** 0.5))
     assert (found.load, found.low, found.high) == (8, 7, 8)
     assert sentence(found).startswith(
-        "95 % of the highest throughput is reached between 7 and 8 clients (8,000 op/s at most); throughput falls below"
-        " that again between 8 and 16 clients, to 4,000 op/s at 32; "
+        "throughput peaks at a plateau of 8,000 op/s; 95 % of that is reached between 7 and 8 clients;"
+        " throughput falls below that again between 8 and 16 clients, to 4,000 op/s at 32; "
     )
 
 
@@ -139,7 +138,7 @@ def test_two_trials_of_each_load_are_too_few_for_a_knee() -> None:
     found, _ = searched(Rule(most=64, at_least=1, at_most=2), saturating(8))
     assert (found.low, found.high) == (None, None)
     assert sentence(found).startswith(
-        "no knee is named: that takes 3 repeats of each load (highest throughput 8,000 op/s; 95 % of it first reached"
+        "no knee is named: that takes 3 repeats of each load (plateau 8,000 op/s; 95 % of it first reached"
         " between 7 and 8 clients, as an estimate); "
     )
 
@@ -185,7 +184,7 @@ def test_the_highest_load_that_meets_an_objective() -> None:
     assert loads == [1, 2, 4, 8, 16, 32, 64, 45, 38, 41]
     assert (found.load, found.low, found.high) == (38, 38, 41)
     assert sentence(found) == (
-        "p99 < 10ms holds up to 38 clients [38, 41] at 90 %: p99 9.50 ms, 1,000.00 op/s there, p99 10.2 ms at 41;"
+        "p99 < 10ms holds up to 38 clients [38, 41] at 90 %: p99 9.50 ms, 1,000 op/s there, p99 10.2 ms at 41;"
         " 10 probes, 42 trials"
     )
 
@@ -197,7 +196,7 @@ def test_the_highest_load_that_meets_an_objective() -> None:
         (
             "p99 <= 1s",
             "beyond",
-            "p99 <= 1s holds up to 16 clients, where the search ended: p99 80.0 ms, 1,000.00 op/s there",
+            "p99 <= 1s holds up to 16 clients, where the search ended: p99 80.0 ms, 1,000 op/s there",
         ),
     ],
 )
@@ -230,7 +229,7 @@ def test_an_invalid_probe_ends_the_way_up_with_its_reason() -> None:
     assert loads == [1, 2, 4, 8, 16]
     assert len(found.probe(16).samples) == 2
     assert sentence(found) == (
-        "throughput still rises up to 8 clients (8,000 op/s); at 16 clients the probe is"
+        "throughput still rises at 8 clients (8,000 op/s there); at 16 clients the probe is"
         " invalid: generator-limited: our own limit; 5 probes, 14 trials"
     )
 

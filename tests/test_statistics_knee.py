@@ -319,7 +319,7 @@ def test_where_repeats_scatter_the_sentence_has_the_lower_end_alone(over: Over, 
     text = reached(found, over, "redis")
     least = units.load_over(found.lower or 0, over)
     assert text.startswith(
-        f"95 % of the highest throughput of redis takes more than {least}; no upper end is named: the repeats"
+        f"throughput of redis reaches 95 % of its plateau above {least}; no upper end is named: the repeats"
         f" differ too much to tell whether throughput still rises at 128 {unit} ("
     )
     assert "between" not in text

@@ -59,7 +59,7 @@ def finite(part: Any) -> Any:
 def document(judgement: Judgement) -> dict[str, Any]:
     """A judgement as data, in base units."""
     return {
-        "answer": judgement.answer,
+        "answer": judgement.sentence,
         "verdict": str(judgement.verdict),
         "not_looked": {each.check: each.reason for each in judgement.not_looked},
         "cells": [

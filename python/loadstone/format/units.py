@@ -15,6 +15,8 @@ TRACE = 0.1
 LEVELS = "▁▂▃▄▅▆▇█"
 # A figure with an interval has at least and at most this many digits.
 DIGITS_MIN, DIGITS_MAX = 3, 6
+# A figure is a lower or an upper bound.
+BOUNDS = {"at_least": "at least", "at_most": "at most"}
 # For a share: as few as distinguish it from the one beside it.
 SHARE_DIGITS = range(2, 8)
 
@@ -138,8 +140,8 @@ def digits_of(number: float, factor: float, name: str, last: int) -> str:
 
 
 def bounded(text: str, bound: str | None) -> str:
-    """A formatted figure with its bound: `≥ 1.20 s`, or `failed` in its place."""
-    return "failed" if bound == "failed" else f"≥ {text}" if bound == "at_least" else text
+    """A formatted figure with its bound in words: `at least 1.20 s`, or `failed` in its place."""
+    return "failed" if bound == "failed" else f"{BOUNDS[bound]} {text}" if bound else text
 
 
 def plain(number: float) -> str:

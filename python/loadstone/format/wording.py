@@ -28,6 +28,11 @@ SURVIVES = {
 
 
 LOWER_MIN = 0.01
+# Of processes the kernel counts pages, not what a device did (`/proc/<pid>/io`).
+PROCESS_IO = re.compile(r"^((?:load )?(?:engine|server).*) (read|written)$")
+PAGES = {"read": "read from storage", "written": "pages made dirty"}
+# The ends of an interval this many times apart have three digits each.
+WIDE = 10
 
 
 class Interval(Protocol):
@@ -51,16 +56,25 @@ def last_digit(estimate: Interval) -> int | None:
 
 
 def figure(estimate: Interval, unit: str, bound: str | None = None) -> str:
-    """An estimate with as many digits as its interval carries, and its bound: `≥ 1.20 s`."""
-    return units.bounded(units.figure(estimate.value, unit, last_digit(estimate)), bound)
+    """An estimate with as many digits as its interval carries, and its bound: `at least 1.20 s`."""
+    return units.bounded(units.figure(estimate.value, unit, figure_digit(estimate, unit)), bound)
+
+
+def figure_digit(estimate: Interval, unit: str) -> int | None:
+    """The power of ten of an estimate's last digit; None where the unit decides."""
+    last = last_digit(estimate)
+    if last is None and unit == "op/s":
+        # Without an interval there are no more digits than with a wide one.
+        return units.precision(estimate.value, estimate.value)
+    return last
 
 
 def span(low: float, high: float, unit: str, last: int | None = None, dash: str = f" {DASH} ") -> str:
     """An interval; a unit that both ends share is written once."""
-    return joined(units.figure(low, unit, last), units.figure(high, unit, last), dash)
+    return join_ends(units.figure(low, unit, last), units.figure(high, unit, last), dash)
 
 
-def joined(left: str, right: str, dash: str) -> str:
+def join_ends(left: str, right: str, dash: str = DASH) -> str:
     """Two figures as an interval; a unit that both share is written once."""
     number, _, mark = left.rpartition(" ")
     if mark and right.endswith(f" {mark}"):
@@ -68,21 +82,11 @@ def joined(left: str, right: str, dash: str) -> str:
     return f"{left.removesuffix('×')}{dash}{right}"
 
 
-def ranged(least: str, most: str) -> str:
-    """A figure that is known only within a range: 55.0 – 60.0 ms."""
-    return most if least == most else joined(least, most, f" {DASH} ")
-
-
 def interval(estimate: Interval, unit: str) -> str:
     """An estimate's interval, or why it has none."""
     if estimate.low is None or estimate.high is None:
         return f"n={estimate.n}: no interval"
     return span(estimate.low, estimate.high, unit, last_digit(estimate))
-
-
-def half_width(side: float | None) -> str:
-    """The larger side of an interval as a share of the figure, in benchstat's manner: ± 2.3 %, ± 12 %."""
-    return "" if side is None else f"± {side * 100:,.{0 if side >= 0.0995 else 1}f} %"
 
 
 def ratio(estimate: Interval) -> str:
@@ -94,7 +98,9 @@ def ratio_interval(estimate: Interval, dash: str = DASH) -> str:
     """A ratio's interval without its sign, with the digits of the ratio: 1.27–1.67; empty without one."""
     if estimate.low is None or estimate.high is None:
         return ""
-    return span(estimate.low, estimate.high, "×", last_digit(estimate), dash).removesuffix("×")
+    # The digits of one end would be none of the other, or noise.
+    last = None if estimate.high > WIDE * estimate.low else last_digit(estimate)
+    return span(estimate.low, estimate.high, "×", last, dash).removesuffix("×")
 
 
 def change(estimate: Interval, *, bound: bool = False) -> str:
@@ -138,9 +144,12 @@ def chance(p: float | None, p_adjusted: float | None) -> str:
 
 
 def metric(name: str) -> str:
-    """A metric's name in words: `read p99`, `device written per operation`."""
+    """A metric's name in words: `read p99`, `device written per operation`; without `all`, as in objectives."""
+    if name == "all.mean":
+        return "mean latency"
     # Keeps the point of p99.9.
-    return re.sub(r"\.(?!\d)", " ", name).replace("_", " ")
+    text = re.sub(r"\.(?!\d)", " ", name.removeprefix("all.")).replace("_", " ")
+    return PROCESS_IO.sub(lambda match: f"{match[1]} {PAGES[match[2]]}", text)
 
 
 def fact(name: str) -> str:

@@ -9,11 +9,13 @@ from itertools import groupby
 
 from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
-from loadstone.judge.claim import above, rank_sides
+from loadstone.judge.claim import excludes
+from loadstone.judge.curves import CLIENTS
+from loadstone.judge.figures import is_latency, target_rate
 from loadstone.judge.finding import Severity, Verdict
-from loadstone.judge.judgement import Claim, Comparison, Judgement, Search, VariantKey
-from loadstone.results.result_set import variant_name
-from loadstone.results.value import THROUGHPUT
+from loadstone.judge.judgement import Cell, Claim, Comparison, Judgement, Search, VariantKey
+from loadstone.results.result_set import DEFAULT_METRICS, variant, variant_name
+from loadstone.results.value import THROUGHPUT, statistic
 from loadstone.search.sentence import reached, sentence
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
@@ -23,24 +25,89 @@ CLAUSES_MAX = 3
 PARTS_MAX, CONTEXTS_MAX = 12, 4
 
 
-def answer(judgement: Judgement, metric: str, matters: float) -> str:
-    """Built from the comparisons by the first metric; without any, from the curves, else from the only figure."""
+def answer(judgement: Judgement, metrics: Sequence[str], matters: float) -> list[str]:
+    """The answer by the deciding metric, and a clause for each further metric that the file lists.
+
+    Built from the comparisons; without any, from the curves, else from the only variant.
+    """
     comparisons, curves = judgement.comparisons, judgement.curves
     # For a sweep over clients the question is where it levels off, not how each point compares with the first.
     if comparisons and not (curves and comparisons[0].by == "clients"):
-        first = [each for each in comparisons if each.metric == comparisons[0].metric]
-        varying = {name for each in first for name, value in each.context if (name, value) not in first[0].context}
-        contexts = {each.context for each in first}
-        if len(first) == 1 or (len(first) <= CLAUSES_MAX and len(contexts) == len(first)):
-            return "; ".join(where(each, varying) + clause(each, matters, judgement.coverage) for each in first)
-        if len(first) <= PARTS_MAX and len(contexts) <= CONTEXTS_MAX:
-            return together(first, varying, matters, judgement.coverage)
-        return "; ".join(counted(first))
+        return compare_variants(judgement, metrics, matters)
     if curves:
         names = apart([curve.context for curve in curves]) if len(curves) > 1 else [""]
         clauses = [reached(curve.knee, whose=name) for curve, name in zip(curves[:CLAUSES_MAX], names, strict=False)]
-        return "; ".join([*clauses, *more(len(curves) - CLAUSES_MAX)])
-    return single(judgement, metric)
+        return ["; ".join([*clauses, *more(len(curves) - CLAUSES_MAX)]), *describe_knee(judgement)]
+    return single(judgement, metrics)
+
+
+def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: float) -> list[str]:
+    """The metrics that the file lists, the deciding one first; at a rate, throughput only if a side is overloaded."""
+    by_metric = {
+        metric: every
+        for metric in metrics
+        if (every := [comparison for comparison in judgement.comparisons if comparison.metric == metric])
+    }
+    results, first = judgement.results, next(iter(by_metric))
+    listed = results.question.metrics or (metrics if results.is_at_rate else metrics[:1])
+    silent = [metric for metric in listed if metric not in by_metric]
+    by_metric = {metric: every for metric, every in by_metric.items() if metric in (first, *listed)}
+    lead = ""
+    if results.is_at_rate and first != THROUGHPUT:
+        rates = {target_rate(trial) for trial in results.trials}
+        rate, sides = rates.pop() if len(rates) == 1 else None, "both" if len(results.variants) == 2 else "all"
+        is_held = not any(name for comparison in by_metric.get(THROUGHPUT, ()) for name in comparison.capacity)
+        if is_held:
+            # Equal throughput is the rate, not a property of the systems.
+            by_metric.pop(THROUGHPUT, None)
+        lead = "" if rate is None else f"at {units.rate(rate)}{f', held by {sides}' if is_held else ''}: "
+    main, *further = (state_metric(judgement, every, matters) for every in by_metric.values())
+    # One reason for all is written once.
+    further = [text for text in dict.fromkeys(further) if text != main]
+    claims = {comparison.claim for every in by_metric.values() for comparison in every}
+    if further and claims != {"impossible"}:
+        further[0] = f"exploratory: {further[0]}"
+    return [lead + main, *further, *withheld(judgement, silent)]
+
+
+def withheld(judgement: Judgement, metrics: Sequence[str]) -> Iterator[str]:
+    """The metrics that no comparison has because their figures are withheld, and why."""
+    for metric in metrics:
+        cells = [cell for (_, name), cell in judgement.cells.items() if name == metric and cell.withheld]
+        if cells:
+            yield f"{wording.metric(metric)} is withheld: {cells[0].withheld}"
+
+
+def state_metric(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> str:
+    """The comparisons of one metric: a clause each, or those with one baseline together, or only their numbers."""
+    varying = {
+        name for each in comparisons for name, value in each.context if (name, value) not in comparisons[0].context
+    }
+    contexts = {each.context for each in comparisons}
+    if len(comparisons) == 1 or (len(comparisons) <= CLAUSES_MAX and len(contexts) == len(comparisons)):
+        return "; ".join(where(item, varying) + clause(judgement, item, matters) for item in comparisons)
+    if len(comparisons) <= PARTS_MAX and len(contexts) <= CONTEXTS_MAX:
+        return together(judgement, comparisons, varying, matters)
+    return "; ".join(counted(comparisons))
+
+
+def describe_knee(judgement: Judgement) -> Iterator[str]:
+    """The compared latencies at both ends of the only knee: `read p99 is 1.20 ms at 8 clients, 2.40 ms at 16`."""
+    curve = judgement.curves[0]
+    ends = [load for load in (curve.knee.lower, curve.knee.upper) if load is not None]
+    if len(judgement.curves) > 1 or curve.knee.upper is None:
+        return
+    question = judgement.results.question
+    metrics = question.metrics or [metric for metric in DEFAULT_METRICS if statistic(metric) == "p99"]
+    for metric in filter(is_latency, metrics):
+        keys = [variant({**dict(curve.context), CLIENTS: int(load) if load.is_integer() else load}) for load in ends]
+        cells = [cell for key in keys if (cell := judgement.cells.get((key, metric))) and not cell.withheld]
+        if len(cells) == len(ends):
+            texts = [
+                f"{wording.figure(cell.estimate, cell.unit, cell.bound)} at {units.load(load)}"
+                for cell, load in zip(cells, ends, strict=True)
+            ]
+            yield f"{wording.metric(metric)} is {', '.join(texts)} clients"
 
 
 def searched(searches: Sequence[Search]) -> str:
@@ -68,37 +135,62 @@ def qualify(verdict: Verdict, coverage: str) -> str:
     return f"{verdict}; {coverage}" if coverage and verdict == Verdict.VALID else str(verdict)
 
 
-def clause(comparison: Comparison, matters: float, coverage: str) -> str:
-    """One comparison, the better side first, even where there are too few repeats to claim that it is better."""
+def clause(judgement: Judgement, comparison: Comparison, matters: float) -> str:
+    """One comparison, the better side first."""
     first, second, ratio = comparison.contender, comparison.baseline, comparison.ratio
-    tentative = comparison.claim == "impossible"
-    seems = rank_sides(above(comparison), comparison.direction) if tentative else comparison.claim
-    if seems == "worse":
+    if comparison.claim == "worse":
         first, second, ratio = second, first, inverse(ratio)
     left, right = (str(dict(cell.variant)[comparison.by]) for cell in (first, second))
-    metric, verdict = comparison.metric, qualify(comparison.verdict, coverage)
+    metric = wording.metric(comparison.metric)
+    trust = trust_of(comparison, ratio, judgement.coverage)
     if comparison.claim in ("refused", "unranked"):
         verb = "refused to rank" if comparison.claim == "refused" else "cannot rank"
         more = f"; {comparison.why}" if comparison.why and comparison.claim == "refused" else ""
         return f"{verb} {left} and {right}: {reason(comparison)}{more}"
+    figures = figures_of(judgement, first, second)
+    if comparison.claim == "impossible":
+        # Without a claim there is no ratio either.
+        figures = figures_of(judgement, first, second, (left, right))
+        why = f" ({comparison.why or impossible(ratio.n)}, {qualify(comparison.verdict, judgement.coverage)})"
+        return f"{metric} is {figures}{'' if comparison.exploratory else why}"
+    if comparison.claim == "none" and comparison.exploratory and (ends := wording.ratio_interval(ratio)):
+        medians = figures_of(judgement, first, second, (left, right))
+        # The interval is of this comparison alone.
+        corrected = ", not significant after Holm's correction" if excludes(ratio) else ""
+        return f"{metric} is undecided: {medians} (ratio {ends}{corrected})"
     if comparison.claim in UNDECIDED:
         shown = f"ratio {wording.ratio(ratio).removesuffix('×')}, " if math.isfinite(ratio.value) else ""
-        trust = f"{shown}{interval(ratio, wording.ratio_interval(ratio))}n={ratio.n}, {verdict}"
+        trust = shown + trust_of(comparison, ratio, judgement.coverage, wording.ratio_interval(ratio))
         what = undecided(comparison.claim, matters)
         why = f"; {comparison.why}" if comparison.why else ""
         return f"{what} in {metric} between {left} and {right} ({trust}){capacities([comparison])}{why}"
     if math.isfinite(ratio.value):
         change = wording.change(ratio, bound=comparison.bound)
-        relation = f"{left} {'holds' if metric == THROUGHPUT else 'has'} {change} the {metric} of {right}"
+        relation = f"{left} {'holds' if comparison.metric == THROUGHPUT else 'has'} {change} the {metric} of {right}"
         if wording.is_lower(ratio.value):
             relation = f"{metric} of {left} is {change} than that of {right}"
         relation = comparison.condition + relation
+        # The question after a latency is how long it takes, not only by which factor.
+        figures = f"{figures}, " if is_latency(comparison.metric) else ""
     else:
-        figures = " against ".join(wording.figure(cell.estimate, cell.unit) for cell in (first, second))
-        relation = f"{metric} of {left} and {right} is {figures}"
-    if tentative:
-        return f"{relation} ({comparison.why or impossible(ratio.n)}, {verdict})"
-    return f"{relation} ({interval(ratio)}n={ratio.n}, {verdict}){capacities([comparison])}"
+        relation, figures = f"{metric} of {left} and {right} is {figures}", ""
+    return f"{relation} ({figures}{trust}){capacities([comparison])}"
+
+
+def trust_of(comparison: Comparison, ratio: Estimate, coverage: str, ends: str = "") -> str:
+    """Interval, n and verdict; the verdict of an exploratory metric without what the first has said."""
+    if not comparison.exploratory:
+        return f"{interval(ratio, ends)}n={ratio.n}, {qualify(comparison.verdict, coverage)}"
+    ends = wording.change_interval(ratio) and (ends or wording.change_interval(ratio))
+    return ", ".join(part for part in (ends, f"n={ratio.n}", str(comparison.verdict)) if part)
+
+
+def figures_of(judgement: Judgement, first: Cell, second: Cell, names: Sequence[str] = ("", "")) -> str:
+    """Both medians: `0.61 ms against 2.44 ms`, or with names `0.61 ms with lmdb, 2.44 ms with rocksdb`."""
+    texts = [wording.figure(cell.estimate, cell.unit, judgement.bound(cell)) for cell in (first, second)]
+    if any(names):
+        return ", ".join(f"{text} with {name}" for text, name in zip(texts, names, strict=True))
+    return " against ".join(texts)
 
 
 def capacities(comparisons: Sequence[Comparison]) -> str:
@@ -117,28 +209,33 @@ def undecided(claim: Claim, matters: float) -> str:
     return f"a difference of less than {units.percent(matters)}" if claim == "slight" else "no evidence of a difference"
 
 
-def together(comparisons: Sequence[Comparison], varying: set[str], matters: float, coverage: str) -> str:
+def together(judgement: Judgement, comparisons: Sequence[Comparison], varying: set[str], matters: float) -> str:
     """Several comparisons with one baseline: `letter=a: rocksdb holds 1.75× (1.6–1.9) the throughput of lmdb; …`."""
     # What holds in several contexts is written once.
     same: dict[str, list[str]] = {}
     for _, of_context in groupby(comparisons, key=lambda each: each.context):
         every = list(of_context)
-        same.setdefault(side_by_side(every, matters), []).append(where(every[0], varying).removesuffix(": "))
+        same.setdefault(side_by_side(judgement, every, matters), []).append(where(every[0], varying).removesuffix(": "))
     parts = [f"{units.join_names(names)}: {text}" if any(names) else text for text, names in same.items()]
     least, most = min(each.ratio.n for each in comparisons), max(each.ratio.n for each in comparisons)
     level = next((each.ratio.level for each in comparisons if each.ratio.level is not None), None)
     trust = [
         "" if level is None else f"{level * 100:.3g} % intervals",
         impossible(least) if least < REPEATS_MIN else f"n={least}" if least == most else f"n={least} to {most}",
-        qualify(max(each.verdict for each in comparisons), coverage),
+        qualify(max(each.verdict for each in comparisons), "" if comparisons[0].exploratory else judgement.coverage),
     ]
     return f"{comparisons[0].condition}{'; '.join(parts)} ({', '.join(part for part in trust if part)})"
 
 
-def side_by_side(comparisons: Sequence[Comparison], matters: float) -> str:
+def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> str:
     """All contenders of one context."""
     first = comparisons[0]
-    baseline = str(dict(first.baseline.variant)[first.by])
+    baseline, metric = str(dict(first.baseline.variant)[first.by]), wording.metric(first.metric)
+    if all(each.claim == "impossible" for each in comparisons):
+        cells = [*(each.contender for each in comparisons), first.baseline]
+        texts = (wording.figure(cell.estimate, cell.unit, judgement.bound(cell)) for cell in cells)
+        named = [f"{text} with {dict(cell.variant)[first.by]}" for text, cell in zip(texts, cells, strict=True)]
+        return f"{metric} is {units.join_names(named)}"
     more_than: list[tuple[str, str]] = []
     less_than: list[tuple[str, str]] = []
     # By claim, and refused ones by their reason.
@@ -157,15 +254,15 @@ def side_by_side(comparisons: Sequence[Comparison], matters: float) -> str:
     if more_than:
         # The verb stands once, with the first.
         parts = [f"{name} {change}" if at else f"{name} {verb} {change}" for at, (name, change) in enumerate(more_than)]
-        sentences.append(f"{units.join_names(parts)} the {first.metric} of {baseline}")
+        sentences.append(f"{units.join_names(parts)} the {metric} of {baseline}")
     if less_than:
         parts = [f"{change} with {name}" for name, change in less_than]
-        sentences.append(f"{first.metric} is {units.join_names(parts)}{'' if more_than else f' than with {baseline}'}")
+        sentences.append(f"{metric} is {units.join_names(parts)}{'' if more_than else f' than with {baseline}'}")
     for (claim, why), names in others.items():
         if claim in ("refused", "unranked"):
             sentences.append(f"{units.join_names(names)} not ranked with {baseline}: {why}")
         elif claim in UNDECIDED:
-            sentences.append(f"{undecided(claim, matters)} between {units.join_names([*names, baseline])}")
+            sentences.append(f"{undecided(claim, matters)} in {metric} between {units.join_names([*names, baseline])}")
         else:
             sentences.append(f"{units.join_names(names)} and {baseline} have no ratio")
     return ", ".join(sentences) + capacities(comparisons)
@@ -221,7 +318,8 @@ def counted(comparisons: Sequence[Comparison]) -> Iterator[str]:
         for name in dict.fromkeys(name for each in every for name in each.capacity):
             over = sum(name in each.capacity for each in every)
             parts.append(f"the rate is above the capacity of {name} in {over}")
-        yield f"{comparisons[0].metric} of {contender} against {baseline} in {contexts}: {', '.join(parts)}"
+        metric = wording.metric(comparisons[0].metric)
+        yield f"{metric} of {contender} against {baseline} in {contexts}: {', '.join(parts)}"
     yield from more(len(contenders) - CLAUSES_MAX)
 
 
@@ -238,20 +336,27 @@ CLAIMS = {
 }
 
 
-def single(judgement: Judgement, metric: str) -> str:
-    """Without anything to compare: the figure of the only variant, or why there is no answer."""
-    keys = [key for key in judgement.cells if key[1] == metric]
-    if len(keys) != 1:
-        return "nothing to compare" if keys else "nothing was measured"
-    cell, worst = judgement.cells[keys[0]], judgement.verdict
+def single(judgement: Judgement, metrics: Sequence[str]) -> list[str]:
+    """Without anything to compare: the figures of the only variant, or why there is no answer."""
+    variants = {key for key, metric in judgement.cells if metric in metrics}
+    if len(variants) != 1:
+        return ["nothing to compare" if variants else "nothing was measured"]
+    (key,) = variants
+    requested = metrics if judgement.results.question.metrics else metrics[:1]
+    cells = [cell for metric in requested if (cell := judgement.cells.get((key, metric)))]
+    # A valid verdict needs no mention beside a single figure.
+    trust = "" if judgement.verdict == Verdict.VALID else f", {judgement.verdict}"
+    return [figure_of(judgement, cell, "" if at else trust) for at, cell in enumerate(cells)]
+
+
+def figure_of(judgement: Judgement, cell: Cell, trust: str) -> str:
+    """A clause for a figure."""
+    metric, estimate, unit = wording.metric(cell.metric), cell.estimate, cell.unit
     if cell.withheld:
         return f"{metric} is withheld: {cell.withheld}"
-    estimate, unit = cell.estimate, cell.unit
     if estimate.low is None or estimate.high is None or estimate.level is None:
         between = too_few(estimate.n)
     else:
         ends = wording.span(estimate.low, estimate.high, unit, wording.last_digit(estimate), " to ")
         between = f"{estimate.level * 100:.3g} % interval {ends}, n={estimate.n}"
-    # A valid verdict needs no mention beside a single figure.
-    trust = "" if worst == Verdict.VALID else f", {worst}"
-    return f"{metric} is {wording.figure(estimate, unit, cell.bound)} ({between}{trust})"
+    return f"{metric} is {wording.figure(estimate, unit, judgement.bound(cell))} ({between}{trust})"

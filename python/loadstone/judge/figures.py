@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -54,6 +55,18 @@ def is_latency(metric: str) -> bool:
     """Whether a figure is a latency's: a percentile, an extreme or a mean of some operation's."""
     name, last = family(metric)
     return bool(name) and (last == "mean" or rank(last) is not None)
+
+
+def target_rate(trial: TrialResult) -> float | None:
+    """The constant rate of a trial, op/s; None without one, or where it changes."""
+    if (rate := trial.fact("target")) is not None:
+        return rate
+    try:
+        steps = json.loads(str(trial.requested.get("pace.rate", "[]")))
+        rates = {float(step[end]) for step in steps for end in ("from", "to")}
+    except (ValueError, TypeError, KeyError):
+        return None
+    return rates.pop() if len(rates) == 1 else None
 
 
 @cache

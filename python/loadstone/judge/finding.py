@@ -69,6 +69,8 @@ class Finding:
     # Whether it is about latencies alone, or about throughput alone: the other figures stand.
     about: About = "all"
     effect: Effect = Effect()
+    # How bad it is among the findings of its check, to name the worst trial; 0 where the effect states it.
+    size: float = 0.0
 
 
 # The beginning of a message about unknown facts that a comparison needs; the names of the facts follow.

@@ -59,8 +59,6 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     missing = missing_trials(results)
     wanted = results.question.metrics
     main = first_metric(results.trials, wanted)
-    if main not in results.metrics and metrics:
-        main = metrics[0]
     jumps = {trial for trial, every in trials.items() if any(one.effect.drifts > 1 for one in every)}
     departures = view.findings(results, loosened)
     asked_for = rule(results.question)
@@ -83,10 +81,8 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         if results.is_one_run:
             trials |= note_minority(trials_of, trials, unseen)
     held = {key: (*of_variants[key], *against(trials_of, trials)) for key, trials_of in variants.items()}
-    # The first is the one that decides when there are enough repeats.
-    ordered = [*dict.fromkeys((main, *metrics))] if main in metrics else metrics
     comparer = Comparer(cells, held, courses, results, rank_invalid, settings)
-    comparisons = comparer.compare(found, ordered)
+    comparisons = comparer.compare(found, metrics)
     for key, trials_of in variants.items():
         for trial in trials_of:
             trials[trial.trial] = tuple(settle(key, one, comparisons) for one in trials[trial.trial])
@@ -109,7 +105,8 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         not_looked=Counter(chain(*unseen.values(), *(match.not_looked for match in found))),
         notes={"curves": f"only the first {CURVES_MAX} curves were fitted"} if len(by_clients) == CURVES_MAX else {},
     )
-    return replace(judgement, answer=searched(found_loads) or answer(judgement, main, settings.matters))
+    text, *further = [searched(found_loads)] if found_loads else answer(judgement, metrics or (main,), settings.matters)
+    return replace(judgement, answer=text, further=tuple(further))
 
 
 def note_minority(

@@ -156,11 +156,17 @@ class Judgement:
     findings: tuple[Finding, ...] = ()
     # The checks that could not look, each with the number of trials or pairs concerned.
     not_looked: Mapping[NotLooked, int] = field(default_factory=dict)
-    # The answer in one sentence.
+    # The answer by the deciding metric, and a clause for each further metric of the question.
     answer: str = ""
+    further: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
     # How well each run's own throughput is known, by trial; runs whose course is too short are left out.
     within: Mapping[str, Estimate] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        """The whole answer in one sentence."""
+        return "; ".join([self.answer, *self.further])
 
     @property
     def all_findings(self) -> list[Finding]:
@@ -200,6 +206,10 @@ class Judgement:
             return cell
         wider = (1 + cell.resolution) * (1 + found.resolution)
         return found if found.estimate.value * wider < cell.estimate.value else cell
+
+    def bound(self, cell: Cell) -> str | None:
+        """A cell's bound; `at_most` for a latency that the engine's lateness made longer."""
+        return cell.bound or ("at_most" if self.lower(cell) is not cell else None)
 
     def trial_verdict(self, trial: str) -> Verdict:
         """Of one trial."""

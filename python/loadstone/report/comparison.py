@@ -10,10 +10,18 @@ from loadstone.judge.finding import Finding, Severity, Verdict, verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View, shorten
+from loadstone.results.value import statistic
 from loadstone.statistics.estimate import Estimate
 
 # The most rows in a table; a report must stay readable.
 ROWS_MAX = 60
+# How imported tools name their bandwidths and write their unit, 2^20 bytes per second.
+TOOL_NAMES = {
+    ("testdfsio", "bandwidth"): "Throughput",
+    ("testdfsio", "io_rate"): "Average IO rate",
+    ("fio", "bandwidth"): "bw",
+}
+TOOL_UNITS = {"testdfsio": "mb/sec (2^20)", "fio": "MiB/s (2^20)"}
 NAME_MAX = 90
 EXPLORATORY = "; exploratory, because only the first metric is confirmatory"
 
@@ -68,20 +76,24 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[E
         middle = list(against(comparison) if comparison else alone(view, key, metric))
     lower = view.judgement.lower(cell)
     estimate = replace(cell.estimate, low=lower.estimate.low)
-    between = (
-        Entry(wording.interval(estimate, cell.unit), wording.half_width(estimate.larger_side))
-        if estimate.low is not None
-        else Entry("none", f"n={estimate.n}", tone="muted")
-    )
-    return (name, figure(cell, lower), between, *middle, *end)
+    between = Entry(wording.interval(estimate, cell.unit)) if estimate.low is not None else Entry("none", tone="muted")
+    return (name, figure(view, cell), between, *middle, *end)
 
 
-def figure(cell: Cell, lower: Cell) -> Entry:
-    """The median, from the least that it may be, and how many repeats make it only a bound."""
+def figure(view: View, cell: Cell) -> Entry:
+    """The median, with its bound and the number of repeats that make it one; of an imported tool, as it prints it."""
     of = f"{cell.bounded} of {units.many(len(cell.samples), 'repeat')}" if cell.bound else ""
-    least = units.figure(lower.estimate.value, cell.unit, wording.last_digit(cell.estimate))
-    most = units.figure(cell.estimate.value, cell.unit, wording.last_digit(cell.estimate))
-    return Entry(units.bounded(wording.ranged(least, most), cell.bound), of)
+    return Entry(view.figure(cell), of or tool_figure(view, cell))
+
+
+def tool_figure(view: View, cell: Cell) -> str:
+    """A bandwidth in the unit and under the name of the tool that measured it; empty for other figures."""
+    tool = str(view.variants[cell.variant][0].facts.get("tool", ""))
+    name = TOOL_NAMES.get((tool, statistic(cell.metric)))
+    if name is None or cell.unit != "B/s":
+        return ""
+    number = f"{cell.estimate.value / 2**20:,.2f}".rstrip("0").rstrip(".")
+    return f"{name} {number} {TOOL_UNITS[tool]}"
 
 
 def alone(view: View, key: VariantKey, metric: str) -> Iterator[Entry]:

@@ -18,4 +18,6 @@ for (const node of document.querySelectorAll("[data-chart]")) {
     console.error(error);
   }
 }
+// For browsers without ::details-content.
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((node) => (node.open = true)));
 document.documentElement.dataset.drawn = "all";

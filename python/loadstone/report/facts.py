@@ -22,16 +22,19 @@ NO_PROMISE = frozenset({"directory", "store"})
 HOST = re.compile(r"(cpu|memory|device|io|network|pressure|engine)\.(?!.*per_operation$)")
 
 
-def promises(view: View) -> Table:
-    """Facts by what is compared: what a write survives, how, cache, compression, version."""
+def promises(view: View) -> tuple[Table, Table]:
+    """Facts by what is compared (what a write survives, how, cache, compression, version): differing and equal ones."""
     columns = list(grouped(view))
     facts = {name: [fact_text(view, keys, name) for _, keys in columns] for name in known(view)}
-    facts = {name: values for name, values in facts.items() if name not in ELSEWHERE or len(set(values)) > 1}
-    rows = [
-        (Entry(wording.fact(name), "differs" if len(set(values)) > 1 else ""), *(Entry(value) for value in values))
-        for name, values in facts.items()
-    ]
-    return by_value(view, rows)
+    differing, common = [], []
+    for name, values in facts.items():
+        is_differing = len(set(values)) > 1
+        row = (Entry(wording.fact(name), "differs" if is_differing else ""), *(Entry(value) for value in values))
+        if is_differing:
+            differing.append(row)
+        elif name not in ELSEWHERE:
+            common.append(row)
+    return by_value(view, differing), by_value(view, common)
 
 
 def known(view: View) -> list[str]:

@@ -12,7 +12,7 @@ from loadstone.judge.finding import Verdict
 from loadstone.report.charts.figure import Figure
 from loadstone.report.markup import Markup, joined, tag
 from loadstone.report.reproduce import Recipe
-from loadstone.report.sections import Section, answer, gist, meaning
+from loadstone.report.sections import Section, answer, gist, headline, meaning
 from loadstone.report.table import Entry, Table
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings
@@ -22,6 +22,7 @@ DEPTH_MAX = 6
 ENTRIES_MAX = 200
 # Parts of an environment with more entries are folded away.
 OPEN_MAX = 24
+UNIT = re.compile(r"(?<=\d) (?=%|(?:op/s|clients|[kMGT]?B|ns|µs|ms|s)\b)")
 # What stands in other sections, and the version of the format.
 ELSEWHERE = frozenset({"command", "environment", "started"})
 # Shapes of theme.SHAPES as paths in a square from -1 to 1.
@@ -39,23 +40,35 @@ MARKS = (
 
 def header(view: View, first: Figure | None) -> Markup:
     """The question, the answer, the chart that shows it, and what it rests on."""
-    results = view.results
+    results, further = view.results, view.judgement.further
     started = min((trial.start_unix_ns for trial in results.trials if trial.start_unix_ns), default=None)
     day = None if started is None else datetime.fromtimestamp(started / 1e9, UTC).strftime("%-d %B %Y, %H:%M UTC")
     over = [part for part in ("Loadstone report", results.name, day) if part]
     return tag(
         "header",
         tag("p", *dotted(over), class_="over"),
-        tag("h1", results.question.text or results.name or "Results"),
+        tag("h1", headline(view)),
         tag(
             "div",
-            tag("p", answer(view), class_="answer"),
-            tag("p", badge(view.verdict), " ", meaning(view), class_="stand"),
+            tag("p", keep_units(answer(view)), class_="answer"),
+            tag("p", badge(view.verdict), " ", *stand(view), class_="stand"),
             class_=f"verdict {view.verdict}",
         ),
+        *([tag("ul", *(tag("li", keep_units(text)) for text in further), class_="further")] if further else []),
         *([figure(first)] if first else []),
         tag("p", *dotted(gist(view)), class_="gist"),
     )
+
+
+def stand(view: View) -> list[str]:
+    """What the verdict means; the warnings are a link."""
+    before, link, after = keep_units(meaning(view)).partition("the warnings")
+    return [before, tag("a", link, href="#warnings"), after] if link else [before]
+
+
+def keep_units(text: str) -> str:
+    """A text in which a line never ends between a number and its unit."""
+    return UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
 def dotted(items: Sequence[str]) -> list[Markup]:
@@ -70,9 +83,9 @@ def contents(found: Sequence[Section]) -> Markup:
 
 def section(view: View, found: Section) -> Markup:
     """A section; tables may be folded away."""
-    tables = joined(*(table(each) for each in found.tables))
-    if found.folded:
-        tables = tag("details", tag("summary", found.folded), tables)
+    tables = joined(*(table(content) for content in found.tables))
+    if found.more:
+        tables = joined(tables, tag("details", tag("summary", found.folded), *(table(more) for more in found.more)))
     return tag(
         "section",
         tag("h2", found.title),
@@ -129,8 +142,19 @@ def content(entry: Entry) -> Markup:
     """What stands in a cell."""
     verdict = "" if entry.verdict is None else badge(entry.verdict)
     text = tag("span", entry.text, class_="text") if entry.text else ""
-    note = tag("small", entry.note) if entry.note else ""
+    note = tag("small", *link_checks(entry)) if entry.note else ""
     return Markup(" ".join(part for part in (verdict, text, note) if part))
+
+
+def link_checks(entry: Entry) -> list[str]:
+    """A cell's note; the checks behind a verdict are links to their findings."""
+    if entry.verdict is None or entry.verdict is Verdict.VALID:
+        return [entry.note]
+    parts: list[str] = []
+    for check in entry.note.split(", "):
+        parts += [", "] if parts else []
+        parts.append(tag("a", check, href=f"#{anchor(check)}-{entry.verdict}"))
+    return parts
 
 
 def figure(found: Figure) -> Markup:
@@ -167,9 +191,13 @@ def swatch(number: int) -> Markup:
 def warned(found: Warnings) -> Markup:
     """A check's findings."""
     concerned = units.many(found.trials, "trial") if found.trials else "the whole"
-    messages = [tag("li", *coded(message)) for message in found.messages]
+    messages = []
+    for message, hint in zip(found.messages, found.hints, strict=True):
+        advice = tag("p", tag("b", "What to do: "), *coded(hint), class_="hint") if hint else ""
+        messages.append(tag("li", *coded(message), advice))
     if found.more:
         messages.append(tag("li", f"and {units.many(found.more, 'more message')} of this check", class_="more"))
+        messages += [tag("li", tag("b", "What to do: "), *coded(hint), class_="hint") for hint in found.more_hints]
     return tag(
         "article",
         tag(
@@ -179,10 +207,15 @@ def warned(found: Warnings) -> Markup:
             tag("small", concerned),
         ),
         tag("ul", *messages),
-        *(tag("p", tag("b", "What to do: "), *coded(hint), class_="hint") for hint in found.hints),
         tag("p", "Formula, threshold and reason: ", tag("code", found.page), class_="page"),
         class_=f"warning {found.label}",
+        id=f"{anchor(found.check)}-{found.label}",
     )
+
+
+def anchor(check: str) -> str:
+    """The place of a check's findings on the page."""
+    return f"check-{re.sub(r'[^a-z0-9]+', '-', check.lower()).strip('-')}"
 
 
 def coded(text: str) -> list[str]:

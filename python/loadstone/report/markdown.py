@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from loadstone.format import units
 from loadstone.report.charts.figure import Figure
-from loadstone.report.sections import Section, answer, gist, meaning
+from loadstone.report.sections import Section, answer, gist, headline, meaning
 from loadstone.report.table import Entry, Table
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings
@@ -21,9 +21,10 @@ SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
 def document(view: View, found: Sequence[Section]) -> str:
     """The whole text, of these sections; its pictures are in the folder `report` beside it."""
     parts = [
-        f"# {plain(view.results.question.text or view.results.name or 'Results')}",
+        f"# {plain(headline(view))}",
         f"**{plain(answer(view))}**",
         f"Verdict: **{view.verdict}** ({meaning(view)})",
+        *(["\n".join(f"- {plain(text)}" for text in view.judgement.further)] if view.judgement.further else []),
         ", ".join(gist(view)),
     ]
     for section in found:
@@ -37,6 +38,8 @@ def blocks(section: Section) -> Iterator[str]:
     yield from (plain(line) for line in section.lead)
     for table in section.tables:
         yield from tabled(table)
+    for table in section.more:
+        yield f"<details><summary>{section.folded}</summary>\n\n{chr(10).join(tabled(table))}\n\n</details>"
     for figure in section.figures:
         yield from pictured(figure)
     yield from (warned(each) for each in section.warnings)
@@ -87,10 +90,12 @@ def warned(found: Warnings) -> str:
     """A check's findings as a list."""
     concerned = f", {units.many(found.trials, 'trial')}" if found.trials else ""
     lines = [f"- **{found.label}: {plain(found.check)}**{concerned} (`{found.page}`)"]
-    lines += [f"  - {coded(message)}" for message in found.messages]
+    for message, hint in zip(found.messages, found.hints, strict=True):
+        lines.append(f"  - {coded(message)}")
+        lines += [f"    - What to do: {coded(hint)}"] if hint else []
     if found.more:
         lines.append(f"  - and {units.many(found.more, 'more message')} of this check")
-    lines += [f"  - What to do: {coded(hint)}" for hint in found.hints]
+        lines += [f"    - What to do: {coded(hint)}" for hint in found.more_hints]
     return "\n".join(lines)
 
 

@@ -32,7 +32,8 @@ def rows(search: Search) -> list[tuple[str, ...]]:
 def row(search: Search, probe: Probe) -> Iterator[str]:
     """One probe: load, medians, trials, decision."""
     yield units.load(probe.load)
-    yield "" if probe.throughput is None else units.figure(probe.throughput, "op/s")
+    done = probe.throughput
+    yield "" if done is None else units.figure(done, "op/s", units.precision(done, done))
     for term in () if search.rule.objective is None else search.rule.objective.terms:
         yield "" if probe.figure(term.key) is None else of_probe(term, probe)
     yield f"{len(probe.samples)}"
@@ -50,7 +51,7 @@ def decided(search: Search, probe: Probe, decision: Decision | None) -> str:
         clauses.append("holds" if decision.go else f"does not hold: {why}" if why else "does not hold")
     elif search.outcome is not None and search.outcome.knee is not None and probe.throughput is not None:
         clauses.append(
-            f"{units.short_percent(probe.throughput / search.outcome.knee.plateau, 1 - TOLERANCE)} of the highest"
+            f"{units.short_percent(probe.throughput / search.outcome.knee.plateau, 1 - TOLERANCE)} of the plateau"
         )
     if decision is not None and not decision.sure:
         clauses.append("decided by the median: repeats disagree")

@@ -22,6 +22,8 @@ from loadstone.search.sentence import asked
 
 # This many panels fit side by side above the fold.
 OPENING_PANELS = 2
+# The names in a headline.
+SIDES_MAX = 3
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,13 @@ class Section:
     warnings: tuple[Warnings, ...] = ()
     recipe: Recipe | None = None
     environment: bool = False
-    # Shown on demand.
+    # Tables that are shown on demand, and what the page calls them.
+    more: tuple[Table, ...] = ()
     folded: str = ""
 
     def __bool__(self) -> bool:
         """Whether there is anything in it."""
-        parts = (self.lead, self.tables, self.figures, self.warnings, self.recipe, self.environment)
+        parts = (self.lead, self.tables, self.more, self.figures, self.warnings, self.recipe, self.environment)
         return any(parts)
 
 
@@ -51,19 +54,19 @@ def sections(view: View) -> list[Section]:
     if not view.results.trials:
         found = [warned(view), environment(view), again(view)]
     else:
+        against_load = scaled(view)
         found = [
             searched(view),
             compared(view),
             tabled("scenarios", "Scenarios", scenarios.LEAD, scenarios.table(view)),
-            scaled(view),
-            charted("throughput", "Throughput", intervals.throughput(view)),
-            charted("headline", "Other headline figures", intervals.others(view)),
+            against_load,
+            *chart_variants(view, against_load),
             charted("percentiles", "Latency by percentile", percentiles.curves(view)),
             over_time(view),
             devices(view),
             Section("servers", "Servers", tables=tuple(servers.tables(view))),
             warned(view),
-            tabled("promises", "What each guarantees", "", facts.promises(view)),
+            compare_guarantees(view),
             tabled("host", "What happened on the hosts", "Median over the trials, and the range.", facts.host(view)),
             environment(view),
             again(view),
@@ -79,7 +82,7 @@ def opening(view: View, found: list[Section]) -> tuple[Figure | None, list[Secti
     decides = "throughput" if metric == THROUGHPUT else "device" if metric in device.metrics(view) else "headline"
     # As in the answer, which is of throughput by clients unless another metric of other variants is compared.
     judged = view.judgement
-    curved = metric == THROUGHPUT or judged.searches or not judged.comparisons or view.by == "clients"
+    curved = metric == THROUGHPUT or judged.searches or not judged.comparisons or view.by == view.load
     order = ("scaling", decides) if curved else (decides, "scaling")
     names = [name for name in (*order, "throughput", "headline") if name in figures]
     if not names:
@@ -90,10 +93,10 @@ def opening(view: View, found: list[Section]) -> tuple[Figure | None, list[Secti
     first = replace(first, title=title, caption=first.caption.replace(intervals.AS_THROUGHPUT, intervals.TO_READ))
     if len(first.panels) > OPENING_PANELS:
         # The complete figure stays where it is.
-        caption = (
-            f"{first.caption} These are the first {OPENING_PANELS} of {len(first.panels)} panels, which are below."
-        )
-        return replace(first, name="opening", panels=first.panels[:OPENING_PANELS], caption=caption), found
+        caption = f"{first.caption} These are {OPENING_PANELS} of {len(first.panels)} panels, which are below."
+        # Those with the most rows: a panel of one side alone answers nothing.
+        panels = sorted(first.panels, key=lambda panel: -panel.height)[:OPENING_PANELS]
+        return replace(first, name="opening", panels=tuple(panels), caption=caption), found
     rest = [replace(each, figures=each.figures[1:]) if each.name == names[0] else each for each in found]
     return first, [section for section in rest if section]
 
@@ -103,7 +106,9 @@ def searched(view: View) -> Section:
     if not view.judgement.searches:
         return Section("search", "Search")
     rule = view.judgement.searches[0].rule
-    lead = f"Searched for {asked(rule)}; each probe has {rule.at_least} to {rule.at_most} trials."
+    least, most = rule.at_least, rule.at_most
+    count = f"{least} to {most}" if most and most > least else f"{least}"
+    lead = f"Searched for {asked(rule)}; each probe has {count} trials."
     return Section("search", "Search", (lead,), tuple(probes.tables(view)))
 
 
@@ -127,6 +132,16 @@ def charted(name: str, title: str, *figures: Figure) -> Section:
     return Section(name, title, figures=tuple(figure for figure in figures if figure))
 
 
+def chart_variants(view: View, against_load: Section) -> list[Section]:
+    """The headline metrics by variant; nothing where the charts against load have every variant."""
+    if against_load and (view.by == view.load or view.judgement.searches):
+        return []
+    return [
+        charted("throughput", "Throughput", intervals.throughput(view)),
+        charted("headline", "Other headline figures", intervals.others(view)),
+    ]
+
+
 def tabled(name: str, title: str, lead: str, table: Table) -> Section:
     """A section of one table."""
     return Section(name, title, (lead,) if lead else (), (table,)) if table else Section(name, title)
@@ -144,10 +159,10 @@ def scaled(view: View) -> Section:
     """The scaling curve."""
     figure = scaling.curves(view)
     if not figure:
-        return Section("scaling", "Scaling")
+        return Section("scaling", "Against load")
     notes = [f"{note[:1].upper()}{note[1:]}" for name, note in view.judgement.notes.items() if name == "curves"]
     lead = tuple(f"{each}." for each in [*scaling.sentences(view), *notes])
-    return Section("scaling", "Scaling", lead, figures=(figure,))
+    return Section("scaling", "Against load", lead, figures=(figure,))
 
 
 def devices(view: View) -> Section:
@@ -182,17 +197,37 @@ def again(view: View) -> Section:
     return Section("reproduce", "Measure it again", lead, recipe=recipe)
 
 
+def compare_guarantees(view: View) -> Section:
+    """What each side guarantees: the facts that differ, and the remaining ones on demand."""
+    differing, common = facts.promises(view)
+    count = sum(len(group.rows) for group in common.groups)
+    if not differing:
+        return Section("promises", "What each guarantees", tables=(common,) if common else ())
+    total = count + sum(len(group.rows) for group in differing.groups)
+    lead = f"{total - count} of {units.many(total, 'fact')} differ."
+    more, folded = ((common,), f"{count} that are equal on all sides") if common else ((), "")
+    return Section("promises", "What each guarantees", (lead,), (differing,), more=more, folded=folded)
+
+
 def every(view: View) -> Section:
     """All trials."""
     number = units.many(len(view.results.trials), "trial")
     folded = f"All {number}" if number != "1 trial" else number
     if pilots := len(view.results.pilots):
         folded += f", and {pilots:,} of the pilot block, which do not count"
-    return Section("trials", "Trials", tables=(trials.table(view),), folded=folded)
+    return Section("trials", "Trials", more=(trials.table(view),), folded=folded)
+
+
+def headline(view: View) -> str:
+    """The question; of imported files without one, the compared names."""
+    if view.results.question.text:
+        return view.results.question.text
+    compared = view.judgement.comparisons and not view.results.experiment and len(view.values) <= SIDES_MAX
+    return units.join_names(view.values) if compared else view.results.name or "Results"
 
 
 def answer(view: View) -> str:
-    """The answer in one sentence."""
+    """The answer by the deciding metric."""
     if view.judgement.answer:
         return view.judgement.answer
     return "No answer: there are no trials." if not view.results.trials else "No answer was given."
@@ -243,8 +278,10 @@ def meaning(view: View) -> str:
     """What the verdict means, with the first of its reasons, and how many checks could run."""
     if not view.results.trials:
         return "nothing was measured"
-    _, _, looked = view.judgement.trust.partition(" (")
-    return "; ".join(part for part in (reason(view) + MEANING[view.verdict], looked.removesuffix(")")) if part)
+    coverage = view.judgement.coverage
+    # The answer states it with a valid claim.
+    coverage = "" if coverage in view.judgement.answer else coverage
+    return "; ".join(part for part in (reason(view) + MEANING[view.verdict], coverage) if part)
 
 
 def reason(view: View) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from statistics import median
 
-from loadstone.format import units, wording
+from loadstone.format import wording
 from loadstone.judge.judgement import VariantKey
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View
@@ -15,8 +15,9 @@ from loadstone.results.value import THROUGHPUT
 USED = {
     "cpu": "CPU",
     "memory_max": "memory",
-    "read": "device read",
-    "written": "device written",
+    "read": "read from storage",
+    # /proc/<pid>/io counts pages, which may never be written.
+    "written": "pages made dirty",
     "network.received": "received",
     "network.sent": "sent",
     "gc.count": "collections",
@@ -88,8 +89,7 @@ def middle(view: View, key: VariantKey, metric: str) -> tuple[float, str] | None
 
 def entry(view: View, key: VariantKey, metric: str) -> Entry:
     """That figure in its cell."""
-    found = middle(view, key, metric)
-    if found is None:
+    cell = view.cell(key, metric)
+    if cell is None:
         return Entry(wording.DASH, tone="muted")
-    number, unit = found
-    return Entry(units.figure(number, "" if unit in ("processors", "collections") else unit))
+    return Entry(view.figure(cell).removesuffix(" processors").removesuffix(" collections"))

@@ -72,10 +72,9 @@ def number(view: View, trial: TrialResult, metric: str) -> Entry:
     if cell is not None and cell.withheld:
         return Entry("withheld", tone="muted", aside=cell.withheld)
     run = view.judgement.within.get(trial.trial) if metric == THROUGHPUT else None
-    width = run.relative_width if run else None
     return Entry(
         units.bounded(units.figure(found.value, found.unit), found.bound),
-        "" if width is None else f"± {units.share(width / 2)} within the run",
+        "" if run is None else f"{wording.interval(run, found.unit)} within the run",
     )
 
 

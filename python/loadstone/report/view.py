@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TypeVar
 
+from loadstone.format import wording
 from loadstone.judge.finding import Finding, Verdict, concerns
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
 from loadstone.results.result_set import natural, variant_name
@@ -18,6 +19,8 @@ from loadstone.results.trial_result import Scalar, TrialResult
 Item = TypeVar("Item")
 # Names longer than this are shortened in charts and table heads; the full name stands in the comparison table.
 NAME_LENGTH = 26
+# The dimensions that are a load.
+LOADS = ("clients", "rate")
 
 
 class View:
@@ -53,6 +56,17 @@ class View:
         elif not varied and len(dimensions) == 1:
             wanted.extend(dimensions)
         return next((name for name in wanted if name in dimensions), None)
+
+    @cached_property
+    def load(self) -> str | None:
+        """The dimension of a sweep or search over load, which charts have as their axis; None without one."""
+        compared = [name for name in LOADS if name == self.by]
+        candidates: list[str] = [*(search.rule.over for search in self.judgement.searches[:1]), *compared, *LOADS]
+        numbers = {
+            name: {value for value in values if isinstance(value, int | float) and not isinstance(value, bool)}
+            for name, values in self.results.dimensions.items()
+        }
+        return next((name for name in candidates if len(numbers.get(name, ())) > 1), None)
 
     @cached_property
     def values(self) -> list[str]:
@@ -132,6 +146,10 @@ class View:
     def cell(self, key: VariantKey, metric: str) -> Cell | None:
         """One metric of one variant; None where it was not measured."""
         return self.judgement.cells.get((key, metric))
+
+    def figure(self, cell: Cell) -> str:
+        """A cell's median in words, with its bound: the same in every table and chart."""
+        return wording.figure(cell.estimate, cell.unit, self.judgement.bound(cell))
 
     def findings_of(self, key: VariantKey, metric: str = "") -> list[Finding]:
         """The findings against a variant, the worst first; with a metric, only those that concern it."""

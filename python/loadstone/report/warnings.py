@@ -1,7 +1,8 @@
-"""Findings by check, as a reader needs them: what is wrong, in how many trials, what to do, where to read more."""
+"""Findings by check, as a reader needs them: the worst trial, how many there are, what to do, where to read more."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,9 +27,11 @@ class Warnings:
     check: str
     severity: Severity
     messages: tuple[str, ...]
-    # Messages beyond those.
-    more: int
+    # The hint of each message; empty where the next message has the same one.
     hints: tuple[str, ...]
+    # Messages beyond those, and their hints.
+    more: int
+    more_hints: tuple[str, ...]
     # How many trials it concerns.
     trials: int
 
@@ -44,69 +47,68 @@ class Warnings:
 
 
 def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
-    """By check and severity, the worst first: messages that differ only in their numbers as one, or the `whole`."""
+    """By check and severity, the worst first: of messages that differ only in numbers the worst one, or the `whole`."""
     variants = judgement.variants if len(judgement.variants) > 1 else {}
-    whose = {finding: variant_name(key) for key, every in variants.items() for finding in every}
+    owners = {finding: variant_name(key) for key, every in variants.items() for finding in every}
     by_check: dict[tuple[str, Severity], list[Finding]] = {}
     for finding in judgement.all_findings:
         by_check.setdefault((finding.check, finding.severity), []).append(finding)
-    found = []
-    seen: set[str] = set()
-    for (check, severity), same in by_check.items():
-        messages = [named(each, whose.get(each, "")) for each in same] if whole else together(same, whose, judgement)
-        messages = list(dict.fromkeys(messages))
-        shown = messages if whole else messages[: MESSAGES_MAX[severity]]
-        hints: dict[str, list[str]] = {}
-        for hint in dict.fromkeys(finding.hint for finding in same if finding.hint):
-            hints.setdefault(NUMBER.sub("#", hint), []).append(hint)
-        trials = {trial for finding in same for trial in finding.trials}
-        more = len(messages) - len(shown)
-        # Each hint once, with the worst that it is for.
-        advice = tuple(hint for hint in map(spanned, hints.values()) if hint not in seen)
-        seen.update(advice)
-        found.append(Warnings(check, severity, tuple(shown), more, advice, len(trials)))
-    return found
+    groups = []
+    for (check, severity), findings in by_check.items():
+        lines = (
+            [(named(finding, owners.get(finding, "")), finding.hint) for finding in findings]
+            if whole
+            else list(worst_messages(findings, owners, judgement))
+        )
+        lines = list(dict.fromkeys(lines))
+        content = lines if whole else lines[: MESSAGES_MAX[severity]]
+        hints = [hint for _, hint in content]
+        # A hint follows the last of the messages that share it.
+        hints = [hint if hint != following else "" for hint, following in zip(hints, [*hints[1:], None], strict=True)]
+        trials = {trial for finding in findings for trial in finding.trials}
+        messages = tuple(message for message, _ in content)
+        omitted = tuple(dict.fromkeys(hint for _, hint in lines[len(content) :] if hint and hint not in hints))
+        more = len(lines) - len(content)
+        groups.append(Warnings(check, severity, messages, tuple(hints), more, omitted, len(trials)))
+    return groups
 
 
-def together(findings: Sequence[Finding], whose: Mapping[Finding, str], judgement: Judgement) -> Iterator[str]:
-    """Messages that differ only in their numbers as one, with ranges and the number of trials; the most first."""
-    alike: dict[tuple[str, frozenset[str]], list[Finding]] = {}
-    names = {trial.trial: variant_name(trial.config) for trial in judgement.results.trials}
+def worst_messages(
+    findings: Sequence[Finding], owners: Mapping[Finding, str], judgement: Judgement
+) -> Iterator[tuple[str, str]]:
+    """Of messages that differ only in their numbers the worst one, with its hint; the most frequent form first."""
+    alike: dict[str, list[Finding]] = {}
     for finding in findings:
-        # Ranges over several variants would describe no variant.
-        variants = frozenset(names.get(trial, "") for trial in finding.trials)
-        alike.setdefault((NUMBER.sub("#", finding.message), variants), []).append(finding)
+        alike.setdefault(NUMBER.sub("#", finding.message), []).append(finding)
     every = len(judgement.results.trials)
-    for same in sorted(alike.values(), key=lambda each: -len({trial for finding in each for trial in finding.trials})):
-        trials = {trial for finding in same for trial in finding.trials}
-        of = f" (in {len(trials):,} of {units.many(every, 'trial')})" if trials else ""
-        several = spanned([finding.message for finding in same]) + of
-        whole = [*{names.get(trial, "") for trial in trials}]
-        variant = f"{whole[0]}: " if len(whole) == 1 and len(set(names.values())) > 1 else ""
-        yield variant + several if len(same) > 1 else named(same[0], whose.get(same[0], ""))
+
+    def count_trials(group: Sequence[Finding]) -> int:
+        return len({trial for finding in group for trial in finding.trials})
+
+    for group in sorted(alike.values(), key=count_trials, reverse=True):
+        worst = max(group, key=magnitude)
+        message = named(worst, owners.get(worst, ""))
+        if len(group) > 1:
+            rank = "the worst" if magnitude(worst) > min(map(magnitude, group)) else "one"
+            count = count_trials(group)
+            message += (
+                f" ({rank} of all {every:,} trials)" if count == every else f" ({rank} of {count} of {every:,} trials)"
+            )
+        yield message, worst.hint
 
 
-def spanned(messages: Sequence[str]) -> str:
-    """Messages of one form as one, `46–50 %` and `4 kB–2 MB` in place of each figure that differs."""
-    columns = zip(*(NUMBER.finditer(message) for message in messages), strict=True)
-    ranges = iter([span([(found[1], found[2] or "") for found in column]) for column in columns])
-    return NUMBER.sub(lambda _: next(ranges), messages[0])
-
-
-def span(figures: Sequence[tuple[str, str]]) -> str:
-    """From the least figure to the largest, each a number and its unit."""
-    ordered = sorted(set(figures), key=lambda each: float(each[0].replace(",", "")) * SCALES.get(each[1], 1))
-    (low, low_unit), (high, unit) = ordered[0], ordered[-1]
-    if len(ordered) == 1:
-        return f"{high} {unit}".rstrip()
-    first = low if unit == low_unit or low == "0" else f"{low} {low_unit}"
-    return f"{first}–{high} {unit}".rstrip()
+def magnitude(finding: Finding) -> float:
+    """How bad a finding is, to compare findings of one form."""
+    effect = finding.effect
+    known = [finding.size, effect.drifts, effect.understates]
+    return next((figure for figure, least in zip(known, (0, 1, 1), strict=True) if least < figure < math.inf), 0.0)
 
 
 def named(finding: Finding, variant: str) -> str:
     """A finding's message, with the trial or the variant that it is about, unless it names it."""
     whose = finding.trials[0] if len(finding.trials) == 1 else variant
-    return finding.message if not whose or whose in finding.message else f"{whose}: {finding.message}"
+    is_named = not whose or re.search(rf"(?<![\w.]){re.escape(whose)}(?![\w.])", finding.message)
+    return finding.message if is_named else f"{whose}: {finding.message}"
 
 
 def not_looked(judgement: Judgement) -> list[str]:

@@ -16,7 +16,7 @@ from loadstone.results.trial_result import Scalar, Series, TrialResult
 from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, statistic
 
 # What a comparison covers beside throughput, unless the experiment sets other metrics.
-DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99")
+DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99", "read.p50", "update.p50", "insert.p50")
 # How narrow an interval must be, as a share of the figure: of the first compared metric, or of each of these.
 Until = float | Mapping[str, float] | None
 # The dimension compared where the question names none: the first of these that varies.
@@ -141,33 +141,52 @@ class ResultSet:
         varying = [name for name, values in self.dimensions.items() if len(values) > 1]
         return next((name for name in USUAL if name in varying), varying[0] if varying else None)
 
-    @property
+    @cached_property
     def headline_metrics(self) -> tuple[str, ...]:
-        """The compared metrics: those that the question names, else the defaults that were measured.
+        """The compared metrics, the deciding one first (`order_metrics`)."""
+        return order_metrics(self.trials, self.question.metrics)
 
-        Without any of these, the figures for which more is better, else means.
-        """
-        wanted: Iterable[str] = self.question.metrics or DEFAULT_METRICS
-        every = self.metrics
-        if found := tuple(metric for metric in wanted if metric in every):
-            return found
-        measured = [metric for metric in every if not metric.startswith("load.")]
-        return tuple(metric for metric in measured if statistic(metric) in HIGHER_IS_BETTER) or tuple(
-            metric for metric in measured if statistic(metric) == "mean"
-        )
+    @property
+    def is_at_rate(self) -> bool:
+        """Whether every trial had a target rate."""
+        return is_open(self.trials)
 
 
-def first_metric(trials: Iterable[TrialResult], wanted: Sequence[str]) -> str:
-    """The figure that decides whether there are enough repeats: the first compared one that was measured.
+def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tuple[str, ...]:
+    """The compared metrics that were measured; the first decides stopping, claim and chart, and is confirmatory.
 
-    With a rate set, throughput is the rate, whatever the system: a latency decides, unless `wanted` says
-    otherwise.
+    They are the `requested` ones, else DEFAULT_METRICS; without any of these, the figures for which more is better,
+    else means. With a rate set, throughput is the rate, whatever the system: a latency decides, and throughput is last.
     """
-    known = list(trials)
-    measured = {metric for trial in known for metric in trial.values}
-    open_loop = bool(known) and all(trial.loop == "open" for trial in known)
-    usual = DEFAULT_METRICS[1:] if open_loop else DEFAULT_METRICS
-    return next((metric for metric in wanted or usual if metric in measured), THROUGHPUT)
+    every = list(trials)
+    known = dict.fromkeys(metric for trial in every for metric in trial.values)
+    metrics = [metric for metric in requested or DEFAULT_METRICS if metric in known]
+    if not metrics:
+        measured = [metric for metric in known if not metric.startswith("load.")]
+        metrics = [metric for metric in measured if statistic(metric) in HIGHER_IS_BETTER]
+        metrics = metrics or [metric for metric in measured if statistic(metric) == "mean"]
+    is_at_rate = is_open(every)
+    if is_at_rate and metrics == [THROUGHPUT] and THROUGHPUT not in requested:
+        # The requested metrics were not measured, or operations have other names, such as scans.
+        usual = [metric for metric in DEFAULT_METRICS[1:] if metric in known]
+        metrics += usual or [metric for metric in ("all.p99", "all.p50") if metric in known]
+    return sort_metrics(metrics, is_at_rate=is_at_rate)
+
+
+def sort_metrics(metrics: Iterable[str], *, is_at_rate: bool) -> tuple[str, ...]:
+    """The metrics in their order; at a rate, throughput is last."""
+    return tuple(sorted(metrics, key=lambda metric: is_at_rate and metric == THROUGHPUT))
+
+
+def is_open(trials: Iterable[TrialResult]) -> bool:
+    """Whether every trial had a target rate; false without trials."""
+    loops = {trial.loop for trial in trials}
+    return loops == {"open"}
+
+
+def first_metric(trials: Iterable[TrialResult], requested: Sequence[str]) -> str:
+    """The metric that decides whether there are enough repeats: the first compared one."""
+    return next(iter(order_metrics(trials, requested)), THROUGHPUT)
 
 
 def deciding(trials: Iterable[TrialResult], wanted: Sequence[str], until: Until) -> dict[str, float]:

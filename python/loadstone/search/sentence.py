@@ -27,7 +27,7 @@ def saturation(outcome: Outcome) -> str:
 
 
 def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
-    """A knee in words: `95 % of the highest throughput is reached between 16 and 20 clients (20,000 op/s at most)`.
+    """A knee in words: `throughput levels off at 20,000 op/s; 95 % of it is reached between 16 and 20 clients`.
 
     `whose` names a curve among several; for a knee that is not claimed it gives the reason.
     """
@@ -35,19 +35,20 @@ def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     if not knee.loads:
         return f"no knee{of} is named: that takes {LOADS_MIN} loads with throughput"
     last = units.load_over(knee.loads[-1], over)
-    most = units.figure(knee.plateau, "op/s", units.precision(knee.plateau, knee.plateau))
+    plateau = units.figure(knee.plateau, "op/s", units.precision(knee.plateau, knee.plateau))
     if knee.upper is None:
         if knee.unclaimed == "rising":
-            return f"throughput{of} still rises up to {last} ({most})"
+            there = units.figure(knee.medians[-1], "op/s", units.precision(knee.medians[-1], knee.medians[-1]))
+            return f"throughput{of} still rises at {last} ({there} there)"
         why = f"that takes {REPEATS_MIN} repeats of each load"
         if knee.unclaimed == "scatter":
             why = f"the repeats differ too much to tell whether throughput still rises at {last}"
         estimate = "" if knee.reached is None else f"; {share} of it {between(knee, knee.reached, over)}"
         named = f"no knee{of} is named"
         if knee.lower is not None:
-            named = f"{share} of the highest throughput{of} takes more than {units.load_over(knee.lower, over)}"
+            named = f"throughput{of} reaches {share} of its plateau above {units.load_over(knee.lower, over)}"
             named += "; no upper end is named"
-        return f"{named}: {why} (highest throughput {most}{estimate}, as an estimate)"
+        return f"{named}: {why} (plateau {plateau}{estimate}, as an estimate)"
     upper = units.load_over(knee.upper, over)
     if knee.lower is not None:
         where = f"between {units.load(knee.lower)} and {upper}"
@@ -55,7 +56,9 @@ def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
         where = f"at {upper}, the lowest load tried"
     else:
         where = f"at {upper} or less"
-    text = f"{share} of the highest throughput{of} is reached {where} ({most} at most)"
+    # A plateau is not a maximum: single loads lie above it.
+    verb = "levels off at" if knee.collapse is None else "peaks at a plateau of"
+    text = f"throughput{of} {verb} {plateau}; {share} of that is reached {where}"
     if knee.departing:
         loads = units.listed([units.load(load) for load in knee.departing])
         text += f"; throughput rises or falls more than once (at {loads}), so there may be more than one answer"
@@ -87,7 +90,7 @@ def limit(outcome: Outcome) -> str:
     if load is None:
         return f"how far {text} holds was not found"
     there, done = figures(outcome, load), outcome.probe(load).throughput
-    at = "" if done is None else f", {units.figure(done, 'op/s')}"
+    at = "" if done is None else f", {units.figure(done, 'op/s', units.precision(done, done))}"
     if outcome.kind == "beyond":
         return f"{text} holds up to {rule.amount(rule.most)}, where the search ended: {there}{at} there"
     if outcome.kind == "wall":
@@ -139,7 +142,7 @@ def explained(outcome: Outcome) -> Iterator[str]:
     rule = outcome.rule
     noun = "clients" if rule.over == "clients" else "the rate"
     halved = "; then the bracket was halved on a logarithmic scale" if outcome.kind == "found" else ""
-    until = f"the load was {BEYOND} times that which reaches {units.percent(1 - TOLERANCE)} of the highest throughput"
+    until = f"the load was {BEYOND} times that which reaches {units.percent(1 - TOLERANCE)} of the plateau"
     if rule.objective is not None:
         until = f"{rule.objective.text} did not hold{', twice in a row' if outcome.twice else ''}"
     climbed = "" if outcome.kind in ("nothing", "wall", "beyond") else f" until {until}"
@@ -158,7 +161,7 @@ def bracket(outcome: Outcome) -> str:
     """The bracket in words."""
     low, high = "the objective held in all trials", "it held in none, or the system failed"
     if outcome.rule.objective is None:
-        low, high = f"throughput is below {units.percent(1 - TOLERANCE)} of the highest", "it reaches that"
+        low, high = f"throughput is below {units.percent(1 - TOLERANCE)} of the plateau", "it reaches that"
     ends = ((outcome.low, low), (outcome.high, high))
     return f"The bracket: {', '.join(f'at {units.load(load)} {what}' for load, what in ends if load is not None)}"
 

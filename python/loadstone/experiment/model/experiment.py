@@ -153,7 +153,7 @@ class Repeats(Part):
 
     until: Shares | None = Field(default=None, examples=[{"throughput": "5%", "read.p99": "10%"}, "5%"])
     """Stop when the intervals of the metrics named here are this narrow, as fractions of the figures; for a fraction
-    alone, that of the first compared metric: at a rate a latency, unless `compare.metrics` begins with throughput."""
+    alone, that of the first compared metric: at a rate a latency, unless `compare.metrics` has throughput alone."""
 
 
 class Compare(Part):
@@ -172,7 +172,7 @@ class Compare(Part):
     """Former name of `guarantees`."""
 
     metrics: tuple[Text, ...] = Field(default=(), examples=[["throughput", "read.p99"]])
-    """The figures to compare. Default: throughput and p99 of reads, updates and inserts."""
+    """The figures to compare. Default: throughput, p99 and p50 of reads, updates and inserts."""
 
     repeats: Boolean = False
     """Show each repeat as well, with the averages and the deviations from them."""

@@ -13,7 +13,7 @@ from loadstone.experiment.model.template import as_text
 from loadstone.experiment.plan.forecast import assumptions, estimate, rule_of, space, starts
 from loadstone.experiment.plan.servers import Attached, StartRequest
 from loadstone.format import quantity, units
-from loadstone.results.result_set import DEFAULT_METRICS
+from loadstone.results.result_set import DEFAULT_METRICS, sort_metrics
 from loadstone.search.sentence import asked
 
 if TYPE_CHECKING:
@@ -64,9 +64,10 @@ def trials(plan: Plan) -> str:
 
 def deciding(plan: Plan) -> str:
     """The figure that decides when there are enough repeats, as far as it is known before the run (`first_metric`)."""
+    is_at_rate = all(variant.rate is not None for variant in plan.variants)
     if plan.experiment.compare.metrics:
-        return plan.experiment.compare.metrics[0]
-    return "throughput" if any(variant.rate is None for variant in plan.variants) else "the first latency"
+        return sort_metrics(plan.experiment.compare.metrics, is_at_rate=is_at_rate)[0]
+    return "the first latency" if is_at_rate else "throughput"
 
 
 def each(plan: Plan) -> str:

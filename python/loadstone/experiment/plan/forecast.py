@@ -77,7 +77,7 @@ def assumptions(plan: Plan) -> str:
 def between(guesses: tuple[float, float], write: Callable[[float], str]) -> str:
     """The slow guess and the fast one: `50 to 200 MB/s`."""
     fast, slow = guesses
-    return wording.joined(write(slow), write(fast), " to ")
+    return wording.join_ends(write(slow), write(fast), " to ")
 
 
 def seconds(plan: Plan, repeats: int, slow: int) -> float:

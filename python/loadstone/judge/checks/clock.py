@@ -18,4 +18,4 @@ def check(trial: TrialResult, _: Settings) -> Looks:
     if jumps:
         times = "once" if jumps == 1 else f"{jumps:,.0f} times"
         message = f"the measuring clock jumped {times} against the kernel's"
-        yield Finding(NAME, Severity.INVALID, message, HINT, (trial.trial,), effect=Effect(excludes=True))
+        yield Finding(NAME, Severity.INVALID, message, HINT, (trial.trial,), effect=Effect(excludes=True), size=jumps)

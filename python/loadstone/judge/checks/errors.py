@@ -51,7 +51,8 @@ def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Findi
         message = f"{message}, {unsent:,.0f} of them unsent: no server could be reached"
     hint = "see the counts by operation and status; a failed operation can be faster than one that works"
     cause = first(trial) if prefix == MEASURED else ""
-    yield Finding(NAME, severity, f"{message}{cause}", hint, (trial.trial,), effect=Effect(excludes=True))
+    effect = Effect(excludes=True)
+    yield Finding(NAME, severity, f"{message}{cause}", hint, (trial.trial,), effect=effect, size=bad / tries)
 
 
 def failing(trial: TrialResult) -> Iterator[str]:
@@ -67,7 +68,8 @@ def sessions(trial: TrialResult) -> Iterator[Finding]:
     for prefix in PHASES:
         if clients := trial.value(f"{prefix}unclosed"):
             message = unclosed(int(clients), "of the load " if prefix == LOAD else "")
-            yield Finding(NAME, Severity.INVALID, message, UNCLOSED_HINT, (trial.trial,), effect=Effect(excludes=True))
+            here, effect = (trial.trial,), Effect(excludes=True)
+            yield Finding(NAME, Severity.INVALID, message, UNCLOSED_HINT, here, effect=effect, size=clients)
 
 
 def unclosed(clients: int, phase: str = "") -> str:

@@ -25,4 +25,4 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
         share = trial.value(metric)
         if share is not None and share > limit:
             text = message.format(share=units.percent(share))
-            yield Finding(NAME, Severity.SUSPECT, text, hint, (trial.trial,), effect=Effect(disturbs=True))
+            yield Finding(NAME, Severity.SUSPECT, text, hint, (trial.trial,), effect=Effect(disturbs=True), size=share)

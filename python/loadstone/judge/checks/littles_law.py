@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from loadstone.format import units
 from loadstone.judge.checks import rate as load
 from loadstone.judge.figures import ALL, BESIDE, COMPOSED, attempted, clients, failed, family, operations
@@ -48,7 +50,9 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
         f"throughput × mean latency ÷ clients is {busy:.{digits}g}, not {low:g} to {high:g} "
         f"({units.exact_rate(rate)} × {units.duration(mean)} ÷ {users:g})"
     )
-    yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
+    yield Finding(
+        NAME, Severity.SUSPECT, message, hint, (trial.trial,), size=abs(math.log(busy)) if busy > 0 else math.inf
+    )
 
 
 def mean_ns(trial: TrialResult) -> tuple[float, float] | None:

@@ -47,7 +47,7 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
     if share < settings.threshold(NAME, "claimed_share" if claimed else "share"):
         message = f"reads returned {units.size(returned)}, of which the device gave {units.size(read)}"
         message += f"; at most {units.percent(max(share, LEAST))} of it was not cached"
-        yield Finding(NAME, severity, message, HINT, here)
+        yield Finding(NAME, severity, message, HINT, here, size=1 - share)
     elif claimed and counted is None and small(trial, returned):
         # Every observed device has its reads counted; scans and several jobs of fio have no `read.count`.
         ours = "device.reads" not in trial.values

@@ -48,13 +48,15 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
         yield NotLooked(RATE_NOT_HELD, "operations that never ended were not counted", ours=True)
     grew = uncounted and missed > settings.threshold(RATE_NOT_HELD, "queue") and has_queue(trial, missed)
     if target and done is not None and (grew or missed > settings.threshold(RATE_NOT_HELD, "missed")):
-        yield rate_finding(trial, f"{units.rate(done)} was done of the {units.rate(target)} requested")
+        yield rate_finding(trial, f"{units.rate(done)} was done of the {units.rate(target)} requested", missed)
         return
     overdue, total = trial.value("overdue") or 0, due(trial)
     share = (censored(trial) + overdue) / total if total else 0.0
     if share > settings.threshold(RATE_NOT_HELD, "censored"):
         outcome = "were sent after the cut-off" if overdue else "never ended"
-        yield rate_finding(trial, f"{units.percent(share)} of the {total:,.0f} operations that were due {outcome}")
+        yield rate_finding(
+            trial, f"{units.percent(share)} of the {total:,.0f} operations that were due {outcome}", share
+        )
 
 
 def has_queue(trial: TrialResult, missed: float) -> bool:
@@ -97,9 +99,10 @@ def rises(latencies: Sequence[float], seconds: float, settings: Settings) -> str
     return f"rises by {units.duration(line.rise)} over the window of {seconds:.3g} s, from {units.duration(line.first)}"
 
 
-def rate_finding(trial: TrialResult, message: str) -> Finding:
+def rate_finding(trial: TrialResult, message: str, size: float = 0.0) -> Finding:
     """About latencies alone: the throughput of the window stands."""
-    return Finding(RATE_NOT_HELD, Severity.INVALID, message, RATE_HINT, (trial.trial,), about="latencies")
+    here = (trial.trial,)
+    return Finding(RATE_NOT_HELD, Severity.INVALID, message, RATE_HINT, here, about="latencies", size=size)
 
 
 def check_carried(trial: TrialResult, settings: Settings) -> Looks:
@@ -115,7 +118,7 @@ def check_carried(trial: TrialResult, settings: Settings) -> Looks:
     message = f"{count:,.0f} operations of the warm-up had not ended when the window began, and took up to {spent}"
     hint = f"use a longer warm-up{' or a lower rate' if backlog else ''}, or find out what the system did then"
     here, effect = (trial.trial,), Effect(excludes=True)
-    yield Finding(CARRIED_OVER, severity, message, hint, here, about="latencies", effect=effect)
+    yield Finding(CARRIED_OVER, severity, message, hint, here, about="latencies", effect=effect, size=longest)
 
 
 def check_clients(trial: TrialResult, settings: Settings) -> Looks:
@@ -126,7 +129,7 @@ def check_clients(trial: TrialResult, settings: Settings) -> Looks:
     if late is not None and late > settings.threshold(CLIENT_LIMITED, "late"):
         message = f"{units.percent(late)} of the operations waited over 1 ms because all clients were busy"
         hint = "the response time includes that wait; use more clients to see the store's own limit"
-        yield Finding(CLIENT_LIMITED, Severity.NOTE, message, hint, (trial.trial,))
+        yield Finding(CLIENT_LIMITED, Severity.NOTE, message, hint, (trial.trial,), size=late)
 
 
 def clients_decided(trial: TrialResult) -> bool:
@@ -160,7 +163,9 @@ def lateness(trial: TrialResult, settings: Settings) -> Looks:
         severity = Severity.INVALID if not bounded else Severity.SUSPECT if late > FAR else Severity.NOTE
         message = f"{units.percent(late)} of the operations were sent more than 1 ms late although a client was idle"
         here, effect = (trial.trial,), Effect(excludes=True)
-        yield Finding(GENERATOR_LIMITED, severity, message, BOUNDS_HINT, here, about="latencies", effect=effect)
+        yield Finding(
+            GENERATOR_LIMITED, severity, message, BOUNDS_HINT, here, about="latencies", effect=effect, size=late
+        )
 
 
 def processors(trial: TrialResult, settings: Settings) -> Looks:
@@ -176,7 +181,7 @@ def processors(trial: TrialResult, settings: Settings) -> Looks:
     elif share > settings.threshold(GENERATOR_LIMITED, "cpu"):
         text = message.format(units.percent(share))
         here, effect = (trial.trial,), Effect(understates=math.inf)
-        yield Finding(GENERATOR_LIMITED, Severity.INVALID, text, f"use {hint}", here, effect=effect)
+        yield Finding(GENERATOR_LIMITED, Severity.INVALID, text, f"use {hint}", here, effect=effect, size=share)
 
 
 def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:

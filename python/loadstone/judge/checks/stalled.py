@@ -26,7 +26,7 @@ def check(trial: TrialResult, series: Series, settings: Settings) -> Looks:
     beyond = f", {length * 1e9 / tail:,.0f} times the p99.9" if tail else ""
     message = f"no operation ended for {units.duration(length * 1e9)}, from {start:g} s on{beyond}"
     hint = "find out what the system and its hosts did then: compaction, garbage collection, a node that left"
-    yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
+    yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), size=length)
 
 
 def longest_silence(series: Series) -> tuple[float, float]:

@@ -130,10 +130,17 @@ def chart(view: View, thin: Sequence[Row], strong: Sequence[Row], y: alt.Y, end:
     before = plot(strong).encode(x=x, y=y, color=colour(view))
     of_line = figure.tooltip(name="name", trial="trial", repeat="repeat")
     of_point = figure.tooltip(name="name", kind="median of", at="time", figure="figure")
+    # The crosshair is at the nearest point in time; the point's figure is shown with it.
+    pointer = alt.selection_point(
+        name="pointer", on="pointermove", clear="pointerout", nearest=True, fields=["seconds"], empty=False
+    )
+    near = alt.condition(pointer, alt.value(0.9), alt.value(0))
     return figure.layered(
         behind.mark_line(strokeWidth=1, opacity=0.38).encode(detail=["trial:N", "kind:N"], tooltip=of_line),
         before.mark_line(strokeWidth=2.2, strokeJoin="round").encode(detail="kind:N"),
-        before.mark_point(size=60, opacity=0, filled=True).encode(tooltip=of_point),
+        before.mark_point(size=60, opacity=0, filled=True).encode(tooltip=of_point).add_params(pointer),
+        before.mark_rule(strokeWidth=1, style="word").encode(opacity=near),
+        before.mark_point(size=46, filled=True).encode(opacity=near),
         *figure.words_over(
             plot([row for row in strong if "end" in row]).encode(x=x, y=y, text="end:N"),
             align="right",

@@ -39,7 +39,7 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
         row: Row = {"name": view.name(key), "full": view.value(key), "value": None, "figure": why(view, key)}
         if cell is not None and not cell.withheld and finite(cell.estimate.value):
             estimate, unit = cell.estimate, cell.unit
-            row |= {"value": estimate.value, "figure": wording.figure(estimate, unit)}
+            row |= {"value": estimate.value, "figure": view.figure(cell)}
             row["interval"] = wording.interval(estimate, unit)
         rows.append(row)
     there = [row for row in rows if row["value"] is not None]

@@ -19,6 +19,7 @@ DOTS_MAX = 60
 # An experiment may ask for many metrics, each of which is a panel for each context.
 HEADLINES_MAX = 36
 TO_READ = "The upright stroke is the median over repeats, the band its interval, each dot a repeat. Axes start at zero."
+SINGLE = "The upright stroke is the figure of a single run. Axes start at zero."
 AS_THROUGHPUT = "Read it like throughput."
 
 
@@ -43,7 +44,14 @@ def drawn(view: View, name: str, metrics: Sequence[str]) -> Figure:
         for context in contexts
         if (drawing := panel(view, metric, context, name == "headline"))
     ]
-    caption = AS_THROUGHPUT if name != "throughput" and THROUGHPUT in view.results.metrics else TO_READ
+    is_single = all(len(trials) == 1 for trials in view.variants.values())
+    caption = (
+        SINGLE
+        if is_single
+        else AS_THROUGHPUT
+        if name != "throughput" and THROUGHPUT in view.results.metrics
+        else TO_READ
+    )
     caption += figure.limits(view, len(contexts), len(view.contexts))
     named = ", ".join(wording.metric(metric) for metric in known)
     return Figure(name, tuple(drawings), caption, f"{named} of each variant: median, interval and every repeat")
@@ -98,7 +106,7 @@ def mark(view: View, cell: Cell) -> Row:
     name = {"name": view.name(cell.variant), "full": view.value(cell.variant)}
     if cell.withheld or cell.bound == "failed":
         return {**name, "value": None, "figure": "withheld" if cell.withheld else "failed"}
-    median = wording.figure(estimate, cell.unit, cell.bound)
+    median = view.figure(cell)
     ends = finite(estimate.low, estimate.high)
     invalid = verdict(view.findings_of(cell.variant, cell.metric)) is Verdict.INVALID
     return {

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
-from loadstone.engine.events import BESIDE
 from loadstone.format import units, wording
 from loadstone.judge.judgement import VariantKey
 from loadstone.report.charts import figure
 from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, finite
+from loadstone.report.percentile_curve import POINTS_MIN, list_operations, nines
 from loadstone.report.view import View, spread
 from loadstone.results.value import PERCENTILES
 
 # Why a figure is left out.
 RARE, UNENDED = "Withheld for too few samples", "Not drawn, as operations failed or never ended"
-# Fewer percentiles are not a curve; the tables have them.
-POINTS_MIN = 3
 MARKED = ("p50", "p90", "p99", "p99.9", "p99.99")
 # Vega's language: the axis holds -log10(1 - p).
 LABEL = (
@@ -28,24 +25,9 @@ LABEL = (
 )
 
 
-def nines(percentile: str) -> float:
-    """A percentile's place on the axis: p90 1, p99 2, p99.9 3."""
-    return -math.log10(1 - PERCENTILES[percentile])
-
-
-def operations(metrics: Sequence[str]) -> list[str]:
-    """The operations of the measured window that have percentiles; `all` only where there is nothing else."""
-    found: dict[str, None] = {}
-    for metric in metrics:
-        operation, _, percentile = metric.partition(".")
-        if percentile in PERCENTILES and operation.upper() not in BESIDE and operation != "load":
-            found[operation] = None
-    return [name for name in found if name != "all"] or list(found)
-
-
 def curves(view: View) -> Figure:
     """A panel for each operation and context, a line for each variant."""
-    names = operations(view.results.metrics)
+    names = list_operations(view.results.metrics)
     contexts = spread(view.contexts, max(PANELS_MAX // max(len(names), 1), 1))
     left_out: dict[str, dict[str, None]] = {RARE: {}, UNENDED: {}}
     found = [
@@ -93,7 +75,7 @@ def points(view: View, operation: str, context: VariantKey, left_out: dict[str, 
                     "nines": round(nines(percentile), 4),
                     "latency": cell.estimate.value,
                     "percentile": f"{percentile.removeprefix('p')} %",
-                    "figure": wording.figure(cell.estimate, cell.unit),
+                    "figure": view.figure(cell),
                     "interval": wording.interval(cell.estimate, cell.unit) if cell.estimate.low is not None else "none",
                     "n": str(cell.estimate.n),
                 }

@@ -1,138 +1,334 @@
-"""Throughput against clients with its knee, and the law where it fits."""
+"""Throughput and latency against load, for sweeps and searches: every point, joined, with the knee and the objective.
+
+All panels of a context share the axis of the load, so that a point's throughput and latencies are above each other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
 
-from loadstone.format import units
-from loadstone.judge.judgement import Curve, VariantKey
+from loadstone.format import units, wording
+from loadstone.judge.figures import is_latency
+from loadstone.judge.judgement import Curve, Search, VariantKey
 from loadstone.report.charts import figure
 from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, finite, plot
 from loadstone.report.view import View, spread
 from loadstone.results.result_set import natural, variant_name
+from loadstone.results.value import THROUGHPUT
+from loadstone.search.probe import Probe
 from loadstone.search.sentence import reached
+from loadstone.statistics.knee import Knee
 
 # Points of the fitted curve.
 POINTS = 64
+# The latencies of a panel each, after throughput; of all operations, else of the first operation that has them.
+STATISTICS = ("p99", "p50", "max")
+LOADS_MIN = 2
+# The minimum distance between two labels, as a share of the axis: a phone has 300 px for it.
+LABEL_GAP = 0.11
+# Latencies this many times apart need a logarithmic axis.
+LOGARITHMIC = 10
+HEIGHT = 200
+# Px left of each panel, so that the loads of all panels are in line.
+Y_EXTENT = 48
+
+
+@dataclass(frozen=True)
+class Line:
+    """The variants of one series over the loads."""
+
+    name: str
+    # The dimensions without the load.
+    context: VariantKey
+    # By load.
+    variants: Mapping[float, VariantKey]
+    curve: Curve | None = None
+    search: Search | None = None
+
+    @property
+    def knee(self) -> Knee | None:
+        """The knee of the search, else of the sweep."""
+        if self.search is not None:
+            return None if self.search.outcome is None else self.search.outcome.knee
+        return None if self.curve is None else self.curve.knee
+
+    def holds(self, load: float) -> bool:
+        """Whether a search decided that the objective holds at a load; true for loads without a decision."""
+        outcome = None if self.search is None else self.search.outcome
+        decision = None if outcome is None else outcome.decision(load)
+        return decision is None or decision.go
 
 
 def curves(view: View) -> Figure:
-    """A panel for each context, a curve for each compared value."""
-    grouped: dict[VariantKey, list[Curve]] = {}
-    for each in view.judgement.curves:
-        if name(view, each) in figure.domain(view) and each.knee.loads:
-            grouped.setdefault(tuple(pair for pair in each.context if pair[0] != view.by), []).append(each)
-    contexts = spread(sorted(grouped, key=natural), PANELS_MAX)
-    panels = tuple(Panel(view.title(context), panel(view, grouped[context]), 280) for context in contexts)
-    named = {whose(view, each) for each in view.judgement.curves}
+    """For each context a panel of throughput and of each latency, a line for each compared value."""
+    grouped = group_lines(view)
+    metrics = panel_metrics(view)
+    contexts = spread(sorted(grouped, key=natural), max(PANELS_MAX // max(len(metrics), 1), 1))
+    panels = [
+        panel for context in contexts for metric in metrics if (panel := draw(view, context, grouped[context], metric))
+    ]
+    named = {line.name for lines in grouped.values() for line in lines}
     used = [value for value in figure.shown(view) if view.short[value] in named]
-    caption = (
-        "Points are medians. The band lies between the tried numbers of clients between which 95 % of the highest"
-        " throughput is reached. A line is the Universal Scalability Law, drawn only where it fits as closely as"
-        " repeats agree." + figure.limits(view, len(contexts), len(grouped), apart=bool(used))
-    )
-    alt_text = "throughput against clients with the knee"
-    return Figure("scaling", panels, caption, alt_text, legend=figure.legend(view, used))
+    is_compared = bool(used) and view.by != view.load
+    caption = "Points are medians over repeats, joined in the order of load; hover for the interval."
+    if any(line.knee is not None and line.knee.upper is not None for lines in grouped.values() for line in lines):
+        caption += " The band is the knee: between these loads throughput reaches 95 % of its plateau."
+    if any(line.search and line.search.rule.objective for lines in grouped.values() for line in lines):
+        caption += " The dashed line is the objective"
+        if any(answer_loads(line) for lines in grouped.values() for line in lines):
+            caption += ", the upright line the highest load that holds it"
+        caption += "; at hollow points it does not hold."
+    if any(line.curve and line.curve.law for lines in grouped.values() for line in lines):
+        caption += " The thin line is the Universal Scalability Law, drawn where it fits as closely as repeats agree."
+    caption += figure.limits(view, len(contexts), len(grouped), apart=is_compared)
+    legend = figure.legend(view, used) if is_compared else ()
+    return Figure("scaling", tuple(panels), caption, f"throughput and latency against {view.load}", legend=legend)
 
 
-def whose(view: View, curve: Curve) -> str:
-    """The compared value that the curve belongs to; "" where it runs through all of them."""
-    value = dict(curve.context).get(view.by) if view.by else None
+def group_lines(view: View) -> dict[VariantKey, list[Line]]:
+    """The lines by context: the dimensions other than load and the compared one."""
+    over = view.load
+    if over is None:
+        return {}
+    variants: dict[VariantKey, dict[float, VariantKey]] = {}
+    for key in view.results.variants:
+        load = dict(key).get(over)
+        if isinstance(load, int | float):
+            variants.setdefault(tuple(pair for pair in key if pair[0] != over), {})[float(load)] = key
+    by_context = {curve.context: curve for curve in view.judgement.curves} if over == "clients" else {}
+    searches = {search.context: search for search in view.judgement.searches}
+    grouped: dict[VariantKey, list[Line]] = {}
+    for rest, loads in variants.items():
+        name = series_name(view, rest)
+        if len(loads) >= LOADS_MIN and name in figure.domain(view):
+            context = tuple(pair for pair in rest if pair[0] != view.by)
+            line = Line(name, rest, dict(sorted(loads.items())), by_context.get(rest), searches.get(rest))
+            grouped.setdefault(context, []).append(line)
+    return grouped
+
+
+def series_name(view: View, context: VariantKey) -> str:
+    """The name that decides a line's colour and mark."""
+    return whose(view, context) or figure.domain(view)[0]
+
+
+def whose(view: View, context: VariantKey) -> str:
+    """The compared value of a line; empty where the line runs through all of them."""
+    value = dict(context).get(view.by) if view.by else None
     if value is None:
-        return "" if view.by == "clients" or not view.by else variant_name(curve.context)
+        return "" if view.by == view.load or not view.by else variant_name(context)
     return view.short.get(str(value), "")
 
 
-def name(view: View, curve: Curve) -> str:
-    """The name that decides its colour and mark."""
-    return whose(view, curve) or figure.domain(view)[0]
+def panel_metrics(view: View) -> list[str]:
+    """The objective's latencies, throughput, and the latencies of the question with p99, p50 and max."""
+    known = view.results.metrics
+    terms = [term for search in view.judgement.searches[:1] for term in objective_terms(search)]
+    limits = [term.metric for term in terms if is_latency(term.metric)]
+    listed = [metric for metric in view.results.question.metrics if is_latency(metric)]
+    for statistic in STATISTICS:
+        names = [f"all.{statistic}", *(metric for metric in known if metric.endswith(f".{statistic}"))]
+        listed += [metric for metric in names if metric in known and metric.count(".") == 1][:1]
+    return [metric for metric in dict.fromkeys([*limits, THROUGHPUT, *listed]) if metric in known]
 
 
-def panel(view: View, drawn: Sequence[Curve]) -> dict[str, Any]:
-    """The curves of one context."""
-    ticks = sorted({clients for each in drawn for clients in each.knee.loads})
-    wide = ticks[-1] / max(ticks[0], 1) > 10
+def objective_terms(search: Search) -> Sequence[Any]:
+    """The conditions of a search."""
+    return () if search.rule.objective is None else search.rule.objective.terms
+
+
+def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) -> Panel | None:
+    """One metric of one context."""
+    points = [row for line in lines for row in measure(view, line, metric)]
+    if not points:
+        return None
+    loads = sorted({load for line in lines for load in line.variants})
+    wide = 0 < loads[0] * LOGARITHMIC < loads[-1]
     # A little more than the measured range, so that no point is cut in half.
-    ends = [ticks[0] / 1.12, ticks[-1] * 1.12] if wide else [0, ticks[-1] * 1.06]
+    ends = [loads[0] / 1.12, loads[-1] * 1.12] if wide else [0, loads[-1] * 1.06]
     scale = alt.Scale(type="log", base=2, domain=ends, nice=False) if wide else alt.Scale(domain=ends, nice=False)
-    axis = alt.Axis(title="clients", values=ticks, format="~s", grid=False, labelOverlap="greedy")
-    points = [row for each in drawn for row in measured(view, each)]
-    fitted = [row for each in drawn for row in law(view, each, wide)]
-    top = max(row["throughput"] for row in [*points, *fitted]) * 1.12
-    x = alt.X("clients:Q", scale=scale, axis=axis)
-    y = alt.Y(
-        "throughput:Q",
-        scale=alt.Scale(domain=[0, top], nice=False),
-        axis=alt.Axis(title="op/s", labelExpr=figure.RATE_LABEL, tickCount=5),
-    )
-    knees = [row for number, each in enumerate(drawn) for row in knee(view, each, ends, top, number)]
+    title = "rate, op/s" if view.load == "rate" else str(view.load)
+    axis = alt.Axis(title=title, values=axis_labels(loads, ends, wide=wide), format="~s", grid=False)
+    x = alt.X("load:Q", scale=scale, axis=axis)
+    highest = max(row["value"] for row in points)
+    limits = [row for line in lines[:1] for row in limit_rows(line, metric, highest)]
+    y, top = vertical(metric, [row["value"] for row in (*points, *limits)])
+    layers: list[alt.Chart] = []
+    knees = [row for number, line in enumerate(lines) for row in knee_rows(view, line, ends, top, number)]
+    if knees:
+        spans = plot(knees).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", color=colour(view))
+        layers.append(spans.mark_rect(opacity=0.15).encode(tooltip=figure.tooltip(knee="knee")))
+    answers = [{"name": line.name, "load": load} for line in lines for load in answer_loads(line)]
+    if answers:
+        layers.append(plot(answers).mark_rule(strokeWidth=1.5, opacity=0.8).encode(x=x, color=colour(view)))
+    if limits:
+        objective = plot(limits).encode(y=y)
+        layers.append(objective.mark_rule(strokeDash=[5, 4], strokeWidth=1.5))
+        layers += figure.words_over(
+            objective.encode(text="text:N", x=alt.value(4)), align="left", baseline="bottom", dy=-3
+        )
+    if metric == THROUGHPUT and (fitted := [row for line in lines for row in law(line, wide=wide)]):
+        layers.append(plot(fitted).mark_line(strokeWidth=1, opacity=0.6).encode(x=x, y=y, color=colour(view)))
     base = plot(points).encode(x=x, y=y, color=colour(view))
-    names = {"name": "name"} if any(whose(view, each) for each in drawn) else {}
-    of_knee = figure.tooltip(**names, knee="knee")
-    of_point = figure.tooltip(**names, clients="clients", figure="figure")
-    return figure.layered(
-        plot(knees)
-        .mark_rect(opacity=0.15)
-        .encode(x=alt.X("low:Q", scale=scale), x2="high:Q", color=colour(view), tooltip=of_knee),
-        plot(fitted).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour(view)),
-        base.mark_point(filled=True, size=64, opacity=1).encode(shape=figure.shape(view), tooltip=of_point),
-        *figure.words_over(
-            plot(knees).encode(x=alt.X("high:Q", scale=scale), y=alt.Y("throughput:Q"), text="knee:N"),
-            dx=-6,
-            align="right",
-            baseline="top",
-        ),
+    names = {"name": "name"} if any(whose(view, line.context) for line in lines) else {}
+    hover = figure.tooltip(
+        **names, at=str(view.load), figure=wording.metric(metric), interval="interval", state="objective"
     )
-
-
-def measured(view: View, curve: Curve) -> list[Row]:
-    """The points."""
-    return [
-        {"name": name(view, curve), "clients": clients, "throughput": value, "figure": units.figure(value, "op/s")}
-        for clients, value in zip(curve.knee.loads, curve.knee.medians, strict=True)
-        if finite(clients, value)
+    full = base.transform_filter("datum.holds")
+    hollow = base.transform_filter("!datum.holds")
+    layers += [
+        base.mark_line(strokeWidth=2, strokeJoin="round"),
+        full.mark_point(filled=True, size=56, opacity=1).encode(shape=figure.shape(view), tooltip=hover),
+        hollow.mark_point(filled=False, size=56, opacity=1, strokeWidth=2).encode(
+            shape=figure.shape(view), tooltip=hover
+        ),
     ]
+    if knees and metric == THROUGHPUT:
+        # On the side of the band that has more room.
+        is_left = axis_place(knees[0]["low"], ends, wide=wide) < 0.5
+        edge = alt.X(f"{'low' if is_left else 'high'}:Q", scale=scale)
+        labels = plot(knees).encode(x=edge, y=alt.Y("top:Q"), text="knee:N")
+        align, dx = ("left", 6) if is_left else ("right", -6)
+        layers += figure.words_over(labels, dx=dx, align=align, baseline="top")
+    name = "throughput, op/s" if metric == THROUGHPUT else wording.metric(metric)
+    return Panel(figure.headed(name, view.title(context)), figure.layered(*layers), HEIGHT)
 
 
-def law(view: View, curve: Curve, wide: bool) -> list[Row]:
-    """The fitted law between the first and the last point; nothing where it does not fit."""
-    if curve.law is None:
-        return []
-    low, high = curve.knee.loads[0], curve.knee.loads[-1]
-    shares = [at / (POINTS - 1) for at in range(POINTS)]
-    loads = [low * (high / low) ** share if wide else low + (high - low) * share for share in shares]
-    rows = [
-        {"name": name(view, curve), "clients": round(at, 3), "throughput": curve.law.throughput(at)} for at in loads
-    ]
-    return [row for row in rows if finite(float(row["throughput"]))]
+def measure(view: View, line: Line, metric: str) -> list[Row]:
+    """The points of a line; a search's own figures where it has them, as in its table."""
+    rows: list[Row] = []
+    for load, key in line.variants.items():
+        cell = view.cell(key, metric)
+        if cell is None or cell.withheld or cell.bound == "failed" or not finite(cell.estimate.value):
+            continue
+        value, text = cell.estimate.value, view.figure(cell)
+        between = wording.interval(cell.estimate, cell.unit)
+        if line.search is not None and (probed := median_of_probe(line.search, load, metric)) is not None:
+            last = units.precision(probed, probed) if metric == THROUGHPUT else None
+            value, text = probed, units.figure(probed, cell.unit, last)
+        if metric != THROUGHPUT and value <= 0:
+            continue
+        holds = line.holds(load)
+        rows.append(
+            {
+                "name": line.name,
+                "full": view.value(key),
+                "load": load,
+                "at": units.load(load),
+                "value": value,
+                "figure": text,
+                "interval": between,
+                "holds": holds,
+                "state": "" if line.search is None else "holds" if holds else "does not hold",
+            }
+        )
+    return rows
 
 
-def knee(view: View, curve: Curve, ends: Sequence[float], top: float, number: int) -> list[Row]:
-    """The bracket of a knee that is claimed."""
-    found = curve.knee
-    if found.upper is None:
-        return []
-    between = f"≤ {found.upper:g}" if found.lower is None else f"{found.lower:g} to {found.upper:g}"
+def median_of_probe(search: Search, load: float, metric: str) -> float | None:
+    """A probe's median over the trials that count; None where the search does not have the metric."""
+    probe = Probe(load, search.samples.get(load, ()))
+    return probe.throughput if metric == THROUGHPUT else probe.figure(metric)
+
+
+def limit_rows(line: Line, metric: str, highest: float) -> list[Row]:
+    """The objective's bounds on a metric; one far above the highest point is above the chart."""
+    terms = () if line.search is None else objective_terms(line.search)
     return [
         {
-            "name": name(view, curve),
-            "low": ends[0] if found.lower is None else found.lower,
-            "high": found.upper,
-            "knee": ": ".join(part for part in (whose(view, curve), f"{between} clients") if part),
-            # Labels of several knees stand below each other.
-            "throughput": top * (1 - 0.08 * number),
+            "value": min(term.bound, highest * LOGARITHMIC),
+            "text": f"objective {term.sign} {units.duration(term.bound)}"
+            + (", above this chart" if term.bound > highest * LOGARITHMIC else ""),
+        }
+        for term in terms
+        if term.metric == metric and is_latency(metric)
+    ]
+
+
+def answer_loads(line: Line) -> list[float]:
+    """The highest load that holds an objective."""
+    search = line.search
+    outcome = None if search is None or search.rule.objective is None else search.outcome
+    return [] if outcome is None or outcome.load is None or not line.holds(outcome.load) else [outcome.load]
+
+
+def vertical(metric: str, numbers: Sequence[float]) -> tuple[alt.Y, float]:
+    """The axis of a metric, and its upper end: from zero, or logarithmic for latencies that are far apart."""
+    top = max(numbers) * 1.12
+    if metric == THROUGHPUT:
+        axis = alt.Axis(title=None, labelExpr=figure.RATE_LABEL, tickCount=4, minExtent=Y_EXTENT, maxExtent=Y_EXTENT)
+        return alt.Y("value:Q", scale=alt.Scale(domain=[0, top or 1], nice=False), axis=axis), top
+    if max(numbers) > LOGARITHMIC * min(numbers):
+        domain = figure.decade_domain(numbers)
+        scale = alt.Scale(type="log", domain=domain, nice=False)
+        axis = figure.time_axis(domain)
+        axis.minExtent = axis.maxExtent = Y_EXTENT
+        return alt.Y("value:Q", scale=scale, axis=axis), domain[1]
+    axis = alt.Axis(title=None, labelExpr=figure.TIME_LABEL, tickCount=4, minExtent=Y_EXTENT, maxExtent=Y_EXTENT)
+    return alt.Y("value:Q", scale=alt.Scale(domain=[0, top], nice=False), axis=axis), top
+
+
+def axis_labels(loads: Sequence[float], ends: Sequence[float], *, wide: bool) -> list[float]:
+    """The loads that have room for a label, the highest among them."""
+
+    labels = [loads[-1]]
+    places = {load: axis_place(load, ends, wide=wide) for load in loads}
+    for load in loads[:-1]:
+        previous = places[labels[-2]] if len(labels) > 1 else -math.inf
+        if places[load] - previous >= LABEL_GAP and places[loads[-1]] - places[load] >= LABEL_GAP:
+            labels.insert(-1, load)
+    return labels
+
+
+def axis_place(load: float, ends: Sequence[float], *, wide: bool) -> float:
+    """Where a load is on the axis, from 0 to 1."""
+    if wide:
+        return math.log(load / ends[0]) / math.log(ends[1] / ends[0])
+    return (load - ends[0]) / (ends[1] - ends[0])
+
+
+def law(line: Line, *, wide: bool) -> list[Row]:
+    """The fitted law between the first and the last point; nothing where it does not fit."""
+    if line.curve is None or line.curve.law is None:
+        return []
+    low, high = line.curve.knee.loads[0], line.curve.knee.loads[-1]
+    shares = [at / (POINTS - 1) for at in range(POINTS)]
+    loads = [low * (high / low) ** share if wide else low + (high - low) * share for share in shares]
+    rows = [{"name": line.name, "load": round(at, 3), "value": line.curve.law.throughput(at)} for at in loads]
+    return [row for row in rows if finite(float(row["value"]))]
+
+
+def knee_rows(view: View, line: Line, ends: Sequence[float], top: float, number: int) -> list[Row]:
+    """The bracket of a knee that is claimed."""
+    knee = line.knee
+    if knee is None or knee.upper is None:
+        return []
+    between = f"≤ {units.load(knee.upper)}"
+    if knee.lower is not None:
+        between = f"{units.load(knee.lower)} to {units.load(knee.upper)}"
+    label = whose(view, line.context)
+    return [
+        {
+            "name": line.name,
+            "low": ends[0] if knee.lower is None else knee.lower,
+            "high": knee.upper,
+            "knee": ": ".join(part for part in (label, f"knee {between}") if part),
+            # Labels of several knees are below each other.
+            "top": top * (1 - 0.1 * number),
         }
     ]
 
 
 def sentences(view: View) -> list[str]:
-    """Each knee in words."""
+    """The knee of each sweep in words; a search has its answer."""
     knees = []
-    for each in view.judgement.curves[:PANELS_MAX]:
-        where = view.title(tuple(pair for pair in each.context if pair[0] != view.by))
-        who = " ".join(part for part in (whose(view, each), where) if part)
-        knees.append(f"{who}: {reached(each.knee)}" if who else reached(each.knee))
+    for curve in () if view.judgement.searches else view.judgement.curves[:PANELS_MAX]:
+        where = view.title(tuple(pair for pair in curve.context if pair[0] != view.by))
+        who = " ".join(part for part in (whose(view, curve.context), where) if part)
+        knees.append(f"{who}: {reached(curve.knee)}" if who else reached(curve.knee))
     return knees

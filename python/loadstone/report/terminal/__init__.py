@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Literal
 
 from rich.console import Console
 
@@ -14,4 +15,6 @@ def standard_output() -> Console:
     """Standard output; anything but a terminal is as wide as needed."""
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
     # The contents of files are plain text: [/dev/sda] is not markup, and :x: is not an emoji.
-    return Console(highlight=False, markup=False, emoji=False, width=width)
+    # Without a colour system, Rich writes no escape at all; NO_COLOR alone leaves bold (https://no-color.org).
+    system: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    return Console(highlight=False, markup=False, emoji=False, width=width, color_system=system)

@@ -19,6 +19,7 @@ from loadstone.judge.judgement import Cell, Comparison, Judgement, Search, Varia
 from loadstone.report import probes, scenarios
 from loadstone.report.servers import by_variant
 from loadstone.report.table import Column, Entry
+from loadstone.report.terminal.curve import plot_percentiles
 from loadstone.report.view import View
 from loadstone.report.warnings import not_looked, warnings
 from loadstone.results.projection import Projected
@@ -40,17 +41,22 @@ NAMES_WIDTH = 36
 def show(console: Console, judgement: Judgement, projected: Projected) -> None:
     """Prints the answer, a table for each metric, and the findings."""
     results = judgement.results
+    # A pipe has no width at which to wrap.
+    is_wide = not console.is_terminal
     if results.question.text:
-        console.print(Text(results.question.text, style="bold"), soft_wrap=True)
+        console.print(Text(results.question.text, style="bold"), soft_wrap=is_wide)
     if judgement.answer:
-        console.print(Text(judgement.answer), soft_wrap=True)
+        console.print(Text(judgement.sentence), soft_wrap=is_wide)
     for each in judgement.searches:
         for renderable in searched(each):
-            console.print(renderable, soft_wrap=True)
+            console.print(renderable, soft_wrap=is_wide)
     for metric in () if judgement.searches else results.headline_metrics:
         measured = (variant for variant, each in judgement.cells if each == metric)
         for part in dict.fromkeys(picked(variant, projected.table) for variant in measured):
             console.print(metric_table(judgement, projected, metric, part, console))
+    if console.is_terminal:
+        for line in plot_percentiles(judgement, console.width):
+            console.print(line, soft_wrap=True)
     if scenarios_of := scenario_table(judgement):
         console.print(scenarios_of)
     if results.question.repeats:
@@ -63,9 +69,9 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
     for used in servers(judgement, console):
         console.print(used)
     for warning in results.warnings:
-        console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+        console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=is_wide)
     for renderable in findings(judgement):
-        console.print(renderable, soft_wrap=True)
+        console.print(renderable, soft_wrap=is_wide)
 
 
 def scenario_table(judgement: Judgement) -> Table | None:
@@ -223,31 +229,38 @@ class Grid:
 
 
 def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str]:
-    """Medians in one unit, so that they compare at a glance, with how far their intervals go."""
-    shown = [cell for cell in cells if not cell.withheld]
-    digits = [wording.last_digit(cell.estimate) for cell in shown] * 2
-    # Each figure, and then the least that each may be.
-    both = [*shown, *map(judgement.lower, shown)]
-    texts = [units.figure(cell.estimate.value, cell.unit, digit) for cell, digit in zip(both, digits, strict=True)]
-    if len({cell.unit for cell in shown}) == 1:
-        texts = units.in_one_unit([cell.estimate.value for cell in both], shown[0].unit, digits)
-    texts = [wording.ranged(texts[len(shown) + at], texts[at]) for at in range(len(shown))]
-    found = {
-        cell.variant: units.bounded(text, cell.bound) + spread(judgement, cell)
-        for cell, text in zip(shown, texts, strict=True)
-    }
-    return {**{cell.variant: "withheld" for cell in cells}, **found}
+    """Medians in one unit, so that they compare at a glance, each with its bound and its interval."""
+    content = [cell for cell in cells if not cell.withheld]
+    estimates = [(cell, interval_of(judgement, cell)) for cell in content]
+    numbers = [(cell.estimate.value, low, high) for cell, (low, high, _) in estimates]
+    is_one_unit = len({cell.unit for cell in content}) == 1
+    last = [wording.figure_digit(cell.estimate, cell.unit) for cell in content for _ in range(3)]
+    if is_one_unit:
+        flat = units.in_one_unit([number for triple in numbers for number in triple], content[0].unit, last)
+    else:
+        flat = [
+            units.figure(number, cell.unit, last[3 * at])
+            for at, (cell, triple) in enumerate(zip(content, numbers, strict=True))
+            for number in triple
+        ]
+    texts = {}
+    for at, (cell, (low, high, label)) in enumerate(estimates):
+        text, first, second = flat[3 * at : 3 * at + 3]
+        ends = f" ({label}{wording.join_ends(first, second).rpartition(' ')[0] or first})" if low < high else ""
+        texts[cell.variant] = units.bounded(text, judgement.bound(cell)) + ends
+    return {**{cell.variant: "withheld" for cell in cells}, **texts}
 
 
-def spread(judgement: Judgement, cell: Cell) -> str:
-    """The interval's larger side in percent; for a single run the interval within it, else nothing."""
-    if (side := cell.estimate.larger_side) is not None:
-        return f" {wording.half_width(side)}"
+def interval_of(judgement: Judgement, cell: Cell) -> tuple[float, float, str]:
+    """The ends of a cell's interval, equal without one; of a single run the interval within it, labelled."""
+    value, low, high = cell.estimate.value, judgement.lower(cell).estimate.low, cell.estimate.high
+    if low is not None and high is not None:
+        return low, high, ""
     if cell.metric == THROUGHPUT and cell.estimate.n == 1:
         run = judgement.within.get(judgement.results.variants[cell.variant][0].trial)
-        if run is not None and (side := run.larger_side) is not None:
-            return f" ({wording.half_width(side)} within the run)"
-    return ""
+        if run is not None and run.low is not None and run.high is not None:
+            return run.low, run.high, "within the run "
+    return value, value, ""
 
 
 def change(comparison: Comparison | None) -> Text:
@@ -268,9 +281,9 @@ def change(comparison: Comparison | None) -> Text:
             return Text(f"~ {p} {n}", style="dim")
         case "same" | "slight":
             return Text(f"{'=' if comparison.claim == 'same' else '≈'} {ratio} {n}", style="dim")
-    ends = wording.change_interval(comparison.ratio, ", ")
+    ends = wording.change_interval(comparison.ratio)
     ratio = wording.change(comparison.ratio, bound=comparison.bound)
-    interval = f" [{ends}]" if ends else ""
+    interval = f" ({ends})" if ends else ""
     if comparison.claim == "descriptive":
         return Text(f"{ratio}{interval} {n}", style="dim")
     style = "green" if comparison.claim == "better" else "red"
@@ -282,10 +295,12 @@ def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
     lines = []
     for each in warnings(judgement, whole=whole):
         name = (f"{each.check} ", STYLES[each.severity])
-        lines += [Text.assemble(name, (f"({each.label}) ", "dim"), message) for message in each.messages]
+        for message, hint in zip(each.messages, each.hints, strict=True):
+            lines.append(Text.assemble(name, (f"({each.label}) ", "dim"), message))
+            lines += [Text(f"  hint: {hint}", style="dim")] if hint else []
         if each.more:
             lines.append(Text(f"  … and {units.many(each.more, 'more message')} of this check", style="dim"))
-        lines += [Text(f"  hint: {hint}", style="dim") for hint in each.hints]
+            lines += [Text(f"  hint: {hint}", style="dim") for hint in each.more_hints]
     if whole or not lines:
         lines += [Text(f"could not look: {each}", style="dim") for each in not_looked(judgement)]
     return lines

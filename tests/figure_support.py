@@ -1,0 +1,288 @@
+"""Every figure of a rendered report with its places: tables of the page and of Markdown, charts, the terminal."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from itertools import combinations
+from typing import Any
+
+from loadstone.format import units
+from loadstone.judge.judgement import Judgement
+from loadstone.report import html, markdown, probes
+from loadstone.report.sections import sections
+from loadstone.report.terminal import tables
+from loadstone.report.view import View
+
+SCALES = {name: factor for scale in (units.DURATIONS, units.SIZES) for factor, name in scale}
+SCALES |= {f"{name}{per}": factor for factor, name in units.SIZES for per in ("/s", "/op")}
+TIMES = {name for _, name in units.DURATIONS}
+NUMBER = re.compile(r"^(?P<bound>at (?:least|most) )?(?P<number>-?[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?) ?(?P<unit>.*)$")
+# Cells with these words have no figure.
+WORDS = ("withheld", "failed", "no device", "over the network", "not measured", "none", "unknown")
+# A variant's tokens and a metric's words.
+Key = tuple[frozenset[str], str]
+CHARTS = {"throughput": "throughput", "load": "", "headline": "", "device": "", "percentiles": ""}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a figure is, and its text."""
+
+    where: str
+    text: str
+
+
+@dataclass
+class HtmlTable:
+    """One table of the page: its section, title, column heads and rows of cells."""
+
+    section: str
+    title: str
+    heads: list[str] = field(default_factory=list)
+    # The title of the row's group, and its cells.
+    rows: list[tuple[str, list[str]]] = field(default_factory=list)
+
+
+class TableReader(HTMLParser):
+    """Reads the tables and the charts of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: list[HtmlTable] = []
+        self.charts: dict[str, Any] = {}
+        self.titles: dict[str, str] = {}
+        self._section = self._title = self._text = self._heading = self._group = ""
+        self._cell: str | None = None
+        self._in_head = self._in_note = self._in_data = False
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        known = dict(attributes)
+        match tag:
+            case "section":
+                self._section, self._title = known.get("id") or "", ""
+            case "h3" | "h4":
+                self._heading, self._text = tag, ""
+            case "table":
+                self.tables.append(HtmlTable(self._section, self._title))
+                self._group = ""
+            case "thead":
+                self._in_head = True
+            case "tr" if self.tables and not self._in_head and known.get("class") != "group":
+                self.tables[-1].rows.append((self._group, []))
+            case "th" | "td":
+                self._cell = ""
+                self._is_group = known.get("scope") == "rowgroup"
+            case "small":
+                self._in_note = True
+            case "script":
+                self._in_data, self._text = known.get("id") == "charts", ""
+            case "div" if "data-chart" in known:
+                self.titles[str(known["data-chart"])] = self._text if self._heading == "h4" else ""
+                self._heading = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._cell is not None and not self._in_note:
+            self._cell += data
+        elif self._heading or self._in_data:
+            self._text += data
+
+    def handle_endtag(self, tag: str) -> None:
+        match tag:
+            case "h3":
+                self._title, self._heading = self._text, ""
+            case "thead":
+                self._in_head = False
+            case "small":
+                self._in_note = False
+            case "script" if self._in_data:
+                self.charts, self._in_data = json.loads(self._text)["charts"], False
+            case "th" | "td" if self._cell is not None:
+                text, self._cell = " ".join(self._cell.split()), None
+                if self._is_group:
+                    self._group = text
+                elif self._in_head:
+                    self.tables[-1].heads.append(text)
+                else:
+                    self.tables[-1].rows[-1][1].append(text)
+
+
+def find_conflicts(judgement: Judgement) -> list[str]:
+    """Figures that a rendered report shows with more than one value, each in a line."""
+    lines = []
+    for (variant, metric), places in collect_figures(judgement).items():
+        for first, second in combinations(places, 2):
+            if not agree(first.text, second.text):
+                name = " ".join(sorted(variant))
+                lines.append(f"{metric} of {name}: {first.text} in {first.where}, {second.text} in {second.where}")
+    return lines
+
+
+def count_repeated(judgement: Judgement) -> int:
+    """How many figures occur in more than one place."""
+    return sum(len({place.where for place in places}) > 1 for places in collect_figures(judgement).values())
+
+
+def collect_figures(judgement: Judgement) -> dict[Key, list[Place]]:
+    """All figures by variant and metric."""
+    view = View(judgement)
+    every = sections(view)
+    reader = TableReader()
+    reader.feed(html.document(view, every))
+    figures: dict[Key, list[Place]] = {}
+    for label, metric, place in (
+        *page_figures(reader),
+        *markdown_figures(markdown.document(view, every)),
+        *terminal_figures(judgement),
+    ):
+        tokens = name_tokens(label, judgement)
+        figures.setdefault((tokens, metric_words(metric)), []).append(place)
+    return figures
+
+
+def page_figures(reader: TableReader) -> Iterator[tuple[str, str, Place]]:
+    """The figures of the page's tables and charts."""
+    for table in reader.tables:
+        rows = ((group, dict(zip(table.heads, cells, strict=True)), cells) for group, cells in table.rows)
+        for group, row, cells in rows:
+            yield from row_figures(table.section, table.title, group, row, cells[0], "page")
+    for name, spec in reader.charts.items():
+        # The chart of the first screen is one of these again.
+        chart = re.sub(r"-\d+$", "", name)
+        data = [row for rows in spec.get("datasets", {}).values() for row in rows]
+        for row in data:
+            if chart in CHARTS and "figure" in row and "repeat" not in row and row.get("value", 1) is not None:
+                title = reader.titles[name]
+                operation, _, context = title.partition(" · ")
+                metric = CHARTS[chart] or str(row.get("metric", operation))
+                if chart == "percentiles":
+                    metric = f"{operation} p{str(row['percentile']).removesuffix(' %')}"
+                context = title if CHARTS[chart] else context
+                label = f"{row.get('full', row.get('name', ''))} {context} {row.get('load', '')}"
+                yield label, metric, Place(f"chart {name}", str(row["figure"]))
+
+
+def row_figures(
+    section: str, title: str, group: str, row: Mapping[str, str], name: str, where: str
+) -> Iterator[tuple[str, str, Place]]:
+    """The figures of a row."""
+    place = f"{where}'s table {title or section}"
+    if section == "comparison" and "median" in row:
+        yield f"{name} {group}", title, Place(place, row["median"])
+    elif section == "search":
+        over = next(iter(row))
+        for head, text in row.items():
+            if head not in (over, "trials", "decision"):
+                yield f"{title} {over}={name.replace(',', '')}", head, Place(place, text)
+    elif section == "servers" and "variant" in row:
+        for head, text in row.items():
+            yield name, head, Place(place, text)
+    elif section == "host":
+        for head, text in row.items():
+            if head:
+                yield head, name, Place(place, text)
+
+
+def markdown_figures(text: str) -> Iterator[tuple[str, str, Place]]:
+    """The figures of Markdown's tables."""
+    section, title, group = "", "", ""
+    heads: list[str] = []
+    for line in text.splitlines():
+        plain = re.sub(r"\\(.)", r"\1", line)
+        if line.startswith("## "):
+            section = {
+                "Comparison": "comparison",
+                "Figures": "comparison",
+                "Search": "search",
+                "Servers": "servers",
+            }.get(plain[3:], plain[3:].lower())
+            title, heads = "", []
+        elif line.startswith("### "):
+            title, heads = plain[4:], []
+        elif line.startswith("| "):
+            cells = [cell.strip() for cell in plain.strip("|").split(" | ")]
+            if not heads:
+                heads, group = cells, ""
+            elif cells[0].startswith("**") and not any(cells[1:]):
+                group = cells[0].strip("*")
+            elif not set(cells[0]) <= {"-", ":"} and len(cells) == len(heads):
+                row = {head: re.sub(r" ?\(.*\)$", "", cell) for head, cell in zip(heads, cells, strict=True)}
+                yield from row_figures(section, title, group, row, cells[0], "Markdown")
+
+
+def terminal_figures(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
+    """The figures of the terminal's tables."""
+    for search in judgement.searches:
+        for row in probes.rows(search):
+            for head, text in zip(probes.heads(search), row, strict=True):
+                if head not in (search.rule.over, "trials", probes.DECISION):
+                    label = " ".join(f"{name}={value}" for name, value in search.context)
+                    yield (
+                        f"{label} {search.rule.over}={row[0].replace(',', '')}",
+                        head,
+                        Place("terminal's search", text),
+                    )
+    for metric in () if judgement.searches else judgement.results.headline_metrics:
+        cells = [cell for (_, name), cell in judgement.cells.items() if name == metric]
+        for variant, text in tables.figures(judgement, cells).items():
+            label = " ".join(f"{name}={value}" for name, value in variant)
+            yield label, metric, Place("terminal's table", re.sub(r" ?[±(].*$", "", text))
+
+
+def name_tokens(label: str, judgement: Judgement) -> frozenset[str]:
+    """A variant's values, as `name=value`, without what all variants share."""
+    tokens = set()
+    for name, values in judgement.results.dimensions.items():
+        pattern = re.compile(rf"(?<![\w=]){re.escape(name)}[ =](\S+)")
+        if match := pattern.search(label):
+            label = pattern.sub("", label)
+            if len(values) > 1:
+                tokens.add(f"{name}={match[1]}")
+    # What has no name is a value of the compared dimension.
+    rest = re.sub(r"(?<=\d),(?=\d{3})", "", " ".join(label.replace("·", " ").split()))
+    by = View(judgement).by
+    if rest and not (by and len(judgement.results.dimensions[by]) == 1):
+        tokens.add(f"{by}={rest}" if by else rest)
+    return frozenset(tokens)
+
+
+def metric_words(metric: str) -> str:
+    """A metric in the words of the report."""
+    text = re.sub(r"\.(?!\d)", " ", metric).replace("_", " ")
+    return text.removeprefix("all ").removeprefix("device ")
+
+
+def agree(first: str, second: str) -> bool:
+    """Whether two texts can be one figure: equal within half of the last digit of both."""
+    texts = [text.strip() for text in (first, second)]
+    if any(text.startswith(WORDS) or text in ("", "–") for text in texts) or texts[0] == texts[1]:
+        return True
+    values = [parse_figure(text.removesuffix(", invalid")) for text in texts]
+    if any(value is None for value in values):
+        return False
+    (left, left_half, left_unit), (right, right_half, right_unit) = (value for value in values if value is not None)
+    units_agree = left_unit == right_unit or not left_unit or not right_unit
+    return units_agree and abs(left - right) <= (left_half + right_half) * 1.001
+
+
+def parse_figure(text: str) -> tuple[float, float, str] | None:
+    """A figure in its base unit, half of its last digit, and the unit's kind."""
+    match = NUMBER.match(text)
+    if match is None:
+        return None
+    number = match["number"].replace(",", "")
+    unit = match["unit"].strip()
+    scale = SCALES.get(unit, 0.01 if unit == "%" else 1.0)
+    exact = number.partition("e")[0]
+    whole, _, decimals = exact.partition(".")
+    # Zeros at the end of a whole number may be rounded digits.
+    zeros = len(whole) - len(whole.rstrip("0")) if not decimals else -len(decimals)
+    half = 0.5 * 10.0 ** min(zeros, max(len(whole.strip("-")) - 3, 0) if not decimals else zeros)
+    kind = {"s": "time", "ms": "time", "µs": "time", "ns": "time"}.get(
+        unit, unit.lstrip("kMGT") if unit in SCALES else unit
+    )
+    return float(number) * scale, half * scale if math.isfinite(half) else 0.0, kind

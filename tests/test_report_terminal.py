@@ -1,0 +1,67 @@
+"""Results on a terminal: a curve of percentiles, prose of its width, and no escapes with NO_COLOR."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import pytest
+from rich.console import Console
+
+import report_support
+from loadstone.judge.judge import judge
+from loadstone.report.terminal import standard_output, tables
+from loadstone.report.terminal.curve import draw_plot
+from loadstone.results.projection import Projection, project
+
+
+def print_results(console: Console) -> str:
+    """The usual results as a console shows them."""
+    results = report_support.usual().results
+    tables.show(console, judge(results), project(results, Projection()))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_terminal_shows_curve_and_pipe_does_not() -> None:
+    title = "read: latency by percentile · workload a"
+    assert title in print_results(Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None))
+    assert title not in print_results(Console(file=io.StringIO(), width=100))
+
+
+def test_curve_rises_to_its_highest_percentile() -> None:
+    curves = {"slow": [(0.3, 2e6), (2.0, 20e6), (3.0, 200e6)], "fast": [(0.3, 1e6), (2.0, 1e6), (3.0, 1e6)]}
+    *plot, axis, labels, names = draw_plot(curves, 80)
+    assert (plot[0].split()[0], plot[-1].split()[0]) == ("200", "1.00")
+    assert plot[0].rstrip().endswith("●")
+    # The fast one is flat.
+    assert plot[-1].count("○") == plot[-1].rstrip().rindex("○") - plot[-1].index("○") + 1
+    columns = {mark: labels.index(mark) for mark in ("p50", "p90", "p99")}
+    # Each further nine has the same room.
+    assert math.isclose(columns["p99"] - columns["p90"], (columns["p90"] - columns["p50"]) / 0.7, abs_tol=2)
+    assert axis.startswith(" ")
+    assert names.split() == ["●", "slow", "○", "fast"]
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_prose_wraps_at_the_width(width: int) -> None:
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    lines = [line.rstrip() for line in print_results(console).splitlines()]
+    prose = lines[: lines.index("throughput")]
+    assert len(prose) > 3
+    assert max(map(len, prose)) <= width
+
+
+def test_no_color_writes_no_escape(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bold() -> str:
+        console = standard_output()
+        with console.capture() as capture:
+            console.print("text", style="bold red")
+        return capture.get()
+
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b" in bold()
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in bold()
