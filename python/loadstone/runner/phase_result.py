@@ -13,6 +13,7 @@ from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import Ended, EngineLaunch, ObservedCommand, Role, kind_of
 from loadstone.experiment.plan.plan import Variant
+from loadstone.format import units
 from loadstone.importers.run import Run
 from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Scalar, Series, values
@@ -46,15 +47,28 @@ def parsed(each: ObservedCommand, ended: Ended) -> Run:
     try:
         return each.read(ended)
     except LoadstoneError as error:
-        raise command.failure(each.name, ended, str(error.args[0])) from error
+        raise command.failure(each.name, ended, str(error.args[0]), error.hint) from error
 
 
-def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -> PhaseResult:
+def of_command(
+    each: ObservedCommand, ended: Ended, files: Path, watch: Watch, server_facts: Mapping[str, Scalar]
+) -> PhaseResult:
     """The result of a command, parsed from its output. Raises CommandError if it cannot be parsed."""
-    run = parsed(each, ended)
+    try:
+        run = parsed(each, ended)
+    finally:
+        # The output of a run that cannot be parsed is kept as well.
+        omitted = {path.name: command.cut_output(path) for path in (ended.stdout, ended.stderr)}
     measured = values(*run.figures())
     operations = measured.get("operations")
     notes = list(run.notes)
+    for name, size in omitted.items():
+        if size:
+            message = f"{units.size(size)} in the middle of {name} were not kept"
+            notes.append(Note("output-cut", message, "have the command print less"))
+    if ended.use.survivors:
+        message = f"processes of {each.name} were killed because they outlived it: {', '.join(ended.use.survivors)}"
+        notes.append(Note("survivors", message, "start servers in `hooks.before` or by `systems: {…: {start: …}}`"))
     if ended.status:
         failed = command.failure(each.name, ended)
         notes.append(Note("failed", str(failed.args[0]), failed.hint))
@@ -62,13 +76,15 @@ def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -
     return PhaseResult(
         each.role,
         [*measured.values(), *watch.values(int(operations.value) if operations else 0)],
-        {**watch.facts, **run.facts},
+        {**server_facts, **watch.facts, **run.facts},
         notes,
         "failed" if ended.status else run.end,
         run.clients,
         run.loop,
         run.statuses,
         run.series,
+        each.requested,
+        tuple(server_facts),
     )
 
 
