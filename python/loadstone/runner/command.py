@@ -141,29 +141,43 @@ def run(
     All that it started is killed when it ends, or this raises. Raises CommandError if it cannot be started or takes
     more than `timeout` seconds.
     """
+    with Launcher() as process:
+        return run_by(process, phase, context, display, watch, timeout)
+
+
+def run_by(
+    process: Launcher,
+    phase: ObservedCommand,
+    context: CommandContext,
+    display: Display,
+    watch: Watch | None,
+    timeout: float,
+    output: Path | None = None,
+) -> Ended:
+    """As `run`, by a launcher that serves several commands; `output` is where the standard output goes instead."""
     files = context.files.absolute()
     arguments = list(phase.arguments(context))
-    stdout, stderr = files / f"{phase.name}.stdout", files / f"{phase.name}.stderr"
+    stdout, stderr = output or files / f"{phase.name}.stdout", files / f"{phase.name}.stderr"
     if shutil.which(arguments[0]) is None:
         raise CommandError(f"cannot run {arguments[0]}: it is not installed", "see `loadstone doctor`", NOT_FOUND)
     progress = PhaseProgress(phase.name, None, phase.seconds, 0.0)
     display.begin(progress)
     for path in (stdout, stderr):
         path.write_bytes(b"")
-    with Launcher() as process:
-        pid = process.start(arguments, context.directory, context.variables, stdout, stderr)
+    pid = process.start(arguments, context.directory, context.variables, stdout, stderr)
+    if watch is not None:
+        watch.watch(phase.name, pid)
+    progress.start()
+    deadline = time.monotonic() + timeout
+    while (ended := process.wait(min(POLL_SECONDS, max(deadline - time.monotonic(), 0)))) is None:
+        if time.monotonic() >= deadline:
+            process.end()
+            hint = "set a longer `timeout` in the experiment, or give the command less work"
+            message = f"{phase.name}: {arguments[0]} did not end within {timeout:g} s"
+            raise CommandError(message, hint, -signal.SIGKILL)
         if watch is not None:
-            watch.watch(phase.name, pid)
-        progress.start()
-        deadline = time.monotonic() + timeout
-        while (ended := process.wait(min(POLL_SECONDS, max(deadline - time.monotonic(), 0)))) is None:
-            if time.monotonic() >= deadline:
-                hint = "set a longer `timeout` in the experiment, or give the command less work"
-                message = f"{phase.name}: {arguments[0]} did not end within {timeout:g} s"
-                raise CommandError(message, hint, -signal.SIGKILL)
-            if watch is not None:
-                watch.look()
-            display.update()
+            watch.look()
+        display.update()
     return Ended(ended[0], stdout, stderr, ended[1], context)
 
 
@@ -186,8 +200,9 @@ def failure(name: str, ended: Ended, message: str = "", hint: str = "") -> Comma
     """The error for a command that failed, with the end of its output."""
     how = f"signal {-ended.status}" if ended.status < 0 else f"exit status {ended.status}"
     text = f"{name} ended with {how}" + (f": {message}" if message else "")
-    tails = [(path.name, tail(path)) for path in (ended.stderr, ended.stdout)]
-    output = next((f"the end of its output: {text}" for _, text in tails if text), f"see {ended.stdout.name}")
+    tails = [tail(path) for path in (ended.stderr, ended.stdout) if path.is_file()]
+    silent = "it printed nothing" if ended.stdout.is_file() else "run it by hand: it printed no error"
+    output = next((f"the end of its output: {text}" for text in tails if text), silent)
     return CommandError(text, f"{hint}; {output}" if hint else output, ended.status or 1)
 
 

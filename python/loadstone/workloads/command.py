@@ -210,7 +210,7 @@ def program_of(text: str) -> str:
         parts = shlex.split(text)
     except ValueError:
         return ""
-    name = next((word for word in parts if not re.match(r"[A-Za-z_]\w*=", word)), "")
+    name = next((part for part in parts if not re.fullmatch(r"[A-Za-z_]\w*=[^$`()]*", part)), "")
     return name if re.fullmatch(r"[\w./+-]+", name) else ""
 
 
