@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,19 @@ from typing import Any
 from loadstone.engine import secrets
 from loadstone.engine.trial import EngineError
 from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand, Use
+from loadstone.format import units
 from loadstone.runner import launcher
 from loadstone.runner.progress import Display, PhaseProgress
 from loadstone.runner.watch import Watch
 
 POLL_SECONDS = 1.0
-TAIL_BYTES = 400
+# The end of an output in messages.
+TAIL_BYTES, TAIL_CHARS = 1000, 200
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 # A larger output is cut in the middle, and a part of this size is kept at either end.
 KEPT_BYTES = 16 << 20
+# A command that prints more would fill the disk.
+OUTPUT_MAX = 4 << 30
 CUT = b"\n[... loadstone: %d bytes were omitted here ...]\n"
 # How long the launcher may take to kill a command.
 KILL_SECONDS = 3 * launcher.ENDING_SECONDS
@@ -170,15 +174,26 @@ def run_by(
     progress.start()
     deadline = time.monotonic() + timeout
     while (ended := process.wait(min(POLL_SECONDS, max(deadline - time.monotonic(), 0)))) is None:
+        outputs = [path for path in (stdout, stderr) if path.is_file()]
         if time.monotonic() >= deadline:
-            process.end()
+            end_command(process, outputs)
             hint = "set a longer `timeout` in the experiment, or give the command less work"
-            message = f"{phase.name}: {arguments[0]} did not end within {timeout:g} s"
-            raise CommandError(message, hint, -signal.SIGKILL)
+            raise CommandError(f"{phase.name} did not end within {timeout:g} s", hint, -signal.SIGKILL)
+        if any(path.stat().st_size > OUTPUT_MAX for path in outputs):
+            end_command(process, outputs)
+            message = f"{phase.name} printed more than {units.size(OUTPUT_MAX)}, and was ended"
+            raise CommandError(message, "have it print less, or redirect its output to /dev/null", 1)
         if watch is not None:
             watch.look()
         display.update()
     return Ended(ended[0], stdout, stderr, ended[1], context)
+
+
+def end_command(process: Launcher, outputs: Iterable[Path]) -> None:
+    """Ends a command before its time, and shortens its output."""
+    process.end()
+    for path in outputs:
+        cut_output(path)
 
 
 def cut_output(path: Path) -> int:
@@ -199,7 +214,8 @@ def cut_output(path: Path) -> int:
 def failure(name: str, ended: Ended, message: str = "", hint: str = "") -> CommandError:
     """The error for a command that failed, with the end of its output."""
     how = f"signal {-ended.status}" if ended.status < 0 else f"exit status {ended.status}"
-    text = f"{name} ended with {how}" + (f": {message}" if message else "")
+    text = f"{name} ended with {how}" if ended.status or not message else name
+    text += f": {message}" if message else ""
     tails = [tail(path) for path in (ended.stderr, ended.stdout) if path.is_file()]
     silent = "it printed nothing" if ended.stdout.is_file() else "run it by hand: it printed no error"
     output = next((f"the end of its output: {text}" for text in tails if text), silent)
@@ -207,7 +223,9 @@ def failure(name: str, ended: Ended, message: str = "", hint: str = "") -> Comma
 
 
 def tail(path: Path) -> str:
-    """The end of an output."""
+    """The end of an output on one line."""
     with path.open("rb") as file:
         file.seek(max(path.stat().st_size - TAIL_BYTES, 0))
-        return secrets.hidden(file.read().decode(errors="replace").strip())
+        text = secrets.hidden(file.read().decode(errors="replace"))
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    return " ".join(printable.split())[-TAIL_CHARS:]

@@ -48,23 +48,23 @@ def parsed(each: ObservedCommand, ended: Ended) -> Run:
         return each.read(ended)
     except LoadstoneError as error:
         raise command.failure(each.name, ended, str(error.args[0]), error.hint) from error
+    finally:
+        for path in (ended.stdout, ended.stderr):
+            command.cut_output(path)
 
 
 def of_command(
     each: ObservedCommand, ended: Ended, files: Path, watch: Watch, server_facts: Mapping[str, Scalar]
 ) -> PhaseResult:
     """The result of a command, parsed from its output. Raises CommandError if it cannot be parsed."""
-    try:
-        run = parsed(each, ended)
-    finally:
-        # The output of a run that cannot be parsed is kept as well.
-        omitted = {path.name: command.cut_output(path) for path in (ended.stdout, ended.stderr)}
+    printed = {path: path.stat().st_size for path in (ended.stdout, ended.stderr)}
+    run = parsed(each, ended)
     measured = values(*run.figures())
     operations = measured.get("operations")
     notes = list(run.notes)
-    for name, size in omitted.items():
-        if size:
-            message = f"{units.size(size)} in the middle of {name} were not kept"
+    for path, size in printed.items():
+        if path.stat().st_size < size:
+            message = f"{path.name} had {units.size(size)}; only its beginning and its end are kept"
             notes.append(Note("output-cut", message, "have the command print less"))
     if ended.use.survivors:
         message = f"processes of {each.name} were killed because they outlived it: {', '.join(ended.use.survivors)}"

@@ -72,7 +72,7 @@ class Conductor:
                         if result.end != "done":
                             break
         except (EngineError, hooks.HookError, ServersError) as error:
-            lost = isinstance(error, EngineError) and error.status < 0
+            lost = isinstance(error, EngineError) and error.status < 0 and not isinstance(error, command.CommandError)
             name = "lost-segment" if lost else NOTES.get(type(error), "failed")
             notes = (*died(at), Note(name, str(error.args[0]), error.hint))
             return self._hidden(replace(begun, end="lost" if lost else "failed", notes=notes))

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 NAME, LOAD = "command", "load"
 # The store of a system without servers.
 STORE = "command"
-# Figures of every command, compared if the file names no figures.
-TIMES = ("time", "cpu_time", "memory_max")
+# Figures of every command, compared if the file names no figures. Its peak memory is known if it is large enough.
+TIMES = ("time", "cpu_time")
 BY_PATHS = ("json", "regex")
 # Larger outputs are not searched for figures.
-OUTPUT_MAX = 64 << 20
+FIGURES_MAX = 64 << 20
 # Keys of the file that have an effect only where a command names them.
 PASSED = {"clients": ("clients",), "rate": ("rate",), "duration": ("measure", "duration"),
           "operations": ("measure", "operations")}  # fmt: skip
@@ -61,9 +61,11 @@ VERSION_MAX = 80
 METRIC_HINT = "write `throughput: [$.tps, op/s]`: a metric, then where it is and its unit"
 
 
-def figures_of(value: Any) -> str | dict[str, dict[str, tuple[str, str]]]:
+def figures_of(value: Any) -> str | dict[str, dict[str, tuple[str, str]]] | None:
     """An importer's name, or paths or patterns with their units by metric."""
     known = [name for name in FORMATS if name != json_paths.NAME]
+    if value is None:
+        return None
     if isinstance(value, str):
         if value not in known:
             refuse(f'has no importer "{value}"', suggestion(value, known, "the importers are"))
@@ -123,8 +125,8 @@ class Command(Part):
 
     figures: Figures = Field(default=None, examples=["pgbench"])
     """Where its figures are: the name of an importer (`loadstone import --format`), `json: {throughput: [$.tps, op/s]}`
-    or `regex: {throughput: ['tps = ([0-9.]+)', op/s]}`, read from standard output. Default: time, CPU time and peak
-    memory."""
+    or `regex: {throughput: ['tps = ([0-9.]+)', op/s]}`, read from standard output. Default: `time`, `cpu_time` and, of
+    processes larger than the lab's launcher, `memory_max`."""
 
     warmups: Natural = 0
     """Unrecorded executions before each trial."""
@@ -217,14 +219,15 @@ def program_of(text: str) -> str:
 def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand]:
     """The load, unrecorded executions, and the measured execution."""
     work: Command = variant.work
-    written = experiment.each_workload[experiment.workload_at(variant.config)].keys(NAME)
+    written: Any = experiment.each_workload[experiment.workload_at(variant.config)].keys(NAME)
     requested = {f"work.{key}": getattr(written, key) for key in ("run", "prepare") if getattr(written, key)}
     plan = []
     if work.prepare:
         plan.append(ObservedCommand(LOAD, partial(shell, work.prepare), partial(read_times, LOAD), role="prepare"))
     for number in range(work.warmups):
         plan.append(ObservedCommand(f"warmup-{number + 1}", partial(shell, work.run), read_warmup, role="warmup"))
-    read = partial(read_figures, work, variant.store, variant.clients)
+    clients = variant.clients if "clients" in template.names(written.run) else None
+    read = partial(read_figures, work, variant.store, clients)
     seconds = experiment.measure.duration
     return [*plan, ObservedCommand(NAME, partial(shell, work.run), read, seconds, requested=requested)]
 
@@ -261,7 +264,7 @@ def read_times(prefix: str, ended: Ended) -> Run:
     return run
 
 
-def read_figures(work: Command, store: str, clients: int, ended: Ended) -> Run:
+def read_figures(work: Command, store: str, clients: int | None, ended: Ended) -> Run:
     """The figures in the output, and the times. Raises LoadstoneError if they are missing."""
     run = Run() if work.figures is None or ended.status else read_output(work.figures, ended)
     known = {value.metric for value in run.values}
@@ -271,8 +274,7 @@ def read_figures(work: Command, store: str, clients: int, ended: Ended) -> Run:
     run.facts.setdefault("work", run.facts.get("tool", NAME))
     if store != STORE:
         run.facts["store"] = store
-    if run.clients is None and "clients" in template.names(work.run):
-        run.clients = clients
+    run.clients = clients if run.clients is None else run.clients
     if (version := find_version(work, ended.context)) and "version" not in run.facts:
         run.facts["version"] = version
     add_histograms(run, ended)
@@ -286,10 +288,13 @@ def read_output(figures: str | Mapping[str, Mapping[str, tuple[str, str]]], ende
     if not size:
         hint = "write `2>&1` after the command" if ended.stderr.stat().st_size else "have the command print its figures"
         raise LoadstoneError("it printed nothing to standard output, where figures are read", hint)
-    if size > OUTPUT_MAX:
-        most = units.size(OUTPUT_MAX)
+    if size > FIGURES_MAX:
+        most = units.size(FIGURES_MAX)
         raise LoadstoneError(f"it printed {units.size(size)}; figures are read from at most {most}", "print less")
-    text = text_of(path)
+    try:
+        text = text_of(path)
+    except LoadstoneError as error:
+        raise LoadstoneError(f"no figures can be read: {error.args[0]}", "have the command print text") from error
     if isinstance(figures, str):
         return single_run(read_runs(Source(path, text, {}), FORMATS[figures]), FORMATS[figures])
     ((way, named),) = figures.items()
