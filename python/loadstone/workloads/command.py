@@ -101,6 +101,7 @@ def parse_figure(way: str, metric: str, pair: Any) -> tuple[str, str]:
 
 FIGURES_SCHEMA: dict[str, Any] = {
     "anyOf": [
+        {"type": "null"},
         {"type": "string"},
         {
             "type": "object",
