@@ -206,8 +206,11 @@ def test_hanging_command_is_killed_with_its_daemons(tmp_path: Path) -> None:
 
 
 def test_daemon_is_killed_and_named(tmp_path: Path) -> None:
-    results = run_command(tmp_path, {"run": "setsid sleep 4722 & echo tps = 5", "figures": TPS})
-    assert all("sleep" in trial.notes[-1].message for trial in results)
+    daemon = "setsid sleep 4722 &"
+    results = run_command(tmp_path, {"prepare": daemon, "run": f"{daemon} echo tps = 5", "figures": TPS})
+    for trial in results:
+        assert [note.name for note in trial.notes] == ["survivors"] * 2
+        assert all("sleep" in note.message for note in trial.notes)
     assert [trial.end for trial in results] == ["done", "done"]
     assert subprocess.run(["pgrep", "-f", "^sleep 4722"]).returncode == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import signal
 import subprocess
 from collections.abc import Callable
 from io import StringIO
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lab_support import loadstone, only_folder, trials
+from lab_support import loadstone, only_folder, start, trials
 from loadstone.commands.timing import create_commands, main
 from loadstone.experiment.kind import CommandContext, Ended, Use
 from loadstone.judge.judge import judge
@@ -172,8 +173,22 @@ def test_daemons_are_killed_and_named(tmp_path: Path) -> None:
 def test_invalid_arguments_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
 ) -> None:
+    arguments = [*arguments, "--share-host"]
     assert main([*arguments, "--results", str(tmp_path)]) == code
     assert message in capsys.readouterr().err
+
+
+def test_interrupted_timing_keeps_its_runs(tmp_path: Path) -> None:
+    process = start(tmp_path, "time", "sleep 0.01", "--width", "0.001%")
+    while not any(len(path.read_text().splitlines()) > 6 for path in tmp_path.glob("results/*/*/values.jsonl")):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "finished runs are kept in results/time/" in stderr
+    folder = only_folder(tmp_path)
+    assert [trial.end for trial in trials(folder)] == ["done"] * len(trials(folder))
+    assert "sleep 0.01" in loadstone(tmp_path, "show", folder.path).stdout
 
 
 def test_equal_commands_have_distinct_names() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from rich.console import Console
 
 from loadstone.commands import reading
 from loadstone.commands.parser import Parser, UsageError, guarded
+from loadstone.commands.run import exclusive_host
 from loadstone.experiment.model.template import escape
 from loadstone.format import quantity, units
 from loadstone.judge.judge import judge
@@ -54,7 +56,47 @@ def main(arguments: list[str]) -> int:
         for text in filter(None, (command.text, command.prepare)):
             check_syntax(escape(text))
             check_program(text)
-    folder = Folder.create(
+    console = Console(stderr=True, emoji=False, markup=False, highlight=False)
+    with exclusive_host(NAME, options) as note:
+        folder = create_folder(commands, options)
+        note(folder.path)
+        with folder.locked(), display(console) as progress:
+            timing = Timing(
+                commands,
+                folder,
+                progress,
+                seed=options.seed,
+                rounds_min=runs,
+                **({"rounds_max": options.runs} if options.runs else {}),
+                width=width,
+                limit_seconds=limit,
+                timeout_seconds=timeout,
+                ignore_failure=options.ignore_failure,
+            )
+            try:
+                reason = timing.run(options.warmups)
+            except BaseException:
+                folder.repair()
+                console.print(f"finished runs are kept in {folder.path}", soft_wrap=True)
+                raise
+    judgement = judge(folder.load())
+    if options.json:
+        whole = {**reading.finite(reading.document(judgement)), "stopped": reason, "results": str(folder.path)}
+        print(json.dumps(whole, ensure_ascii=False, allow_nan=False))
+        return 0
+    out = standard_output()
+    for text in lines(judgement, commands):
+        out.print(text, soft_wrap=True, highlight=False)
+    # Most checks are of load on a system, and cannot run here.
+    for finding in tables.findings(replace(judgement, not_looked={})):
+        out.print(finding, soft_wrap=True)
+    console.print(f"stopped because {reason}; `loadstone report {folder.path}` writes a report", soft_wrap=True)
+    return 0
+
+
+def create_folder(commands: Sequence[Timed], options: Namespace) -> Folder:
+    """The folder of the results."""
+    return Folder.create(
         new_path(options.results, NAME),
         NAME,
         Question(
@@ -69,39 +111,6 @@ def main(arguments: list[str]) -> int:
         seed=options.seed,
         command=shlex.join(shareable(["loadstone", *sys.argv[1:]])),
     )
-    console = Console(stderr=True, emoji=False, markup=False, highlight=False)
-    with folder.locked(), display(console) as progress:
-        timing = Timing(
-            commands,
-            folder,
-            progress,
-            seed=options.seed,
-            rounds_min=runs,
-            **({"rounds_max": options.runs} if options.runs else {}),
-            width=width,
-            limit_seconds=limit,
-            timeout_seconds=timeout,
-            ignore_failure=options.ignore_failure,
-        )
-        try:
-            reason = timing.run(options.warmups)
-        except BaseException:
-            folder.repair()
-            console.print(f"finished runs are kept in {folder.path}", soft_wrap=True)
-            raise
-    judgement = judge(folder.load())
-    if options.json:
-        whole = {**reading.finite(reading.document(judgement)), "stopped": reason, "results": str(folder.path)}
-        print(json.dumps(whole, ensure_ascii=False, allow_nan=False))
-        return 0
-    out = standard_output()
-    for text in lines(judgement, commands):
-        out.print(text, soft_wrap=True, highlight=False)
-    # Most checks are of load on a system, and cannot run here.
-    for finding in tables.findings(replace(judgement, not_looked={})):
-        out.print(finding, soft_wrap=True)
-    console.print(f"stopped because {reason}; `loadstone report {folder.path}` writes a report", soft_wrap=True)
-    return 0
 
 
 def parser() -> Parser:
@@ -138,6 +147,7 @@ def parser() -> Parser:
     )
     command_line.add_argument("-i", "--ignore-failure", action="store_true", help="time commands that fail as well")
     command_line.add_argument("--seed", metavar="N", type=int, default=1, help="of the order (default: %(default)s)")
+    command_line.add_argument("--share-host", action="store_true", help="allow another run on this host")
     command_line.add_argument("--json", action="store_true", help="print one JSON document")
     command_line.results_option()
     return command_line

@@ -66,9 +66,7 @@ def of_command(
         if path.stat().st_size < size:
             message = f"{path.name} had {units.size(size)}; only its beginning and its end are kept"
             notes.append(Note("output-cut", message, "have the command print less"))
-    if ended.use.survivors:
-        message = f"processes of {each.name} were killed because they outlived it: {', '.join(ended.use.survivors)}"
-        notes.append(Note("survivors", message, "start servers in `hooks.before` or by `systems: {…: {start: …}}`"))
+    notes += survivor_notes(each, ended)
     if ended.status:
         failed = command.failure(each.name, ended)
         notes.append(Note("failed", str(failed.args[0]), failed.hint))
@@ -86,6 +84,13 @@ def of_command(
         each.requested,
         tuple(server_facts),
     )
+
+
+def survivor_notes(phase: ObservedCommand, ended: Ended) -> Iterator[Note]:
+    """A note on processes that outlived their command, and were killed."""
+    if ended.use.survivors:
+        message = f"processes of {phase.name} were killed because they outlived it: {', '.join(ended.use.survivors)}"
+        yield Note("survivors", message, "start servers in `hooks.before` or by `systems: {…: {start: …}}`")
 
 
 def of_engine(

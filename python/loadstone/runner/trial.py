@@ -201,7 +201,8 @@ class Conductor:
             ended = self._command(part, planned, directory, files, at, None)
             if ended.status:
                 raise command.failure(part.name, ended)
-            return PhaseResult(part.role, phase_result.parsed(part, ended).figures())
+            figures = phase_result.parsed(part, ended).figures()
+            return PhaseResult(part.role, figures, notes=[*phase_result.survivor_notes(part, ended)])
         loads = self._complete(part, directory, seed, files)
         return PhaseResult(part.role, phase_result.figures_of(part, planned.variant, loads))
 
