@@ -103,7 +103,7 @@ directory: /data/{version}
     assert variant.directory == Path("/data/7.10")
     names = {"trial": "0000-mine-r1", "results": "/r"}
     assert variant.before(names) == ["outer {x} 0000-mine-r1 {}", "inner mine"]
-    assert variant.after(names) == ["inner /r", "outer rocksdb 3 100.0"]
+    assert variant.after(names) == ["inner /r", "outer rocksdb 3 100"]
 
 
 @pytest.mark.parametrize(

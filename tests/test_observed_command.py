@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from loadstone.experiment.kind import Ended, ObservedCommand
+from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand
 from loadstone.importers.run import Run
 from loadstone.runner import command
 from loadstone.runner.command import CommandError
@@ -40,7 +40,7 @@ class Seen(Watch):
 
 def run(directory: Path, script: str, timeout: float = 60.0, seen: Seen | None = None) -> Ended:
     phase = ObservedCommand("work", lambda _: ["sh", "-c", script], lambda _: Run())
-    return command.run(phase, directory, directory, SHOWN, seen, timeout)
+    return command.run(phase, CommandContext(directory, directory), SHOWN, seen, timeout)
 
 
 def lives(pid: int) -> bool:
@@ -72,7 +72,7 @@ def test_output_and_exit_status_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_command_that_takes_too_long_is_killed_with_its_children(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"work: sh did not end within 0\.5 s"):
+    with pytest.raises(CommandError, match=r"work did not end within 0\.5 s"):
         run(tmp_path, "sleep 600 & echo $! > child; wait", timeout=0.5)
     gone(tmp_path / "child")
 
@@ -100,7 +100,7 @@ def test_an_interrupt_kills_a_command_with_its_children(tmp_path: Path) -> None:
 def test_a_missing_program_is_named(tmp_path: Path) -> None:
     phase = ObservedCommand("work", lambda _: ["no-such-program"], lambda _: Run())
     with pytest.raises(CommandError, match="cannot run no-such-program: it is not installed"):
-        command.run(phase, tmp_path, tmp_path, SHOWN, None, 1.0)
+        command.run(phase, CommandContext(tmp_path, tmp_path), SHOWN, None, 1.0)
 
 
 def test_the_host_is_observed_during_a_command(tmp_path: Path) -> None:

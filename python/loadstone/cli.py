@@ -25,6 +25,7 @@ ENGINE_COMMANDS = {
 # The lab's, each a module of `loadstone.commands` (of the same name, where Python allows it).
 LAB_COMMANDS = {
     "run": "run an experiment: loadstone run experiments/quickstart.yaml",
+    "time": "time commands against each other: loadstone time 'COMMAND A' 'COMMAND B'",
     "fio": "fio's command line: loadstone fio JOBFILE, with our verdict and report",
     "list": "list results",
     "show": "show a run's results as tables",
@@ -36,7 +37,7 @@ LAB_COMMANDS = {
     "doctor": "check whether this machine is fit for measuring, and what to do about it",
     "systems": "start and stop servers on this machine: loadstone systems up cassandra --nodes 3",
 }
-MODULES = {"import": "importing"}
+MODULES = {"import": "importing", "time": "timing"}
 
 
 def main() -> int:

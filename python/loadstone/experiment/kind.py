@@ -6,6 +6,7 @@ how long they take. The rest of the lab depends on no particular kind.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from loadstone.results.value import Value
 
 
-# What a phase is for: it loads data, which trials may share; it is measured, with the host observed; or it checks what
-# the measured phase wrote.
-Role = Literal["prepare", "measure", "verify"]
+# What a phase is for: it loads data, which trials may share; it warms up, and its output does not count; it is
+# measured, with the host observed; or it checks what the measured phase wrote.
+Role = Literal["prepare", "warmup", "measure", "verify"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +76,49 @@ class Launched:
 
 
 @dataclass(frozen=True, slots=True)
+class CommandContext:
+    """The values available to a command at its start."""
+
+    # The trial's folder, which the command's own files go to.
+    files: Path
+    # The data directory, in which it runs.
+    directory: Path
+    # Values of templates: the dimensions, and names that are known at run time.
+    names: Mapping[str, Scalar] = field(default_factory=dict)
+    # Added to its environment.
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Its whole environment; paths are appended to the lab's."""
+        variables = dict(os.environ)
+        for name, text in self.environment.items():
+            before = variables.get(name) if name in ("PATH", "LD_LIBRARY_PATH") else None
+            variables[name] = f"{before}:{text}" if before else text
+        return variables
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a command used, with all the children that it waited for."""
+
+    elapsed_ns: int
+    cpu_ns: int
+    # The largest resident memory of a single process; None where it was too small to be known.
+    memory_bytes: int | None
+    # Processes that were still running when it ended, and were killed.
+    survivors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """An observed command that has ended, with the files of its output."""
 
     status: int
     stdout: Path
     stderr: Path
+    use: Use
+    context: CommandContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +127,8 @@ class ObservedCommand:
 
     # The stem of its files: `<name>.stdout` and `<name>.stderr`.
     name: str
-    # Makes its arguments from the trial's folder, which its own files go to; it runs in the data directory.
-    arguments: Callable[[Path], Sequence[str]]
+    # Makes its arguments.
+    arguments: Callable[[CommandContext], Sequence[str]]
     # Parses its output. Raises LoadstoneError if it cannot be parsed.
     read: Callable[[Ended], Run]
     # How long it takes, if known.
@@ -98,6 +136,8 @@ class ObservedCommand:
     role: Role = "measure"
     # Whether the servers must first have replicated and compacted all writes.
     settled: bool = False
+    # The request, as results record it.
+    requested: Mapping[str, Scalar] = field(default_factory=dict)
 
 
 Phase = EngineLaunch | ObservedCommand
@@ -159,6 +199,12 @@ class Kind:
     failure: Callable[[Sequence[Launched]], Note | None] = lambda _: None
     # Whether clients of the engine do its work, so that each engine of a fleet needs one.
     clients: bool = True
+    # Its keys that are shell commands: they may name values that are known at run time only.
+    commands: Collection[str] = ()
+    # Of work that ends when it is done: the keys of the file that its commands may name nevertheless.
+    passed: Collection[str] = ()
+    # Its keys in which braces are literal.
+    literal: Collection[str] = ()
 
 
 KINDS: dict[str, Kind] = {}
@@ -177,3 +223,14 @@ def register(kinds: Mapping[str, Kind]) -> None:
 def kind_of(variant: Variant) -> Kind:
     """The kind of work that a variant does."""
     return KINDS[variant.kind]
+
+
+def default_metrics(experiment: Experiment) -> list[str]:
+    """The figures that the workloads' kinds compare by default; empty if all leave the choice to the judge."""
+    metrics = [
+        metric
+        for workload in experiment.each_workload.values()
+        for kind in workload.kinds[:1]
+        for metric in KINDS[kind].metrics(workload.keys(kind))
+    ]
+    return list(dict.fromkeys(metrics))

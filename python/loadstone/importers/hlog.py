@@ -23,7 +23,7 @@ from typing import NamedTuple
 from loadstone.engine.events import BESIDE, CENSORED
 from loadstone.engine.histogram import HEADER, Histogram, Layout, decode
 from loadstone.importers.number import plain
-from loadstone.importers.run import ALL, COMPOSED, NO_ERROR, WELL, Run, latencies, series
+from loadstone.importers.run import ALL, COMPOSED, NO_ERROR, WELL, Run, bucketed, latencies, series
 from loadstone.importers.source import Source
 from loadstone.results.hlog import UNIT
 from loadstone.results.trial_result import Series
@@ -60,6 +60,12 @@ class Tag(NamedTuple):
     def name(self) -> str:
         """Its name in metrics, without a suffix for service times."""
         return (self.operation if self.status == "OK" else f"{self.operation}-{self.status}").lower()
+
+    @property
+    def label(self) -> str:
+        """The tag in Loadstone's logs."""
+        status = "" if self.status == "OK" else f"-{self.status}"
+        return f"{self.operation}{status}{RESPONSE if self.response else ''}"
 
 
 @dataclass
@@ -219,6 +225,7 @@ def run(log: Log, source: Source) -> Run:
         course, seconds, everything = together(log, [tag for tag in simple if counts(tag, log)])
         beyond = others(totals, log)
     for tag, histogram in totals.items():
+        found.histograms[tag.label] = convert_to_ns(histogram, log.ns)
         if tag.status != CENSORED:
             # Only tags of operations that ended well have any others.
             name = f"{tag.name}.service" if not tag.response and log.responds(tag.operation, tag.status) else tag.name
@@ -246,6 +253,14 @@ def run(log: Log, source: Source) -> Run:
     if Tag(ALL.upper()) not in log.tags and Tag(ALL.upper(), response=True) not in log.tags:
         found.values.extend(latencies(ALL, everything, log.ns, beyond[ALL]))
     return found
+
+
+def convert_to_ns(histogram: Histogram, ns: int) -> Histogram:
+    """A histogram whose values are in units of `ns`, with values in ns."""
+    if ns == 1:
+        return histogram
+    layout = histogram.layout
+    return bucketed((layout.highest_equivalent(index) * ns, count) for index, count in histogram.counts.items())
 
 
 def others(totals: Mapping[Tag, Histogram], log: Log) -> dict[str, Population]:

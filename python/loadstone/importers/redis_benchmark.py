@@ -164,8 +164,10 @@ def read_test(test: Test, command: str) -> Run:
     run.facts |= test.facts
     if command:
         run.facts["command"] = command_fact(command)
-        run.facts |= {name: int(value) for name, letter in (("pipeline", "P"), ("keyspace", "r"))
-                      if (value := option(command, letter))}  # fmt: skip
+        # By default, requests are not pipelined and go to one key.
+        run.facts |= {
+            name: int(option(command, letter) or 1) for name, letter in (("pipeline", "P"), ("keyspace", "r"))
+        }
     rate = plain(test.rate) or 0.0
     n = test.requests or int(option(command, "n") or 0)
     if not test.requests and not test.single:

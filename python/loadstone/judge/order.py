@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Literal
 
 from loadstone.format import units
-from loadstone.judge.checks import sides_differ
+from loadstone.judge.checks import not_steady, sides_differ
 from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, Pair, Severity
-from loadstone.results.result_set import ResultSet
+from loadstone.judge.settings import Settings
+from loadstone.results.result_set import ResultSet, first_metric
 from loadstone.results.trial_result import TrialResult
+from loadstone.statistics.distributions import student_tail
 from loadstone.statistics.estimate import REPEATS_MIN
 
 Order = Literal["alternating", "apart", "unknown"]
 # The number of runs, or the share of a side's runs, by which one side may be ahead at any time: a trial was repeated.
 AHEAD, AHEAD_SHARE = 2, 0.25
+# The number of blocks in which either side ran first.
+POSITION_MIN = 2
+POSITION_HINT = "a trial leaves something behind that changes the next one: restore it by a command before each trial"
 DAYS = "a difference between days looks the same"
 DECIDES = (
     "run both in one experiment, which interleaves them; or run each six times, alternately, and compare"
@@ -55,7 +62,7 @@ def examine_order(pair: Pair, results: ResultSet) -> tuple[Pair, list[Finding]]:
     order = order_of(*(begins(results, side, by_run=not is_one_run) for side in pair.sides))
     if is_one_run:
         pair = replace(pair, blocks=pair.blocks and order != "apart")
-    return pair, [*findings(pair, order, results)]
+    return pair, [*findings(pair, order, results), *position_findings(pair, results)]
 
 
 def findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
@@ -77,6 +84,36 @@ def findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
     elif not pair.is_one_run and order == "unknown":
         message = f"{UNKNOWN_OF_BOTH}order of the runs"
         yield Finding(sides_differ.NAME, Severity.UNCHECKED, message, DECIDES, pair.trials)
+
+
+def position_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
+    """Whether the trial that ran second in a block differs from the first, whichever side it was of.
+
+    In random order this is noise, and no bias: the claim allows for it. The level is shown by the blocks in which
+    either side ran first, which differ by twice the effect of the side.
+    """
+    metric = first_metric(results.trials, results.question.metrics)
+    sides = [{trial.repeat: trial for trial in trials} for trials in pair.sides]
+    steps: tuple[list[float], list[float]] = ([], [])
+    for block in sides[0].keys() & sides[1].keys() if pair.is_one_run and pair.blocks else ():
+        both = [side[block] for side in sides]
+        figures = [trial.value(metric) or 0.0 for trial in both]
+        if None in (both[0].order, both[1].order) or min(figures) <= 0:
+            continue
+        later = int((both[1].order or 0) > (both[0].order or 0))
+        steps[later].append(math.log(figures[later] / figures[1 - later]))
+    counts = [len(part) for part in steps]
+    if min(counts) < POSITION_MIN:
+        return
+    effect = fmean(map(fmean, steps))
+    squares = sum((step - fmean(part)) ** 2 for part in steps for step in part)
+    error = math.sqrt(squares / (sum(counts) - 2) * sum(1 / count for count in counts)) / 2
+    p = 2 * student_tail(abs(effect) / error, sum(counts) - 2) if error else 0.0
+    settings = Settings.of(results.question)
+    alpha, least = (settings.threshold(not_steady.NAME, name) for name in ("together", "effect"))
+    if p < alpha and abs(math.expm1(effect)) > least:
+        message = f"the trial that ran second in a block has {units.times(math.exp(effect))} the {metric} of the first"
+        yield Finding(not_steady.NAME, Severity.NOTE, f"{message} (p={p:.2g})", POSITION_HINT, pair.trials, metric)
 
 
 def runs_of(results: ResultSet, trials: Sequence[TrialResult]) -> list[str]:

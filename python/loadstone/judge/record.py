@@ -23,7 +23,19 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "hbase-pe": ("clients", "rows", "value_bytes"),
     "fio": ("mode", "block_size", "iodepth", "direct"),
     "testdfsio": ("files", "bytes"),
+    "pgbench": ("clients", "loop", "script", "query_mode", "scale", "window"),
+    "sysbench": ("clients", "loop", "test", "window"),
+    "redis-benchmark": ("clients", "record_bytes", "pipeline", "keyspace"),
+    "memtier": ("clients", "loop", "record_bytes", "records", "pipeline", "mix", "distribution", "window"),
+    "hyperfine": ("store.command",),
+    "latte": ("clients", "loop", "workload", "window"),
+    "scylla-bench": ("clients", "loop", "records", "record_bytes", "rows_per_request", "distribution", "window"),
+    "cql-stress": ("clients", "loop", "records", "record_bytes", "distribution", "window"),
+    # The command itself is compared.
+    "command": (),
 }
+# The command of a trial, which states all of its work.
+COMMAND = "work.run"
 # Of work that no tool names.
 NEEDED_OTHERWISE = ("work", "clients", "loop", "records", "record_bytes", "mix", "distribution", "window")
 
@@ -60,6 +72,8 @@ def work_of(trial: TrialResult) -> str | None:
 
 def missing(records: Sequence[dict[str, Scalar]], counted: bool) -> list[str]:
     """The facts that a comparison needs and a trial lacks; `counted`: whether operations were counted by kind."""
+    if all(COMMAND in facts for facts in records):
+        return []
     kinds = {str(facts.get("work", "")) for facts in records}
     needed = NEEDED.get(kinds.pop(), NEEDED_OTHERWISE) if len(kinds) == 1 else NEEDED_OTHERWISE
     return [name for name in needed if not (name == "mix" and counted) and any(name not in facts for facts in records)]

@@ -2,117 +2,230 @@
 
 from __future__ import annotations
 
+import json
 import os
+import select
 import shutil
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from typing import Any
 
+from loadstone.engine import secrets
 from loadstone.engine.trial import EngineError
-from loadstone.experiment.kind import Ended, ObservedCommand
+from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand, Use
+from loadstone.format import units
+from loadstone.runner import launcher
 from loadstone.runner.progress import Display, PhaseProgress
 from loadstone.runner.watch import Watch
 
 POLL_SECONDS = 1.0
-# How long it may take to end after SIGTERM.
-ENDING_SECONDS = 5.0
-TAIL_BYTES = 400
+# The end of an output in messages.
+TAIL_BYTES, TAIL_CHARS = 1000, 200
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
-# Ends the command if the lab is killed, as its lease does for an engine: standard input then ends without a line. A
-# signal on the parent's death would reach one process only, and fio misses SIGTERM while it starts its jobs.
-GUARD = 'read -r line || { kill -s TERM -- "-$1"; sleep "$2"; kill -s KILL -- "-$1"; }'
+# A larger output is cut in the middle, and a part of this size is kept at either end.
+KEPT_BYTES = 16 << 20
+# A command that prints more would fill the disk.
+OUTPUT_MAX = 4 << 30
+CUT = b"\n[... loadstone: %d bytes were omitted here ...]\n"
+# How long the launcher may take to kill a command.
+KILL_SECONDS = 3 * launcher.ENDING_SECONDS
 
 
 class CommandError(EngineError):
     """A command could not be run, or took too long."""
 
 
-def run(
-    phase: ObservedCommand, directory: Path, files: Path, display: Display, watch: Watch | None, timeout: float
-) -> Ended:
-    """Runs a command in `directory`, its output in `<name>.stdout` and `<name>.stderr` of the trial's `files`.
+class Launcher(AbstractContextManager["Launcher"]):
+    """The process that starts commands (`loadstone.runner.launcher`)."""
 
-    Its process group is killed when it ends, or this raises. Raises CommandError if it cannot be started or takes more
-    than `timeout` seconds.
+    def __init__(self) -> None:
+        # In a session of its own: Ctrl-C on the terminal must not end it first.
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", launcher.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._received = b""
+        self._pid = 0
+
+    def start(
+        self, argv: Sequence[str], directory: Path, environment: Mapping[str, str], stdout: Path, stderr: Path
+    ) -> int:
+        """Starts a command; returns its pid. Raises CommandError if it cannot be started."""
+        request = {
+            "argv": argv,
+            "directory": str(directory),
+            "environment": dict(environment),
+            "stdout": str(stdout.absolute()),
+            "stderr": str(stderr.absolute()),
+        }
+        self._send(request)
+        reply = self._receive(None)
+        if reply is None or "pid" not in reply:
+            reason = reply.get("error") if reply else "the launcher has ended"
+            raise CommandError(f"cannot run {argv[0]}: {reason}", "check its arguments", NOT_EXECUTABLE)
+        self._pid = int(reply["pid"])
+        return self._pid
+
+    def wait(self, seconds: float) -> tuple[int, Use] | None:
+        """The exit status and the use of the command; None if it still runs after `seconds`."""
+        reply = self._receive(seconds)
+        if reply is None:
+            return None
+        self._pid = 0
+        use = Use(reply["elapsed_ns"], reply["cpu_ns"], reply["memory_bytes"], tuple(reply["survivors"]))
+        return int(reply["status"]), use
+
+    def end(self) -> None:
+        """Ends the command, if one runs, with everything that it started."""
+        if self._pid:
+            with suppress(CommandError):
+                self._send({"end": True})
+                self.wait(KILL_SECONDS)
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        if self._process.stdin is not None:
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(KILL_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def _send(self, request: Mapping[str, object]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._failure() from None
+
+    def _receive(self, seconds: float | None) -> dict[str, Any] | None:
+        """The next reply; None if there is none within `seconds`. Raises CommandError if the launcher has ended."""
+        assert self._process.stdout is not None
+        until = None if seconds is None else time.monotonic() + seconds
+        while b"\n" not in self._received:
+            rest = None if until is None else max(until - time.monotonic(), 0.0)
+            ready, _, _ = select.select([self._process.stdout], [], [], rest)
+            if not ready:
+                return None
+            received = os.read(self._process.stdout.fileno(), 1 << 16)
+            if not received:
+                raise self._failure()
+            self._received += received
+        line, _, self._received = self._received.partition(b"\n")
+        reply: dict[str, Any] = json.loads(line)
+        return reply
+
+    def _failure(self) -> CommandError:
+        """The launcher was killed: its command must not outlive it."""
+        if self._pid:
+            with suppress(ProcessLookupError):
+                os.killpg(self._pid, signal.SIGKILL)
+            self._pid = 0
+        return CommandError("the process that starts commands was killed", "see the kernel's log", -signal.SIGKILL)
+
+
+def run(
+    phase: ObservedCommand, context: CommandContext, display: Display, watch: Watch | None, timeout: float
+) -> Ended:
+    """Runs a command in the data directory, its output in `<name>.stdout` and `<name>.stderr` of the trial's files.
+
+    All that it started is killed when it ends, or this raises. Raises CommandError if it cannot be started or takes
+    more than `timeout` seconds.
     """
-    arguments = list(phase.arguments(files.absolute()))
-    ended = Ended(0, files / f"{phase.name}.stdout", files / f"{phase.name}.stderr")
+    with Launcher() as process:
+        return run_by(process, phase, context, display, watch, timeout)
+
+
+def run_by(
+    process: Launcher,
+    phase: ObservedCommand,
+    context: CommandContext,
+    display: Display,
+    watch: Watch | None,
+    timeout: float,
+    output: Path | None = None,
+) -> Ended:
+    """As `run`, by a launcher that serves several commands; `output` is where the standard output goes instead."""
+    files = context.files.absolute()
+    arguments = list(phase.arguments(context))
+    stdout, stderr = output or files / f"{phase.name}.stdout", files / f"{phase.name}.stderr"
     if shutil.which(arguments[0]) is None:
         raise CommandError(f"cannot run {arguments[0]}: it is not installed", "see `loadstone doctor`", NOT_FOUND)
     progress = PhaseProgress(phase.name, None, phase.seconds, 0.0)
     display.begin(progress)
-    with ended.stdout.open("wb") as out, ended.stderr.open("wb") as errors:
-        try:
-            process = subprocess.Popen(
-                arguments,
-                cwd=directory,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=errors,
-                process_group=0,
-            )
-        except (OSError, ValueError) as error:
-            raise CommandError(f"cannot run {arguments[0]}: {error}", "check its arguments", NOT_EXECUTABLE) from error
-        with guarded(process):
-            if watch is not None:
-                watch.watch(phase.name, process.pid)
-            progress.start()
-            deadline = time.monotonic() + timeout
-            while (status := wait(process, min(POLL_SECONDS, max(deadline - time.monotonic(), 0)))) is None:
-                if time.monotonic() >= deadline:
-                    hint = "set a longer `timeout` in the experiment, or give the command less work"
-                    message = f"{phase.name}: {arguments[0]} did not end within {timeout:g} s"
-                    raise CommandError(message, hint, -signal.SIGKILL)
-                if watch is not None:
-                    watch.look()
-                display.update()
-    return Ended(status, ended.stdout, ended.stderr)
+    for path in (stdout, stderr):
+        path.write_bytes(b"")
+    pid = process.start(arguments, context.directory, context.variables, stdout, stderr)
+    if watch is not None:
+        watch.watch(phase.name, pid)
+    progress.start()
+    deadline = time.monotonic() + timeout
+    while (ended := process.wait(min(POLL_SECONDS, max(deadline - time.monotonic(), 0)))) is None:
+        outputs = [path for path in (stdout, stderr) if path.is_file()]
+        if time.monotonic() >= deadline:
+            end_command(process, outputs)
+            hint = "set a longer `timeout` in the experiment, or give the command less work"
+            raise CommandError(f"{phase.name} did not end within {timeout:g} s", hint, -signal.SIGKILL)
+        if any(path.stat().st_size > OUTPUT_MAX for path in outputs):
+            end_command(process, outputs)
+            message = f"{phase.name} printed more than {units.size(OUTPUT_MAX)}, and was ended"
+            raise CommandError(message, "have it print less, or redirect its output to /dev/null", 1)
+        if watch is not None:
+            watch.look()
+        display.update()
+    return Ended(ended[0], stdout, stderr, ended[1], context)
 
 
-@contextmanager
-def guarded(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Ends the group of a process at the end, also if this process is killed before."""
-    arguments = ["sh", "-c", GUARD, "sh", str(process.pid), f"{ENDING_SECONDS:g}"]
-    guard = None
-    try:
-        # In a session of its own: Ctrl-C on the terminal must not end it first.
-        guard = subprocess.Popen(
-            arguments,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        yield
-    finally:
-        end(process)
-        if guard is not None:
-            guard.communicate(b"ended\n")
+def end_command(process: Launcher, outputs: Iterable[Path]) -> None:
+    """Ends a command before its time, and shortens its output."""
+    process.end()
+    for path in outputs:
+        cut_output(path)
 
 
-def wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
-    """The exit status; None if it still runs after so many seconds."""
-    try:
-        return process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return None
+def cut_output(path: Path) -> int:
+    """Shortens an output of more than twice KEPT_BYTES; the bytes omitted."""
+    size = path.stat().st_size
+    if size <= 2 * KEPT_BYTES:
+        return 0
+    omitted = size - 2 * KEPT_BYTES
+    with path.open("r+b") as file:
+        file.seek(-KEPT_BYTES, os.SEEK_END)
+        tail = file.read()
+        file.seek(KEPT_BYTES)
+        file.write(CUT % omitted + tail)
+        file.truncate()
+    return omitted
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Ends the process group: by SIGTERM, so that fio can end its jobs, then by SIGKILL."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        wait(process, ENDING_SECONDS)
-
-
-def failure(name: str, ended: Ended, message: str = "") -> CommandError:
-    """The error for a command that failed, with the end of its standard error."""
-    tail = ended.stderr.read_bytes()[-TAIL_BYTES:].decode(errors="replace").strip()
+def failure(name: str, ended: Ended, message: str = "", hint: str = "") -> CommandError:
+    """The error for a command that failed, with the end of its output."""
     how = f"signal {-ended.status}" if ended.status < 0 else f"exit status {ended.status}"
-    text = f"{name} ended with {how}" + (f": {message}" if message else "")
-    hint = f"the end of its output: {tail}" if tail else f"see {ended.stdout.name}"
-    return CommandError(text, hint, ended.status or 1)
+    text = f"{name} ended with {how}" if ended.status or not message else name
+    text += f": {message}" if message else ""
+    tails = [tail(path) for path in (ended.stderr, ended.stdout) if path.is_file()]
+    silent = "it printed nothing" if ended.stdout.is_file() else "run it by hand: it printed no error"
+    output = next((f"the end of its output: {text}" for text in tails if text), silent)
+    return CommandError(text, f"{hint}; {output}" if hint else output, ended.status or 1)
+
+
+def tail(path: Path) -> str:
+    """The end of an output on one line."""
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - TAIL_BYTES, 0))
+        text = secrets.hidden(file.read().decode(errors="replace"))
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    return " ".join(printable.split())[-TAIL_CHARS:]

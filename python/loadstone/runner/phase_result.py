@@ -13,6 +13,7 @@ from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import Ended, EngineLaunch, ObservedCommand, Role, kind_of
 from loadstone.experiment.plan.plan import Variant
+from loadstone.format import units
 from loadstone.importers.run import Run
 from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Scalar, Series, values
@@ -46,15 +47,26 @@ def parsed(each: ObservedCommand, ended: Ended) -> Run:
     try:
         return each.read(ended)
     except LoadstoneError as error:
-        raise command.failure(each.name, ended, str(error.args[0])) from error
+        raise command.failure(each.name, ended, str(error.args[0]), error.hint) from error
+    finally:
+        for path in (ended.stdout, ended.stderr):
+            command.cut_output(path)
 
 
-def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -> PhaseResult:
+def of_command(
+    each: ObservedCommand, ended: Ended, files: Path, watch: Watch, server_facts: Mapping[str, Scalar]
+) -> PhaseResult:
     """The result of a command, parsed from its output. Raises CommandError if it cannot be parsed."""
+    printed = {path: path.stat().st_size for path in (ended.stdout, ended.stderr)}
     run = parsed(each, ended)
     measured = values(*run.figures())
     operations = measured.get("operations")
     notes = list(run.notes)
+    for path, size in printed.items():
+        if path.stat().st_size < size:
+            message = f"{path.name} had {units.size(size)}; only its beginning and its end are kept"
+            notes.append(Note("output-cut", message, "have the command print less"))
+    notes += survivor_notes(each, ended)
     if ended.status:
         failed = command.failure(each.name, ended)
         notes.append(Note("failed", str(failed.args[0]), failed.hint))
@@ -62,14 +74,23 @@ def of_command(each: ObservedCommand, ended: Ended, files: Path, watch: Watch) -
     return PhaseResult(
         each.role,
         [*measured.values(), *watch.values(int(operations.value) if operations else 0)],
-        {**watch.facts, **run.facts},
+        {**server_facts, **watch.facts, **run.facts},
         notes,
         "failed" if ended.status else run.end,
         run.clients,
         run.loop,
         run.statuses,
         run.series,
+        each.requested,
+        tuple(server_facts),
     )
+
+
+def survivor_notes(phase: ObservedCommand, ended: Ended) -> Iterator[Note]:
+    """A note on processes that outlived their command, and were killed."""
+    if ended.use.survivors:
+        message = f"processes of {phase.name} were killed because they outlived it: {', '.join(ended.use.survivors)}"
+        yield Note("survivors", message, "start servers in `hooks.before` or by `systems: {…: {start: …}}`")
 
 
 def of_engine(

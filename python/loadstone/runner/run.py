@@ -150,6 +150,8 @@ class Run:
 def line(result: TrialResult) -> str:
     """A one-line summary of a trial."""
     throughput, p99 = result.values.get("throughput"), result.values.get("all.p99")
+    if throughput is None and result.end == "done" and (time := result.value("time")):
+        return f"✓ {result.trial}: {units.duration(time)}"
     if throughput is None:
         note = result.notes[-1].message if result.notes else ""
         return f"✗ {result.trial}: {result.end}{': ' if note else ''}{note}"

@@ -97,6 +97,18 @@ class TrialServers:
         regions = counters.get(f"regions.{self.requested.table}")
         return {**counters, **({} if regions is None else {"regions": regions})}
 
+    def names(self) -> dict[str, Scalar]:
+        """What a command may name: host, port, hosts and table; of started servers also settings and properties."""
+        how = self.requested.how
+        if not isinstance(how, Attached):
+            return {**self.stack.names(), "table": self.requested.table}
+        port: dict[str, Scalar] = {} if how.port is None else {"port": how.port}
+        return {"host": how.hosts[0], "hosts": ",".join(how.hosts), **port, "table": self.requested.table}
+
+    def client_environment(self) -> Mapping[str, str]:
+        """The environment in which the system's own client programs reach it; empty for servers that the user runs."""
+        return {} if isinstance(self.requested.how, Attached) else self.stack.client_environment()
+
     def facts(self) -> dict[str, Scalar]:
         """The facts about them that results record."""
         how = self.requested.how

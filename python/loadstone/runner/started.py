@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from loadstone.engine.describe import SECRET_NAME
+from loadstone.engine.describe import SECRET_NAME, description
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.forecast import shared
 from loadstone.experiment.plan.servers import Started, StartRequest
@@ -93,6 +93,23 @@ class Stack:
             for process, state in running.status()
             if state is ServerState.DEAD
         ]
+
+    def names(self) -> dict[str, Scalar]:
+        """What a command may name: address, nodes, settings and store properties, without secrets."""
+        servers = self._last.processes()
+        hosts = [process.address.rpartition(":")[0] for process in servers]
+        plan = self._last.plan
+        named = {**plan.settings, **self._last.properties()}
+        return {
+            **{name: text for name, text in named.items() if not description().is_secret(name)},
+            **({"host": hosts[0], "port": servers[0].address.rpartition(":")[2]} if servers else {}),
+            "hosts": ",".join(dict.fromkeys(hosts)),
+            "nodes": plan.nodes,
+        }
+
+    def client_environment(self) -> Mapping[str, str]:
+        """The environment in which the last system's own client programs reach it."""
+        return self._last.client_environment()
 
     @property
     def directories(self) -> list[Path]:

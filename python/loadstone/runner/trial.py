@@ -14,13 +14,14 @@ from loadstone.engine.describe import description
 from loadstone.engine.events import Note
 from loadstone.engine.trial import EngineError
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import EngineLaunch, ObservedCommand, Phase, kind_of
+from loadstone.experiment.kind import CommandContext, Ended, EngineLaunch, ObservedCommand, Phase, kind_of
 from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.model.points import values as values_of_names
 from loadstone.experiment.plan.plan import PlannedTrial
 from loadstone.fleet.local import Local
 from loadstone.judge.checks import errors
 from loadstone.observe import device
-from loadstone.results.trial_result import TrialResult, values
+from loadstone.results.trial_result import Scalar, TrialResult, values
 from loadstone.results.value import Value
 from loadstone.runner import command, datasets, hooks, phase, phase_result
 from loadstone.runner.phase import Finished
@@ -71,7 +72,7 @@ class Conductor:
                         if result.end != "done":
                             break
         except (EngineError, hooks.HookError, ServersError) as error:
-            lost = isinstance(error, EngineError) and error.status < 0
+            lost = isinstance(error, EngineError) and error.status < 0 and not isinstance(error, command.CommandError)
             name = "lost-segment" if lost else NOTES.get(type(error), "failed")
             notes = (*died(at), Note(name, str(error.args[0]), error.hint))
             return self._hidden(replace(begun, end="lost" if lost else "failed", notes=notes))
@@ -137,6 +138,11 @@ class Conductor:
         variant = planned.variant
         if each.role == "measure":
             return self._measure(each, planned, directory, files, at)
+        if each.role == "warmup":
+            assert isinstance(each, ObservedCommand), "engines warm up within their measured phase"
+            self.display.step("warm up")
+            phase_result.parsed(each, self._command(each, planned, directory, files, at, None))
+            return None
         if each.role == "verify":
             settled = list[Value]()
             if isinstance(each, ObservedCommand) and each.settled and at is not None:
@@ -146,7 +152,7 @@ class Conductor:
                     settled.append(Value(f"{each.name}.settled", int(waited.backlog is None), "", 1))
             self.display.step("verify")
             if isinstance(each, ObservedCommand):
-                ended = command.run(each, directory, files, self.display, None, self._timeout())
+                ended = self._command(each, planned, directory, files, at, None)
                 run = phase_result.parsed(each, ended)
                 return PhaseResult(each.role, [*run.figures(), *settled], run.facts, run.notes, run.end)
             runs = self._run(each, directory, self._seed(planned), files, None)
@@ -154,22 +160,20 @@ class Conductor:
             notes = [*phase_result.notes_of(runs), *([failure] if failure else [])]
             end = "failed" if failure else phase_result.end_of(runs)
             return PhaseResult(each.role, phase_result.figures_of(each, variant, runs), notes=notes, end=end)
-        assert isinstance(each, EngineLaunch), "data are loaded by engines"
-        loads = self._prepare(each, planned, directory, files, at)
-        return PhaseResult(each.role, phase_result.figures_of(each, variant, loads)) if loads else None
+        return self._prepare(each, planned, directory, files, at)
 
     def _prepare(
-        self, each: EngineLaunch, planned: PlannedTrial, directory: Path, files: Path, at: TrialServers | None
-    ) -> list[Finished]:
-        """Loads the data, or copies data that were loaded before; empty if this trial loaded nothing."""
+        self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: TrialServers | None
+    ) -> PhaseResult | None:
+        """Loads the data, or copies data that were loaded before; None if this trial loaded nothing."""
         variant = planned.variant
         if at is not None and not at.must_load:
-            return []
+            return None
         settle = self.experiment.measure.settle
         reuse = self.experiment.load.reuse
         if not reuse or description().networked(variant.store):
             seed = self.experiment.seed % SEEDS if reuse else self._seed(planned)
-            loaded = self._complete(each, directory, seed, files)
+            loaded = self._load(each, planned, directory, seed, files, at)
             self.servers.loaded(variant)
             if settle and at is not None:
                 self.display.step("settle")
@@ -182,15 +186,28 @@ class Conductor:
             datasets.remove(part)
             # A hook may have mounted a file system over the directory.
             part.mkdir(parents=True)
-            self._complete(each, part, self.experiment.seed % SEEDS, files)
+            self._load(each, planned, part, self.experiment.seed % SEEDS, files, at)
             part.rename(original)
         self.display.step("copy")
         space.copy(original, directory)
-        return []
+        return None
+
+    def _load(
+        self, part: Phase, planned: PlannedTrial, directory: Path, seed: int, files: Path, at: TrialServers | None
+    ) -> PhaseResult:
+        """Loads all data by engines or a command. Raises EngineError if it fails."""
+        self.display.step("load")
+        if isinstance(part, ObservedCommand):
+            ended = self._command(part, planned, directory, files, at, None)
+            if ended.status:
+                raise command.failure(part.name, ended)
+            figures = phase_result.parsed(part, ended).figures()
+            return PhaseResult(part.role, figures, notes=[*phase_result.survivor_notes(part, ended)])
+        loads = self._complete(part, directory, seed, files)
+        return PhaseResult(part.role, phase_result.figures_of(part, planned.variant, loads))
 
     def _complete(self, each: EngineLaunch, directory: Path, seed: int, files: Path) -> list[Finished]:
-        """Loads all data. Raises EngineError if some are missing, since the trial needs all of them."""
-        self.display.step("load")
+        """Loads all data by engines. Raises EngineError if some are missing, since the trial needs all of them."""
         loads = self._run(each, directory, seed, files, None)
         for load in loads:
             summary = load.result.summary
@@ -221,12 +238,12 @@ class Conductor:
             if isinstance(each, EngineLaunch):
                 runs = self._run(each, directory, self._seed(planned), files, watch)
             else:
-                ended = command.run(each, directory, files, self.display, watch, self._timeout())
+                ended = self._command(each, planned, directory, files, at, watch)
         if at is not None:
             at.end()
-        if isinstance(each, ObservedCommand):
-            return phase_result.of_command(each, ended, files, watch)
         server_facts, processors = at.facts() if at else {}, self.fleet.facts.get("cpus")
+        if isinstance(each, ObservedCommand):
+            return phase_result.of_command(each, ended, files, watch, server_facts)
         return phase_result.of_engine(each, variant, runs, watch, server_facts, processors)
 
     def _run(self, each: EngineLaunch, directory: Path, seed: int, files: Path, watch: Watch | None) -> list[Finished]:
@@ -247,6 +264,28 @@ class Conductor:
                 with suppress(LoadstoneError):
                     phase.run(spec, name, None, files, self.display, self.fleet, 1, LEAVING_SECONDS)
         return runs
+
+    def _command(
+        self,
+        part: ObservedCommand,
+        planned: PlannedTrial,
+        directory: Path,
+        files: Path,
+        at: TrialServers | None,
+        watch: Watch | None,
+    ) -> Ended:
+        """Runs a command; its templates may name everything that is known of the trial."""
+        names: dict[str, Scalar] = {
+            **(at.names() if at else {}),
+            **values_of_names(self.experiment, planned.variant.config),
+            "trial": planned.trial,
+            "repeat": planned.repeat,
+            "directory": str(directory),
+            "results": str(files.absolute()),
+            "seed": self._seed(planned),
+        }
+        context = CommandContext(files.absolute(), directory, names, at.client_environment() if at else {})
+        return command.run(part, context, self.display, watch, self._timeout())
 
     def _seed(self, planned: PlannedTrial) -> int:
         """The seed of a block: its variants do the same operations, other blocks do others."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems.base.system import System, SystemsError
@@ -18,6 +19,19 @@ SYSTEMS = {
 
 # The system of each store.
 SERVED_BY = {**{name: name for name in SYSTEMS}, "postgrenosql": "postgres"}
+
+
+def public_names(name: str) -> list[str]:
+    """The settings of a system and the properties for reaching it, without secrets and patterns."""
+    from loadstone.engine.describe import description
+    from loadstone.systems.base.plan import plan_of
+    from loadstone.systems.base.system import Place
+
+    kind = system(name)
+    settings = [setting.name for setting in kind.settings if not setting.name.endswith("*")]
+    nowhere = Path("/nonexistent")
+    properties = kind.properties(Place(nowhere, nowhere), plan_of(kind, None, {}))
+    return [setting for setting in (*settings, *properties) if not description().is_secret(setting)]
 
 
 def system(name: str) -> System:

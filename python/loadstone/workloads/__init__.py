@@ -1,7 +1,7 @@
 """The workload kinds, one file per kind."""
 
 from loadstone.experiment import kind
-from loadstone.workloads import cassandra_stress, dfsio, fio, sort, ycsb
+from loadstone.workloads import cassandra_stress, command, dfsio, fio, sort, ycsb
 
 
 def register() -> None:
@@ -12,5 +12,6 @@ def register() -> None:
         "dfsio": dfsio.KIND,
         "fio": fio.KIND,
         "sort": sort.KIND,
+        "command": command.KIND,
     }
     kind.register(kinds)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Data, Ended, Kind, ObservedCommand
+from loadstone.experiment.kind import CommandContext, Data, Ended, Kind, ObservedCommand
 from loadstone.experiment.model import template
 from loadstone.experiment.model.values import Part, Text
 from loadstone.format.quantity import seconds
@@ -170,7 +170,7 @@ def check_by_fio(work: Fio) -> None:
     if shutil.which(PROGRAM) is None:
         raise LoadstoneError("cannot run fio: it is not installed", HINT)
     with tempfile.TemporaryDirectory() as directory:
-        argv = arguments(work, Path(directory))
+        argv = arguments(work, CommandContext(Path(directory), Path(directory)))
         done = subprocess.run([*argv, "--parse-only"], capture_output=True, text=True, cwd=directory)
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()
@@ -178,9 +178,9 @@ def check_by_fio(work: Fio) -> None:
         raise LoadstoneError(f"fio refuses the job: {message}", "correct the job file (see fio(1))")
 
 
-def arguments(work: Fio, files: Path) -> list[str]:
+def arguments(work: Fio, context: CommandContext) -> list[str]:
     """fio's command line; a copy of the job file is kept in the trial's folder."""
-    copy = files / "job.fio"
+    copy = context.files / "job.fio"
     copy.write_text(work.job if is_text(work.job) else Path(work.job).read_text())
     # Run from its own path, since it may include files next to it.
     return [PROGRAM, *OPTIONS, *work.options, str(copy if is_text(work.job) else work.job)]

@@ -16,7 +16,7 @@ from typing import Any
 from loadstone.engine import program
 from loadstone.engine.trial import Spec
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Ended, ObservedCommand
+from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand
 from loadstone.importers.run import Run
 from loadstone.results.value import Value
 
@@ -53,11 +53,11 @@ def read_back(engines: int, *, loaded: bool) -> ObservedCommand:
     return ObservedCommand(NAME, partial(arguments, engines, loaded), read, role="verify", settled=True)
 
 
-def arguments(engines: int, loaded: bool, files: Path) -> Sequence[str]:
+def arguments(engines: int, loaded: bool, context: CommandContext) -> Sequence[str]:
     """Several engines: reads that missed an insert of another engine are judged by that engine's ledger."""
     ledgers = [f"{FILE}.{segment}" for segment in range(engines)]
     several = range(engines) if engines > 1 else ()
-    events = [word for segment in several for word in ("--events", str(files / f"run.{segment}.events.jsonl"))]
+    events = [word for segment in several for word in ("--events", str(context.files / f"run.{segment}.events.jsonl"))]
     return [str(program.find()), "ledger", *ledgers, "--spec", SPEC, *(["--loaded"] if loaded else []), *events]
 
 

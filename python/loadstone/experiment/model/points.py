@@ -44,6 +44,11 @@ def points(vary: Vary) -> list[Point]:
     return found
 
 
+def drop_fraction(value: float | None) -> float | None:
+    """A whole number as an integer, as commands take it: 10, not 10.0."""
+    return int(value) if value is not None and value == int(value) else value
+
+
 def matches(point: Mapping[str, Scalar], partial: Mapping[str, Scalar]) -> bool:
     """Whether a point has all these values."""
     return all(name in point and point[name] == value for name, value in partial.items())
@@ -68,8 +73,9 @@ def values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Sca
         "clients": experiment.clients,
         "durability": experiment.durability,
         "arrival": experiment.arrival,
-        "rate": experiment.rate,
+        "rate": drop_fraction(experiment.rate),
         "operations": experiment.measure.operations,
+        "duration": drop_fraction(experiment.measure.duration),
         **point,
         "store": system.store if system else None,
     }

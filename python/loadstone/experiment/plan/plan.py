@@ -217,11 +217,17 @@ class Builder:
         path = self._experiment.workload_at(point)
         workload = self._experiment.each_workload[path]
         (name,) = workload.kinds
+        kind = KINDS[name]
         given = workload.keys(name).model_dump(exclude_unset=True)
-        key = (path, *(names[each] for _, text in template.strings(given) for each in template.names(text)))
+        literal = {key: given.pop(key) for key in kind.literal if key in given}
+        commands = {key: given.pop(key) for key in kind.commands if key in given}
+        # Names in commands may also be known at run time only.
+        used = [names[word] for _, text in template.strings(given) for word in template.names(text)]
+        used += [names.get(word, "") for text in commands.values() for word in template.names(text)]
+        key = (path, *used)
         if key not in self._works:
-            keys = template.rendered(given, partial(template.render, values=names))
-            kind = KINDS[name]
+            keys = template.rendered(given, partial(template.render, values=names)) | literal
+            keys |= {key: template.render_partly(text, names) for key, text in commands.items()}
             work = kind.work(kind.keys.model_validate(keys), self._experiment)
             self._works[key] = name, work, kind.data(work)
         return self._works[key]

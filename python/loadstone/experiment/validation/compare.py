@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadstone.experiment.kind import KINDS
+from loadstone.experiment.kind import default_metrics
 from loadstone.experiment.model import template
 from loadstone.experiment.model.values import shown
 from loadstone.experiment.validation.context import Context
@@ -52,13 +52,7 @@ def check(context: Context) -> None:
         return
     elif by not in varied:
         context.warn(("compare", "by"), f"{by} has one value, so there is nothing to compare", "vary it")
-    defaults = [
-        metric
-        for workload in context.experiment.each_workload.values()
-        for kind in workload.kinds[:1]
-        for metric in KINDS[kind].metrics(workload.keys(kind))
-    ]
-    compare = compare.model_copy(update={"metrics": compare.metrics or tuple(dict.fromkeys(defaults))})
+    compare = compare.model_copy(update={"metrics": compare.metrics or tuple(default_metrics(context.experiment))})
     context.complete(compare=compare)
     if by is None:
         if baseline is not None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from loadstone.experiment.kind import KINDS
 from loadstone.experiment.mistake import Mistake
 from loadstone.experiment.model import points, template
 from loadstone.experiment.model.experiment import Experiment, Workload
@@ -19,6 +20,8 @@ from loadstone.experiment.reading.path import name as written
 from loadstone.experiment.reading.shape import Shaped
 from loadstone.experiment.reading.tree import Node
 from loadstone.format.suggestion import suggestion
+from loadstone.systems import registry
+from loadstone.systems.registry import SERVED_BY
 
 # Dimensions that override the key of the same name, without a template.
 ACTING = ("system", "clients", "rate", "operations", "durability", "arrival")
@@ -26,6 +29,8 @@ ACTING = ("system", "clients", "rate", "operations", "durability", "arrival")
 GIVEN = (*ACTING, "store")
 # What only commands may name: it is known at run time.
 AT_RUN_TIME = ("directory", "trial", "repeat", "results")
+# What only commands of a workload may name in addition: the address of servers.
+ADDRESS = ("host", "hosts", "port", "table")
 # What the commands of `attach` may name.
 OF_SERVERS = ("host", "port", "table")
 # The keys of the file whose strings are templates.
@@ -49,7 +54,15 @@ class Template:
         """Further names, whose values are known at run time: those of commands."""
         if "hooks" in (self.path[0], *self.path[2:3]):
             return AT_RUN_TIME
+        if self.is_command:
+            return (*AT_RUN_TIME, "seed", "duration")
         return OF_SERVERS if self.path[2:3] == ("attach",) and self.path[-1] in ATTACH_COMMANDS else ()
+
+    @property
+    def is_command(self) -> bool:
+        """Whether it is a shell command of a workload."""
+        kind = KINDS.get(str(self.path[-2])) if len(self.path) > 2 else None
+        return kind is not None and str(self.path[0]).startswith("workload") and self.path[-1] in kind.commands
 
 
 @dataclass
@@ -121,7 +134,9 @@ def all_templates(experiment: Experiment) -> Iterator[Template]:
     plain = experiment.model_dump(include=set(WITH_TEMPLATES), exclude_none=True)
     plain.pop("workload" if experiment.workloads else "workloads", None)
     for path, text in template.strings({key: plain.get(key) for key in WITH_TEMPLATES}):
-        if path[0] != "systems" or path[2:] not in (("store",), ("start", "system")):
+        kind = KINDS.get(str(path[1 if path[0] == "workload" else 2])) if str(path[0]).startswith("workload") else None
+        is_literal = kind is not None and not set(path).isdisjoint(kind.literal)
+        if not is_literal and (path[0] != "systems" or path[2:] not in (("store",), ("start", "system"))):
             yield Template(path, text)
 
 
@@ -133,11 +148,25 @@ def rendered(context: Context, each: Template) -> set[str]:
     return {template.render(each.text, context.values(point)) for point in applies}
 
 
+def names_of_servers(context: Context) -> Iterator[str]:
+    """What commands may name if every system has servers: addresses; and settings and properties of started ones."""
+    systems = context.experiment.systems
+    if not all(part.start or (part.attach and part.attach.hosts) for part in systems.values()):
+        return
+    yield from ADDRESS
+    for name, part in systems.items():
+        if part.start is not None:
+            system = part.start.system or SERVED_BY.get(part.store or name, "")
+            yield "nodes"
+            yield from part.start.settings
+            yield from registry.public_names(system) if system in registry.SYSTEMS else ()
+
+
 def check_templates(context: Context) -> set[str]:
     """Every name in a template is defined. Returns the names that are used."""
     used: set[str] = set()
     for each in context.templates():
-        for variable in () if each.later == AT_RUN_TIME else template.variables(each.text):
+        for variable in () if each.later == AT_RUN_TIME or each.is_command else template.variables(each.text):
             if variable not in os.environ:
                 hint = f"set it before the run: export {variable}=…"
                 context.wrong(each.path, f"{written(each.path)} uses ${{{variable}}}, which is not set", hint)
@@ -158,7 +187,7 @@ def check_named(context: Context, each: Template, word: str) -> None:
     """One name in a template."""
     given = {"rate": context.experiment.rate, "operations": context.experiment.measure.operations}
     own = [key for key in GIVEN if key not in context.dimensions and given.get(key, key) is not None]
-    known = [*context.dimensions, *own, *each.later]
+    known = [*context.dimensions, *own, *each.later, *(names_of_servers(context) if each.is_command else ())]
     if word in known:
         return
     context.lost.add(each.path)
@@ -167,6 +196,8 @@ def check_named(context: Context, each: Template, word: str) -> None:
         hint = f"use {{{word}}} only in commands of `hooks`"
     elif word in ("rate", "operations"):
         hint = f"set {'a `rate`' if word == 'rate' else '`measure.operations`'}, or vary it"
+    elif word in ADDRESS and each.is_command:
+        hint = "have the lab start its servers, `systems: {redis: {start: redis}}`, or name them by `attach`"
     elif not re.fullmatch(r"[\w.-]+", word):
         hint = f"write {{{{{word}}}}} for literal braces"
     if hint:

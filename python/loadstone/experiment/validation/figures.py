@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from loadstone.experiment.kind import default_metrics
 from loadstone.experiment.validation.context import Context
 from loadstone.format.suggestion import guessed, suggestion
 from loadstone.results.value import PERCENTILES, statistic
@@ -11,7 +12,7 @@ from loadstone.results.value import PERCENTILES, statistic
 METRIC = re.compile(r"[a-z][a-z0-9_]*([-.][a-z0-9_]+)*")
 OPERATIONS = ("all", "read", "update", "insert", "scan", "delete", "read-modify-write")
 # Figures without an operation.
-SINGLE = ("throughput", "write_amplification", "operations", "errors", "runtime")
+SINGLE = ("throughput", "write_amplification", "operations", "errors", "runtime", "time", "cpu_time", "memory_max")
 STATISTICS = ("mean", "min", "max", "count")
 
 
@@ -28,6 +29,8 @@ def check(context: Context) -> None:
 
 def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> None:
     """A figure's name is valid, and its percentile is recorded."""
+    if metric in default_metrics(context.experiment):
+        return
     last = statistic(metric)
     bare = metric.removeprefix("load.")
     operation = bare.removesuffix(f".{last}").partition(".")[0]

@@ -61,16 +61,18 @@ def check_steady(context: Context) -> bool:
         others = ", ".join(sorted(kinds - {*ending}))
         message = f"`workloads` mixes work that ends by itself ({', '.join(ending)}) with {others}"
         context.wrong(("workloads",), message, "write two experiments: `measure` applies to one of them only")
+    passed = {key for kind in ending for key in KINDS[kind].passed}
     for key in OF_STEADY:
-        if getattr(context.experiment.measure, key):
+        if getattr(context.experiment.measure, key) and key not in passed:
             message = f"measure.{key} has no effect: {ending[0]} ends when its work is done"
             hint = f"leave it out, and set the amount of work by the keys of `{ending[0]}`"
             context.wrong(("measure", key), message, hint)
     for path in (("pilot",), ("find",), ("rate",)):
-        if context.given(*path) and context.experiment.pilot is not False:
+        if context.given(*path) and context.experiment.pilot is not False and path[0] not in passed:
             message = f"`{path[0]}` needs a steady workload, but {ending[0]} ends when its work is done"
             context.wrong(path, message, f"leave `{path[0]}` out")
-    measure = context.experiment.measure.model_copy(update={"warmup": 0.0, "duration": None, "operations": None})
+    unused = {key: None for key in ("duration", "operations") if key not in passed}
+    measure = context.experiment.measure.model_copy(update={"warmup": 0.0, **unused})
     context.complete(measure=measure, pilot=False)
     return False
 

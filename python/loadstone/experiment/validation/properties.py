@@ -24,7 +24,9 @@ def check_systems(context: Context) -> None:
     every = {name: None for kind in KINDS.values() for name in kind.stores()}
     for system, each in systems.items():
         path = ("systems", system)
-        only = next(iter(usable)) if len(usable) == 1 else system
+        first = next(iter(usable))
+        # Work that needs no store has one of its name.
+        only = first if len(usable) == 1 or first not in description().stores else system
         started = each.start.system if each.start is not None and each.start.system in every else only
         store = each.store or (system if system in every else started)
         systems[system] = each.model_copy(update={"store": store})

@@ -132,7 +132,7 @@ def attached(context: Context, path: Keys, system: System, attach: Attach) -> Sy
     if attach.restart and not attach.status:
         hint = "write `status: ssh {host} systemctl is-active …`"
         context.wrong((*path, "attach", "restart"), "`restart` has no effect without `status`", hint)
-    if attach.port is not None and description().address(system.store) is None:
+    if attach.port is not None and system.store in description().stores and not description().address(system.store):
         hint = f"set the address in the properties of {system.store}"
         context.warn((*path, "attach", "port"), f"{system.store} does not take `port`", hint)
     fresh = system.fresh or ("table" if attach.fresh else "none")

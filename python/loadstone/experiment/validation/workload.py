@@ -50,10 +50,12 @@ def check_points(context: Context, path: Keys, keys: Any) -> None:
     seen: set[str] = set()
     if not context.knows(*path):
         return
+    kind = KINDS[str(path[-1])]
     given = keys.model_dump(exclude_unset=True)
+    unrendered = {key: given.pop(key) for key in (*kind.commands, *kind.literal) if key in given}
     for point in at(context, path):
         try:
-            keys_at_point = rendered(given, partial(render, values=context.values(point)))
+            keys_at_point = rendered(given, partial(render, values=context.values(point))) | unrendered
         except KeyError:
             return
         if (text := repr(keys_at_point)) in seen:

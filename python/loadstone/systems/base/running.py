@@ -197,6 +197,10 @@ class Running:
         """What a store needs to reach it."""
         return self.system.properties(self.place, self.plan)
 
+    def client_environment(self) -> Mapping[str, str]:
+        """The environment in which its own client programs reach it."""
+        return self.system.client_environment(self.place, self.plan)
+
     def directories(self) -> Sequence[Path]:
         """The directories of this host that its data are in."""
         return self.system.directories(self.place, self.plan)

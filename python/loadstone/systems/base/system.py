@@ -126,6 +126,10 @@ class System(ABC):
     def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
         """The properties that a store needs to reach it: `{"hosts": "127.0.0.1,127.0.0.2", "port": "9042"}`."""
 
+    def client_environment(self, place: Place, plan: Plan) -> Mapping[str, str]:
+        """Variables by which its own client programs reach it, with secrets; and its programs' place as `PATH`."""
+        return {}
+
     def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
         """The directories of this host that its servers write data to; none if another system keeps the data."""
         return [place.data]

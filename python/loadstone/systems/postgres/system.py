@@ -98,6 +98,17 @@ class Postgres(System):
             "db.passwd": settings["password"],
         }
 
+    def client_environment(self, place: Place, plan: Plan) -> Mapping[str, str]:
+        """psql and pgbench of its version, and libpq's variables for host, role and database."""
+        programs = find(place, plan, elsewhere.user("postgres"))
+        names = {"PGPORT": "port", "PGUSER": "user", "PGPASSWORD": "password", "PGDATABASE": "database"}
+        return {
+            **programs.variables,
+            "PATH": str(programs.directory),
+            "PGHOST": HOST,
+            **{variable: plan.settings[name] for variable, name in names.items()},
+        }
+
     def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
         """The cluster's, which may be behind a link."""
         return [place.data / SERVER]

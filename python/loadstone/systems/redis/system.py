@@ -77,6 +77,12 @@ class Redis(System):
         password = plan.settings["password"]
         return {**found, "redis.password": password} if password else found
 
+    def client_environment(self, place: Place, plan: Plan) -> Mapping[str, str]:
+        """redis-cli and redis-benchmark of its version; both read the password from a variable."""
+        binary, variables = find(place, plan)
+        password = plan.settings["password"]
+        return {**variables, "PATH": str(Path(binary).parent), **({"REDISCLI_AUTH": password} if password else {})}
+
     def version(self, plan: Plan) -> str:
         """The version that the server reports."""
         try:

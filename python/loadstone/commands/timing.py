@@ -1,0 +1,217 @@
+"""`loadstone time 'COMMAND A' 'COMMAND B' …`: times commands against each other, and judges the difference."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rich.console import Console
+
+from loadstone.commands import reading
+from loadstone.commands.parser import Parser, UsageError, guarded
+from loadstone.commands.run import exclusive_host
+from loadstone.experiment.model.template import escape
+from loadstone.format import quantity, units
+from loadstone.judge.judge import judge
+from loadstone.judge.judgement import Judgement
+from loadstone.observe.environment import environment, shareable
+from loadstone.report.terminal import standard_output, tables
+from loadstone.results.folder import Folder, new_path
+from loadstone.results.result_set import Question, variant
+from loadstone.runner.progress import display
+from loadstone.runner.timing import DIMENSION, METRIC, NAME, Timed, Timing
+from loadstone.statistics.centre import find_outliers
+from loadstone.statistics.estimate import REPEATS_MIN
+from loadstone.workloads.command import check_program, check_syntax
+
+# The figures shown; where a command is small, its memory is not known.
+COMPARED = (METRIC, "cpu_time")
+METRICS = (*COMPARED, "memory_max")
+
+
+@guarded
+def main(arguments: list[str]) -> int:
+    """Times commands; exit status 1 if one fails."""
+    options = parser().parse_args(arguments)
+    commands = create_commands(options.commands, options.prepare, options.command_name)
+    width, limit, timeout = (
+        parse(read, text, name)
+        for read, text, name in (
+            (quantity.share, options.width, "--width"),
+            (quantity.seconds, options.time_limit, "--time-limit"),
+            (quantity.seconds, options.timeout, "--timeout"),
+        )
+    )
+    runs = options.runs or REPEATS_MIN
+    if options.runs is not None and options.runs < REPEATS_MIN:
+        raise UsageError(f"--runs must be at least {REPEATS_MIN}", f"fewer than {REPEATS_MIN} runs support no claim")
+    if options.warmups < 0:
+        raise UsageError("--warmups must be 0 or more", "write the number of executions before the first timed one")
+    for command in commands:
+        for text in filter(None, (command.text, command.prepare)):
+            check_syntax(escape(text))
+            check_program(text)
+    console = Console(stderr=True, emoji=False, markup=False, highlight=False)
+    with exclusive_host(NAME, options) as note:
+        folder = create_folder(commands, options)
+        note(folder.path)
+        with folder.locked(), display(console) as progress:
+            timing = Timing(
+                commands,
+                folder,
+                progress,
+                seed=options.seed,
+                rounds_min=runs,
+                **({"rounds_max": options.runs} if options.runs else {}),
+                width=width,
+                limit_seconds=limit,
+                timeout_seconds=timeout,
+                ignore_failure=options.ignore_failure,
+            )
+            try:
+                reason = timing.run(options.warmups)
+            except BaseException:
+                folder.repair()
+                console.print(f"finished runs are kept in {folder.path}", soft_wrap=True)
+                raise
+    judgement = judge(folder.load())
+    if options.json:
+        whole = {**reading.finite(reading.document(judgement)), "stopped": reason, "results": str(folder.path)}
+        print(json.dumps(whole, ensure_ascii=False, allow_nan=False))
+        return 0
+    out = standard_output()
+    for text in lines(judgement, commands):
+        out.print(text, soft_wrap=True, highlight=False)
+    # Most checks are of load on a system, and cannot run here.
+    for finding in tables.findings(replace(judgement, not_looked={})):
+        out.print(finding, soft_wrap=True)
+    console.print(f"stopped because {reason}; `loadstone report {folder.path}` writes a report", soft_wrap=True)
+    return 0
+
+
+def create_folder(commands: Sequence[Timed], options: Namespace) -> Folder:
+    """The folder of the results."""
+    return Folder.create(
+        new_path(options.results, NAME),
+        NAME,
+        Question(
+            text=f"Which is faster: {', '.join(command.name for command in commands)}?",
+            by=DIMENSION if len(commands) > 1 else None,
+            baseline=commands[0].name if len(commands) > 1 else None,
+            metrics=COMPARED,
+            guarantees={DIMENSION: ("work",)},
+        ),
+        interleaved=True,
+        environment=environment(),
+        seed=options.seed,
+        command=shlex.join(shareable(["loadstone", *sys.argv[1:]])),
+    )
+
+
+def parser() -> Parser:
+    """The options, named as in hyperfine where it has them."""
+    command_line = Parser(
+        NAME,
+        "Time shell commands, interleaved, until the interval of their ratio is narrow; then judge the difference.",
+        "Executions alternate, so that a change of the machine's speed concerns all commands alike.",
+    )
+    command_line.add_argument(
+        "commands", metavar="COMMAND", nargs="+", help="a shell command; the first is the baseline"
+    )
+    command_line.add_argument(
+        "-p", "--prepare", metavar="COMMAND", action="append", default=[],
+        help="run before each execution, not timed; once for all commands, or once for each",
+    )  # fmt: skip
+    command_line.add_argument(
+        "-w", "--warmups", "--warmup", metavar="N", type=int, default=0,
+        help="executions of each command before the first that counts (default: 0)",
+    )  # fmt: skip
+    command_line.add_argument("-r", "--runs", metavar="N", type=int, help="exactly N executions of each command")
+    command_line.add_argument(
+        "--width",
+        metavar="SHARE",
+        default="5%",
+        help="stop when the interval is this narrow, as a share of the ratio (default: 5%%)",
+    )
+    command_line.add_argument(
+        "--time-limit", metavar="TIME", default="5m", help="stop after this time (default: %(default)s)"
+    )
+    command_line.add_argument("--timeout", metavar="TIME", default="1h", help="of one execution (default: %(default)s)")
+    command_line.add_argument(
+        "-n", "--command-name", metavar="NAME", action="append", default=[], help="a name for each command, in order"
+    )
+    command_line.add_argument("-i", "--ignore-failure", action="store_true", help="time commands that fail as well")
+    command_line.add_argument("--seed", metavar="N", type=int, default=1, help="of the order (default: %(default)s)")
+    command_line.add_argument("--share-host", action="store_true", help="allow another run on this host")
+    command_line.add_argument("--json", action="store_true", help="print one JSON document")
+    command_line.results_option()
+    return command_line
+
+
+def parse(read: Any, text: str, name: str) -> float:
+    """The value of an option. Raises UsageError."""
+    try:
+        value = float(text) if text.replace(".", "", 1).isdigit() else float(read(text))
+    except ValueError:
+        value = 0.0
+    if value <= 0:
+        raise UsageError(f'{name} must be above 0, got "{text}"', "write 5% or 0.05, and times as 30s or 5m")
+    return value
+
+
+def create_commands(texts: Sequence[str], prepares: Sequence[str], names: Sequence[str]) -> list[Timed]:
+    """The commands, each with a distinct name. Raises UsageError."""
+    if len(prepares) not in (0, 1, len(texts)):
+        raise UsageError(
+            f"there are {len(texts)} commands and {len(prepares)} times --prepare", "give it once, or for each command"
+        )
+    if len(names) > len(texts):
+        raise UsageError(f"there are {len(texts)} commands and {len(names)} names", "give a name for each command")
+    if empty := next((text for text in texts if not text.strip()), None):
+        raise UsageError(f'a command is empty: "{empty}"', "write a shell command")
+    each_prepare = prepares if len(prepares) > 1 else [*prepares, *[""]][:1] * len(texts)
+    each_name = [*names, *texts[len(names) :]]
+    # A command may be compared with itself.
+    distinct = [
+        name if each_name.count(name) == 1 else f"{name} #{each_name[: at + 1].count(name)}"
+        for at, name in enumerate(each_name)
+    ]
+    return [Timed(*parts) for parts in zip(distinct, texts, each_prepare, strict=True)]
+
+
+def lines(judgement: Judgement, commands: Sequence[Timed]) -> Iterator[str]:
+    """The figures of each command, and the comparison."""
+    for number, command in enumerate(commands, 1):
+        yield f"Command {number}: {command.name}"
+        yield from command_lines(judgement, command)
+        yield ""
+    yield from (f"{text}" for text in judgement.answer.splitlines())
+
+
+def command_lines(judgement: Judgement, command: Timed) -> Iterator[str]:
+    """Median time with its interval, range, CPU time, memory, number of executions, and outliers."""
+    key = variant({DIMENSION: command.name})
+    cells = {metric: judgement.cells.get((key, metric)) for metric in METRICS}
+    cell = cells[METRIC]
+    if cell is None:
+        return
+    samples = [value for _, value in cell.samples]
+    estimate = cell.estimate
+    interval = ""
+    if estimate.low is not None and estimate.high is not None:
+        interval = f"   95 % interval {units.duration(estimate.low)} to {units.duration(estimate.high)}"
+    span = f"range {units.duration(min(samples))} to {units.duration(max(samples))}"
+    yield f"  time    {units.duration(estimate.value)} (median){interval}   {span}   {len(samples)} runs"
+    cpu, memory = cells["cpu_time"], cells["memory_max"]
+    parts = [f"CPU     {units.duration(cpu.estimate.value)}"] if cpu else []
+    parts += [f"memory {units.size(memory.estimate.value)} (peak)"] if memory else []
+    if parts:
+        yield "  " + "   ".join(parts)
+    if outliers := find_outliers(samples):
+        longest = units.duration(max(outliers))
+        yield f"  {units.many(len(outliers), 'outlier')}, the longest {longest}: something disturbed these runs"

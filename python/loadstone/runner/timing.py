@@ -1,0 +1,168 @@
+"""Times commands against each other: interleaved executions, until the interval of every ratio is narrow enough."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from loadstone.engine.events import Note
+from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand
+from loadstone.experiment.plan import order
+from loadstone.results.folder import Folder
+from loadstone.results.trial_result import TrialResult, values
+from loadstone.results.value import Value
+from loadstone.runner import command
+from loadstone.runner.command import CommandError, Launcher
+from loadstone.runner.progress import Display, RunProgress
+from loadstone.runner.watch import Watch
+from loadstone.statistics.centre import t_interval
+from loadstone.statistics.comparison import blocked
+
+NAME, DIMENSION, METRIC = "time", "command", "time"
+NO_OUTPUT = Path("/dev/null")
+# Beyond this number of rounds, more do not help: the time limit is the usual end.
+ROUNDS_MAX = 1000
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A command to be timed."""
+
+    name: str
+    text: str
+    # Runs before each execution, and is not timed.
+    prepare: str = ""
+
+
+@dataclass
+class Timing:
+    """The executions of commands, a round after the other: each command once, in random order.
+
+    The order of every second round is the reverse of the order before it, so that no command runs first more often.
+    """
+
+    commands: Sequence[Timed]
+    folder: Folder
+    display: Display
+    seed: int = 1
+    rounds_min: int = 6
+    rounds_max: int = ROUNDS_MAX
+    # The width of the ratio's 95 % interval, as a share of the ratio.
+    width: float = 0.05
+    limit_seconds: float = 300.0
+    timeout_seconds: float = 3600.0
+    ignore_failure: bool = False
+    figures: dict[str, dict[int, float]] = field(default_factory=dict)
+    count: int = 0
+
+    def run(self, warmups: int) -> str:
+        """Runs the rounds; returns why they stopped. Raises CommandError if a command fails."""
+        progress = RunProgress(NAME, self.rounds_min * len(self.commands), 0, 0.0)
+        self.display.plan(progress)
+        with Launcher() as launcher:
+            for timed in self.commands:
+                for number in range(warmups):
+                    self.execute(launcher, timed, f"warmup-{number + 1}", 0)
+            until = time.monotonic() + self.limit_seconds
+            for number in range(1, self.rounds_max + 1):
+                for timed in self.sequence(number):
+                    self.execute(launcher, timed, f"{self.count:05}-{self.slug(timed)}-r{number}", number)
+                    progress.finish()
+                if number >= self.rounds_min:
+                    if self.widest() <= self.width:
+                        return f"the intervals are at most {self.width:.0%} wide"
+                    if time.monotonic() >= until:
+                        return f"the time limit of {self.limit_seconds:g} s has passed"
+                progress.trials = max(progress.trials, (number + 1) * len(self.commands))
+        return f"the limit of {self.rounds_max} rounds was reached"
+
+    def sequence(self, number: int) -> list[Timed]:
+        """The order of a round."""
+        names = [timed.name for timed in self.commands]
+        indexes = order.permutation(names, self.seed, (number + 1) // 2)
+        return [self.commands[index] for index in (indexes if number % 2 else reversed(indexes))]
+
+    def slug(self, timed: Timed) -> str:
+        """A command's part of its trials' names."""
+        return str(self.commands.index(timed) + 1)
+
+    def execute(self, launcher: Launcher, timed: Timed, trial: str, number: int) -> None:
+        """Executes a command once, and records it unless the round's number is 0 (a warm-up)."""
+        self.display.trial(trial)
+        initial = TrialResult(
+            trial,
+            {DIMENSION: timed.name},
+            number,
+            {},
+            facts={"work": DIMENSION},
+            requested={"work.run": timed.text},
+            end="interrupted",
+            order=self.count,
+            start_unix_ns=time.time_ns(),
+        )
+        failure: CommandError | None = None
+        with self.folder.trial(trial, begun=initial if number else None) as files:
+            if timed.prepare:
+                ended = self.launch(launcher, "prepare", timed.prepare, files, None)
+                if ended.status:
+                    raise command.failure(f"`{timed.prepare}`", ended)
+            with Watch(None, files / "observed.jsonl") as watch:
+                try:
+                    ended = self.launch(launcher, "command", timed.text, files, watch)
+                except CommandError as error:
+                    late = f"`{timed.text}` did not end within {self.timeout_seconds:g} s"
+                    is_late = error.status == -signal.SIGKILL
+                    failure = CommandError(late, "set a longer `--timeout`", error.status) if is_late else error
+            if failure is None:
+                result = self.result(initial, ended)
+                result = replace(result, values={**result.values, **values(*watch.values(0))})
+                failure = command.failure(f"`{timed.text}`", ended) if ended.status else None
+            else:
+                result = initial
+            is_allowed = self.ignore_failure and METRIC in result.values
+            if failure is not None:
+                note = Note("exit-status" if is_allowed else "failed", str(failure.args[0]), failure.hint)
+                result = replace(result, end="done" if is_allowed else "failed", notes=(*result.notes, note))
+        if number:
+            self.folder.append(result)
+            self.count += 1
+        if failure is not None and not is_allowed:
+            ignoring = "; `--ignore-failure` times failing commands as well" if METRIC in result.values else ""
+            raise CommandError(str(failure.args[0]), f"{failure.hint}{ignoring}", failure.status)
+        if number:
+            self.figures.setdefault(timed.name, {})[number] = result.values[METRIC].value
+
+    def result(self, initial: TrialResult, ended: Ended) -> TrialResult:
+        """The figures of an execution."""
+        use = ended.use
+        memory = [] if use.memory_bytes is None else [Value("memory_max", use.memory_bytes, "B", 1)]
+        measured = values(Value(METRIC, use.elapsed_ns, "ns", 1), Value("cpu_time", use.cpu_ns, "ns", 1), *memory)
+        notes: tuple[Note, ...] = ()
+        if use.survivors:
+            message = f"it left processes running, which were killed: {', '.join(use.survivors)}"
+            notes = (Note("survivors", message, "have the command wait for what it starts"),)
+        return replace(initial, end="done", values=measured, notes=notes)
+
+    def launch(self, launcher: Launcher, name: str, text: str, files: Path, watch: Watch | None) -> Ended:
+        """Runs a shell command in the current directory."""
+        phase = ObservedCommand(name, lambda _: ["sh", "-c", text], lambda _: NotImplemented)
+        context = CommandContext(files.absolute(), Path.cwd())
+        return command.run_by(launcher, phase, context, self.display, watch, self.timeout_seconds, NO_OUTPUT)
+
+    def widest(self) -> float:
+        """The width of the widest interval: of the ratios to the first command, or of the only command's mean."""
+        return max(self.widths(), default=math.inf)
+
+    def widths(self) -> Iterator[float]:
+        """The width of each interval, as a share of its figure."""
+        first, *contenders = (self.figures[timed.name] for timed in self.commands)
+        for figures in contenders:
+            ratio = blocked(first, figures).ratio
+            yield math.inf if ratio.low is None or ratio.high is None else (ratio.high - ratio.low) / ratio.value
+        if not contenders:
+            mean, low, high = t_interval([*first.values()])[0]
+            yield float((high - low) / mean)

@@ -1,0 +1,411 @@
+"""Any command as a trial: it is run and observed, and its figures are read from its output."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, PlainValidator, WithJsonSchema
+
+from loadstone.engine.describe import description
+from loadstone.errors import LoadstoneError
+from loadstone.experiment.kind import CommandContext, Data, Ended, Kind, ObservedCommand
+from loadstone.experiment.model import template
+from loadstone.experiment.model.values import Natural, Part, Text, refuse
+from loadstone.experiment.model.values import shown as render_value
+from loadstone.experiment.plan.servers import TABLE
+from loadstone.format import units
+from loadstone.format.suggestion import suggestion
+from loadstone.importers import hlog, json_paths, unit
+from loadstone.importers.number import plain
+from loadstone.importers.read import FORMATS, Format, read_runs
+from loadstone.importers.run import Run
+from loadstone.importers.source import Source, text_of
+
+if TYPE_CHECKING:
+    from loadstone.experiment.model.experiment import Experiment
+    from loadstone.experiment.model.points import Point
+    from loadstone.experiment.plan.plan import Variant
+    from loadstone.experiment.reading.path import Path as Keys
+    from loadstone.experiment.validation.context import Context
+
+NAME, LOAD = "command", "load"
+# The store of a system without servers.
+STORE = "command"
+# Figures of every command, compared if the file names no figures. Its peak memory is known if it is large enough.
+TIMES = ("time", "cpu_time")
+BY_PATHS = ("json", "regex")
+# Larger outputs are not searched for figures.
+FIGURES_MAX = 64 << 20
+# Keys of the file that have an effect only where a command names them.
+PASSED = {"clients": ("clients",), "rate": ("rate",), "duration": ("measure", "duration"),
+          "operations": ("measure", "operations")}  # fmt: skip
+# Tools that print their version, and how; others are not run without the user's `version`.
+VERSION_OPTIONS = {
+    "pgbench": "--version",
+    "redis-benchmark": "--version",
+    "memtier_benchmark": "--version",
+    "sysbench": "--version",
+    "fio": "--version",
+    "hyperfine": "--version",
+    "latte": "--version",
+}
+VERSION_SECONDS = 10.0
+VERSION_MAX = 80
+METRIC_HINT = "write `throughput: [$.tps, op/s]`: a metric, then where it is and its unit"
+
+
+def figures_of(value: Any) -> str | dict[str, dict[str, tuple[str, str]]] | None:
+    """An importer's name, or paths or patterns with their units by metric."""
+    known = [name for name in FORMATS if name != json_paths.NAME]
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if value not in known:
+            refuse(f'has no importer "{value}"', suggestion(value, known, "the importers are"))
+        return value
+    if not isinstance(value, dict) or len(value) != 1 or not {*value} <= {*BY_PATHS}:
+        refuse(
+            f"must be an importer's name, or `json:` or `regex:` with figures, got {render_value(value)}", METRIC_HINT
+        )
+    ((way, figures),) = value.items()
+    if not isinstance(figures, dict) or not figures:
+        refuse(f"has no figures below `{way}`", METRIC_HINT)
+    return {way: {str(metric): parse_figure(way, str(metric), pair) for metric, pair in figures.items()}}
+
+
+def parse_figure(way: str, metric: str, pair: Any) -> tuple[str, str]:
+    """The path or pattern of a figure, and its unit."""
+    if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+        refuse(f"must be [where, unit] for {metric}, got {render_value(pair)}", METRIC_HINT)
+    where, name = pair
+    if unit.base(name) is None:
+        refuse(f'has an unknown unit "{name}" for {metric}', f"the units are {unit.KNOWN}")
+    try:
+        if way == "json":
+            json_paths.parse_figure(f"{metric}={where} {name}")
+        elif re.compile(where).groups > 1:
+            refuse(f"has a pattern with several groups for {metric}", "mark the number by one group: `tps = ([0-9.]+)`")
+    except LoadstoneError as error:
+        refuse(f"has an invalid path: {error.args[0]}", error.hint)
+    except re.error as error:
+        refuse(f"has an invalid pattern for {metric}: {error}", "write a regular expression of Python")
+    return where, name
+
+
+FIGURES_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "null"},
+        {"type": "string"},
+        {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "additionalProperties": {"type": "array", "items": {"type": "string"}},
+            },
+        },
+    ]
+}
+Figures = Annotated[Any, PlainValidator(figures_of), WithJsonSchema(FIGURES_SCHEMA)]
+
+
+class Command(Part):
+    """A shell command that does the work of a trial: any benchmark that prints its figures, or work to be timed."""
+
+    run: Text = Field(examples=["pgbench -n -c {clients} -T {duration}"])
+    """The command. A trial is one execution; a non-zero exit status fails it."""
+
+    prepare: Text = Field(default="", examples=["pgbench -i -s 10"])
+    """The load phase: a command that creates the data."""
+
+    figures: Figures = Field(default=None, examples=["pgbench"])
+    """Where its figures are: the name of an importer (`loadstone import --format`), `json: {throughput: [$.tps, op/s]}`
+    or `regex: {throughput: ['tps = ([0-9.]+)', op/s]}`, read from standard output. Default: `time`, `cpu_time` and, of
+    processes larger than the lab's launcher, `memory_max`."""
+
+    warmups: Natural = 0
+    """Unrecorded executions before each trial."""
+
+    version: Text = Field(default="", examples=["mybench --version"])
+    """A command whose first line of output is the tool's version. Default: known for tools with an importer."""
+
+
+def stores() -> Collection[str]:
+    """The stores of systems with servers, and one for commands without servers."""
+    return (STORE, *(name for name in description().stores if description().networked(name)))
+
+
+def check(context: Context, path: Keys, keys: Any) -> None:
+    """Keys of the file that a command must name, or they have no effect."""
+    texts = [keys.run, keys.prepare]
+    try:
+        named = {name for text in texts for name in template.names(text)}
+    except ValueError:
+        # Reported with the templates.
+        return
+    for key, place in PASSED.items():
+        if key not in named and (key in context.dimensions or context.given(*map(str, place))):
+            where = ("vary",) if key in context.dimensions else place
+            message = f"`{'.'.join(map(str, where))}` sets {key}, but the command does not use it"
+            context.wrong(where, message, f"write {{{key}}} in `{path[-1]}.run`, or leave it out")
+    if not keys.run.strip() and context.knows(*path, "run"):
+        context.wrong((*path, "run"), "the command is empty", "write the command of a trial")
+
+
+def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
+    """A command may change its data."""
+    yield "command.run"
+
+
+def title(work: Command) -> str:
+    """The program's name."""
+    return program_of(work.run) or "command"
+
+
+def data(work: Command) -> Data:
+    """What `prepare` loads is not known."""
+    return Data(0, 0, {"prepare": work.prepare}, TABLE)
+
+
+def metrics(work: Command) -> Sequence[str]:
+    """The figures that the file names, or times; an importer's figures depend on the tool."""
+    if work.figures is None:
+        return TIMES
+    return () if isinstance(work.figures, str) else [metric.lower() for way in work.figures.values() for metric in way]
+
+
+def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
+    """The commands are valid in the shell, and their programs exist."""
+    for text in (variant.work.run, variant.work.prepare):
+        if text:
+            yield partial(check_syntax, text)
+            if variant.servers is None:
+                # A started system may bring its own programs.
+                yield partial(check_program, text)
+
+
+def check_syntax(text: str) -> None:
+    """Has the shell parse a command. Raises LoadstoneError with its message."""
+    command = template.render(text, defaultdict(lambda: "0"), for_shell=True)
+    done = subprocess.run(["sh", "-n", "-c", command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        reason = lines[0].rpartition(": ")[2] if lines else f"exit status {done.returncode}"
+        raise LoadstoneError(f"the shell cannot parse `{text}`: {reason}", "correct its quotes and brackets")
+
+
+def check_program(text: str) -> None:
+    """Raises LoadstoneError if the program of a command is not installed."""
+    name = program_of(text)
+    if name and subprocess.run(["sh", "-c", 'command -v -- "$1"', "sh", name], capture_output=True).returncode:
+        raise LoadstoneError(f"cannot run `{text}`: there is no program {name}", "install it, or write its path")
+
+
+def program_of(text: str) -> str:
+    """The program of a simple command, without assignments; empty where only the shell can tell."""
+    try:
+        parts = shlex.split(text)
+    except ValueError:
+        return ""
+    name = next((part for part in parts if not re.fullmatch(r"[A-Za-z_]\w*=[^$`()]*", part)), "")
+    return name if re.fullmatch(r"[\w./+-]+", name) else ""
+
+
+def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand]:
+    """The load, unrecorded executions, and the measured execution."""
+    work: Command = variant.work
+    written: Any = experiment.each_workload[experiment.workload_at(variant.config)].keys(NAME)
+    requested = {f"work.{key}": getattr(written, key) for key in ("run", "prepare") if getattr(written, key)}
+    plan = []
+    if work.prepare:
+        plan.append(ObservedCommand(LOAD, partial(shell, work.prepare), partial(read_times, LOAD), role="prepare"))
+    for number in range(work.warmups):
+        plan.append(ObservedCommand(f"warmup-{number + 1}", partial(shell, work.run), read_warmup, role="warmup"))
+    clients = variant.clients if "clients" in template.names(written.run) else None
+    read = partial(read_figures, work, variant.store, clients)
+    seconds = experiment.measure.duration
+    return [*plan, ObservedCommand(NAME, partial(shell, work.run), read, seconds, requested=requested)]
+
+
+def shell(text: str, context: CommandContext) -> Sequence[str]:
+    """The arguments for a command, which is kept in the trial's folder. Raises LoadstoneError for an unknown name."""
+    try:
+        command = template.render(text, context.names, for_shell=True)
+    except KeyError as error:
+        known = ", ".join(sorted(context.names))
+        raise LoadstoneError(f"{{{error.args[0]}}} in `{text}` is not defined", f"the names are {known}") from error
+    with (context.files / "commands.sh").open("a") as file:
+        file.write(f"{command}\n")
+    return ["sh", "-c", command]
+
+
+def read_warmup(ended: Ended) -> Run:
+    """Nothing. Raises LoadstoneError if it failed."""
+    if ended.status:
+        raise LoadstoneError("a warm-up failed", "correct the command")
+    return Run()
+
+
+def read_times(prefix: str, ended: Ended) -> Run:
+    """Time, CPU time and peak memory; with a prefix."""
+    run = Run()
+    use = ended.use
+    for metric, value, name in (
+        ("time", use.elapsed_ns, "ns"),
+        ("cpu_time", use.cpu_ns, "ns"),
+        ("memory_max", use.memory_bytes, "B"),
+    ):
+        run.add(f"{prefix}.{metric}" if prefix else metric, value, name, 1)
+    return run
+
+
+def read_figures(work: Command, store: str, clients: int | None, ended: Ended) -> Run:
+    """The figures in the output, and the times. Raises LoadstoneError if they are missing."""
+    run = Run() if work.figures is None or ended.status else read_output(work.figures, ended)
+    known = {value.metric for value in run.values}
+    run.values += [value for value in read_times("", ended).values if value.metric not in known]
+    # The command's text is requested, not observed: it has names that differ in each trial.
+    run.facts.pop("command", None)
+    run.facts.setdefault("work", run.facts.get("tool", NAME))
+    if store != STORE:
+        run.facts["store"] = store
+    run.clients = clients if run.clients is None else run.clients
+    if (version := find_version(work, ended.context)) and "version" not in run.facts:
+        run.facts["version"] = version
+    add_histograms(run, ended)
+    return run
+
+
+def read_output(figures: str | Mapping[str, Mapping[str, tuple[str, str]]], ended: Ended) -> Run:
+    """The figures in the standard output. Raises LoadstoneError."""
+    path = ended.stdout
+    size = path.stat().st_size
+    if not size:
+        hint = "write `2>&1` after the command" if ended.stderr.stat().st_size else "have the command print its figures"
+        raise LoadstoneError("it printed nothing to standard output, where figures are read", hint)
+    if size > FIGURES_MAX:
+        most = units.size(FIGURES_MAX)
+        raise LoadstoneError(f"it printed {units.size(size)}; figures are read from at most {most}", "print less")
+    try:
+        text = text_of(path)
+    except LoadstoneError as error:
+        raise LoadstoneError(f"no figures can be read: {error.args[0]}", "have the command print text") from error
+    if isinstance(figures, str):
+        return single_run(read_runs(Source(path, text, {}), FORMATS[figures]), FORMATS[figures])
+    ((way, named),) = figures.items()
+    if way == "json":
+        lines = "\n".join(f"{metric}={where} {name}" for metric, (where, name) in named.items())
+        chosen: Format = FORMATS[json_paths.NAME]
+        return single_run(read_runs(Source(path, text, {"json": lines}), chosen), chosen)
+    run = Run()
+    for metric, (pattern, name) in named.items():
+        factor, base = unit.base(name) or (1.0, "")
+        run.add_text(metric.lower(), find_number(text, metric, pattern), factor, base, 1)
+    return run
+
+
+def find_number(text: str, metric: str, pattern: str) -> str:
+    """The number that a pattern matches. Raises LoadstoneError unless it matches exactly one."""
+    matches = [match[match.lastindex or 0] for match in re.finditer(pattern, text, re.MULTILINE)]
+    if len(matches) != 1:
+        count = units.many(len(matches), "match", "matches") if matches else "no match"
+        hint = "have the pattern match one line of the output" if matches else "compare the pattern with the output"
+        raise LoadstoneError(f"the pattern of {metric} has {count}", hint)
+    try:
+        number = plain(matches[0])
+    except ValueError:
+        number = None
+    if number is None:
+        raise LoadstoneError(f'{metric} is not a number: "{matches[0][:40]}"', "mark the number by a group")
+    return matches[0]
+
+
+def single_run(runs: Sequence[Run], chosen: Format) -> Run:
+    """A report's run; the parts of one report (tests, stages) become one run with a prefix each.
+
+    Raises LoadstoneError for several reports.
+    """
+    if len(runs) == 1:
+        return runs[0]
+    names = [re.sub(r"[^a-z0-9]+", "_", part_name(run).lower()).strip("_") for run in runs]
+    if "" in names or len(set(names)) < len(names):
+        raise LoadstoneError(
+            f"it printed {len(runs)} results of {chosen.TITLE}, and a trial has one", "run the tool once in the command"
+        )
+    whole = replace(runs[0], values=[], facts={}, notes=[], statuses={}, histograms={}, series=None, dimensions={})
+    for name, run in zip(names, runs, strict=True):
+        whole.values += [value.below(name) for value in run.figures()]
+        whole.facts |= {fact: value for fact, value in run.facts.items() if fact not in whole.facts}
+        whole.notes += run.notes
+        whole.end = whole.end if run.end == "done" else run.end
+    # Percentiles have their bounds already.
+    whole.of_all = True
+    return whole
+
+
+def part_name(run: Run) -> str:
+    """A run's name within its report."""
+    return " ".join([*filter(None, [run.variant]), *map(str, run.dimensions.values())])
+
+
+def add_histograms(run: Run, ended: Ended) -> None:
+    """Adds the histograms that the tool wrote into the trial's folder, and their figures where it printed none."""
+    for path in sorted(ended.context.files.glob("*.hlog")) + sorted(ended.context.files.glob("*.hdr")):
+        source = Source(path, text_of(path), {})
+        (logged,) = read_runs(source, FORMATS[hlog.NAME])
+        known = {value.metric for value in run.values}
+        run.values += [value for value in logged.figures() if value.metric not in known]
+        run.histograms |= logged.histograms
+
+
+def find_version(work: Command, context: CommandContext) -> str:
+    """The tool's version, by the command of the file, or the option of a known tool; empty if it is not known."""
+    if work.version:
+        text = template.render(work.version, context.names, for_shell=True)
+        return ask_version(text, tuple(context.variables.items()))
+    name = program_of(template.render(work.run, context.names, for_shell=True))
+    option = VERSION_OPTIONS.get(name.rpartition("/")[2])
+    return ask_version(f"{name} {option}", tuple(context.variables.items())) if option else ""
+
+
+@cache
+def ask_version(text: str, environment: tuple[tuple[str, str], ...]) -> str:
+    """The first line that a command prints; empty if it fails."""
+    try:
+        done = subprocess.run(
+            ["sh", "-c", text],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            env=dict(environment),
+            timeout=VERSION_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    lines = (done.stdout or done.stderr).strip().splitlines()
+    return lines[0][:VERSION_MAX] if lines and not done.returncode else ""
+
+
+KIND = Kind(
+    Command,
+    False,
+    stores,
+    title,
+    data,
+    preflight,
+    phases,
+    check,
+    changing,
+    metrics=metrics,
+    clients=False,
+    commands=("run", "prepare", "version"),
+    literal=("figures",),
+    passed=tuple(PASSED),
+)
