@@ -142,6 +142,10 @@ def test_crosshair_follows_the_pointer_over_time(browser: Browser, pages: dict[s
     )
     browser.page.mouse.move(*middle)
     browser.wait(f"{visible} === 1")
+    browser.wait("document.querySelector('#vg-tooltip-element.visible')?.innerText.includes('median throughput')")
+    tooltip = browser.value("document.querySelector('#vg-tooltip-element').innerText")
+    assert "op/s" in tooltip
+    assert "undefined" not in tooltip
 
 
 def test_names_from_outside_stay_text(browser: Browser, pages: dict[str, Path]) -> None:

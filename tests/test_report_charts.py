@@ -260,7 +260,7 @@ def test_a_long_course_is_thinned_to_what_a_phone_can_show() -> None:
 def test_panels_of_one_context_share_their_axes() -> None:
     view = View(report_support.usual())
     found = course.throughput(view, course.courses(view))
-    tops = [panel.spec["layer"][0]["encoding"]["y"]["scale"]["domain"] for panel in found.panels]
+    tops = [panel.spec["layer"][1]["encoding"]["y"]["scale"]["domain"] for panel in found.panels]
     assert tops[0] == tops[1] == tops[2]
     assert tops[3] == tops[4] == tops[5]
     assert tops[0] != tops[3]

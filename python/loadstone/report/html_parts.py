@@ -89,7 +89,7 @@ def section(view: View, found: Section) -> Markup:
     return tag(
         "section",
         tag("h2", found.title),
-        *(tag("p", line, class_="lead") for line in found.lead),
+        *(tag("p", *coded(line), class_="lead") for line in found.lead),
         *([tag("div", *(warned(each) for each in found.warnings), class_="warnings")] if found.warnings else []),
         tables,
         *(figure(each) for each in found.figures),

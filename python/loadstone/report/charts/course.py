@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import altair as alt
@@ -110,7 +111,13 @@ def panel_rows(
         points = middle([line for _, _, line in lines])
         same = {"name": name, "kind": kind}
         strong.extend(
-            {**same, "seconds": at, "value": value, "figure": units.figure(value, unit), "at": f"{at:g} s"}
+            {
+                **same,
+                "seconds": at,
+                "value": value,
+                "figure": units.figure(value, unit, units.precision(value, value)),
+                "at": f"{at:g} s",
+            }
             for at, value in points
         )
         if strong and len(kinds) > 1 and points:
@@ -120,26 +127,25 @@ def panel_rows(
 
 def chart(view: View, thin: Sequence[Row], strong: Sequence[Row], y: alt.Y, end: float) -> dict[str, Any]:
     """Thin lines behind strong ones."""
-    x = alt.X(
-        "seconds:Q",
-        scale=alt.Scale(domain=[0, end or 1], nice=False),
-        axis=alt.Axis(title="seconds", grid=False, tickCount=5, labelFlush=True),
-    )
+    scale = alt.Scale(domain=[0, end or 1], nice=False)
+    axis = alt.Axis(title="seconds", grid=False, tickCount=5, labelFlush=True)
+    x = alt.X("seconds:Q", scale=scale, axis=axis)
     # One row a line, unfolded in the browser: a tenth of the bytes.
     behind = plot(thin).transform_flatten(["seconds", "value"]).encode(x=x, y=y, color=colour(view))
     before = plot(strong).encode(x=x, y=y, color=colour(view))
     of_line = figure.tooltip(name="name", trial="trial", repeat="repeat")
-    of_point = figure.tooltip(name="name", kind="median of", at="time", figure="figure")
-    # The crosshair is at the nearest point in time; the point's figure is shown with it.
-    pointer = alt.selection_point(
-        name="pointer", on="pointermove", clear="pointerout", nearest=True, fields=["seconds"], empty=False
-    )
+    # The crosshair is in the column of time below the pointer, whose figures are shown with it.
+    columns = time_columns(strong, end)
+    pointer = alt.selection_point(name="pointer", on="pointerover", clear="pointerout", fields=["seconds"], empty=False)
     near = alt.condition(pointer, alt.value(0.9), alt.value(0))
+    areas = plot(columns).mark_rect(opacity=0).encode(x=alt.X("start:Q", scale=scale, axis=axis), x2="end:Q")
+    medians = {kind: f"median {kind}" for kind in dict.fromkeys(str(row["kind"]) for row in strong)}
+    areas = areas.encode(tooltip=figure.tooltip(at="time", **medians)).add_params(pointer)
     return figure.layered(
+        areas,
         behind.mark_line(strokeWidth=1, opacity=0.38).encode(detail=["trial:N", "kind:N"], tooltip=of_line),
         before.mark_line(strokeWidth=2.2, strokeJoin="round").encode(detail="kind:N"),
-        before.mark_point(size=60, opacity=0, filled=True).encode(tooltip=of_point).add_params(pointer),
-        before.mark_rule(strokeWidth=1, style="word").encode(opacity=near),
+        plot(columns).mark_rule(strokeWidth=1, style="word").encode(x=x, opacity=near),
         before.mark_point(size=46, filled=True).encode(opacity=near),
         *figure.words_over(
             plot([row for row in strong if "end" in row]).encode(x=x, y=y, text="end:N"),
@@ -149,6 +155,19 @@ def chart(view: View, thin: Sequence[Row], strong: Sequence[Row], y: alt.Y, end:
             fontWeight=600,
         ),
     )
+
+
+def time_columns(strong: Sequence[Row], end: float) -> list[Row]:
+    """A row for each point in time: its column on the axis, and the medians there."""
+    rows: dict[float, Row] = {}
+    for row in strong:
+        rows.setdefault(row["seconds"], {"seconds": row["seconds"], "at": row["at"]})[row["kind"]] = row["figure"]
+    times = sorted(rows)
+    edges = [0.0, *((left + right) / 2 for left, right in pairwise(times)), end or 1]
+    return [
+        {**rows[time], "start": start, "end": stop}
+        for time, start, stop in zip(times, edges[:-1], edges[1:], strict=True)
+    ]
 
 
 def caption(view: View, found: Courses, kinds: Sequence[Kind], seconds: float, panels: int) -> str:

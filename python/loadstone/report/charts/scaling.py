@@ -168,7 +168,7 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
         layers.append(plot(answers).mark_rule(strokeWidth=1.5, opacity=0.8).encode(x=x, color=colour(view)))
     if limits:
         objective = plot(limits).encode(y=y)
-        layers.append(objective.mark_rule(strokeDash=[5, 4], strokeWidth=1.5))
+        layers.append(objective.mark_rule(strokeDash=[5, 4], strokeWidth=1.5, style="word"))
         layers += figure.words_over(
             objective.encode(text="text:N", x=alt.value(4)), align="left", baseline="bottom", dy=-3
         )
