@@ -70,7 +70,7 @@ def test_redis_benchmark_ends_with_a_verdict(tmp_path: Path) -> None:
     assert len(REDIS.splitlines()) == 9
     path = experiment(tmp_path, REDIS.replace("100000", "2000"))
     port = f"systems.redis.start.settings.port={free_port()}"
-    loadstone(tmp_path, "run", path, "--set", "systems.redis.start.system=redis", "--set", port)
+    loadstone(tmp_path, "run", path, "--no-report", "--set", "systems.redis.start.system=redis", "--set", port)
     results = only_folder(tmp_path).load()
     assert [trial.end for trial in results.trials] == ["done"] * 12
     judgement = judge(results)
@@ -83,7 +83,6 @@ def test_redis_benchmark_ends_with_a_verdict(tmp_path: Path) -> None:
     assert trial.value("get.p99")
     assert trial.value("server.redis.network.received")
     assert "-c {clients} -P {pipeline} -n 2000" in str(trial.requested["work.run"])
-    assert (results.path / "report.html").exists()  # type: ignore[operator]
 
 
 @pytest.mark.usefixtures("servers")
