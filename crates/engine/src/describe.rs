@@ -91,8 +91,10 @@ impl Description {
                     .to_owned(),
                 })
                 .collect(),
-            work: ["records", "time_series", "files", "sort"].map(str::to_owned).to_vec(),
-            front_ends: ["ycsb", "dfsio", "teragen", "terasort", "teravalidate"].map(str::to_owned).to_vec(),
+            work: ["records", "time_series", "files", "statements", "sort"].map(str::to_owned).to_vec(),
+            front_ends: ["ycsb", "cassandra-stress", "dfsio", "teragen", "terasort", "teravalidate"]
+                .map(str::to_owned)
+                .to_vec(),
         }
     }
 }
