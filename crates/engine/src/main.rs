@@ -1,5 +1,6 @@
 //! `loadstone-engine`: drives the load of one trial. See ARCHITECTURE.md.
 
+mod certificates;
 mod describe;
 mod ledger;
 mod merge;
@@ -24,6 +25,8 @@ usage: loadstone-engine COMMAND
   trial                           a TrialSpec and control lines on stdin, events on stdout
   ledger [FILE…] --spec SPEC      read back what a run wrote, and print what was lost
   merge SEGMENTS                  the events of segments on stdin, the events of the whole trial on stdout
+  certificates DIR [--user NAME] HOST…
+                                  write a CA, a server's certificate for the hosts, and a client's, as PEM files
   describe                        print the stores, properties, kinds of work and front ends as JSON
   schema [DIRECTORY]              write the JSON Schemas and the generated reference pages
   --version
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         }
         Some("ledger") => ledger::main(&arguments[1..]),
         Some("merge") => merge::main(&arguments[1..]),
+        Some("certificates") => certificates::main(&arguments[1..]),
         Some("describe") => describe::main(&arguments[1..]),
         Some("schema") => schema::main(arguments.get(1).map(String::as_str)),
         Some("--version") => {
@@ -77,7 +81,7 @@ fn main() -> ExitCode {
             Ok(0)
         }
         Some(other) => Err(EngineError::usage(format!("there is no command \"{other}\"")).hint(
-            "the commands are ycsb, cassandra-stress, dfsio, teragen, terasort, teravalidate, trial, ledger, merge, describe and schema",
+            "the commands are ycsb, cassandra-stress, dfsio, teragen, terasort, teravalidate, trial, ledger, merge, certificates, describe and schema",
         )),
         None => {
             loadstone_wire::output::err(USAGE);

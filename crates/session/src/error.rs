@@ -64,7 +64,28 @@ pub enum ConnectError {
     NoDatabase,
     /// The server asks for a password, and none is set.
     NoPassword,
+    /// The connection cannot be encrypted, or must be.
+    Tls(TlsFault),
     /// The server does not answer, or something else went wrong.
+    Other,
+}
+
+/// Why an encrypted connection could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsFault {
+    /// The server's certificate is not signed by the CA.
+    Issuer,
+    /// It is for another name.
+    Name,
+    /// It has expired, or is not valid yet.
+    Time,
+    /// The server does not speak TLS.
+    Plain,
+    /// The server may speak TLS only.
+    Required,
+    /// The server requires a client's certificate, or refuses it.
+    ClientCertificate,
+    /// Anything else.
     Other,
 }
 

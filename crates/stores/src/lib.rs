@@ -6,6 +6,7 @@
 
 pub mod cache;
 pub mod cassandra;
+pub mod certificates;
 mod deadline;
 mod embedded;
 pub mod fjall;
@@ -20,5 +21,6 @@ pub mod redb;
 pub mod redis;
 mod remote;
 pub mod rocksdb;
+mod tls;
 
 pub use loadstone_session::*;

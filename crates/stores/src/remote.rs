@@ -47,6 +47,11 @@ impl Server {
         StoreError::failed(format!("cannot find the host of {self}: {why}")).hint(format!("check {property}"))
     }
 
+    /// The host as the user named it.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
     /// Its addresses, in the order in which they are tried.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
@@ -132,6 +137,14 @@ pub fn is_open(stream: &impl AsRawFd) -> bool {
     let read =
         unsafe { libc::recv(stream.as_raw_fd(), (&raw mut byte).cast(), 1, libc::MSG_PEEK | libc::MSG_DONTWAIT) };
     read < 0 && std::io::Error::last_os_error().kind() == std::io::ErrorKind::WouldBlock
+}
+
+/// Whether the peer has closed the connection, perhaps after bytes that nothing has read yet.
+pub fn is_ended(stream: &impl AsRawFd) -> bool {
+    let mut event = libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 };
+    // SAFETY: one entry, with an open descriptor.
+    let ready = unsafe { libc::poll(&raw mut event, 1, 0) };
+    ready != 0
 }
 
 /// Asks a server something while its store is opened, outside any executor.

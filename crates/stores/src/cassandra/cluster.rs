@@ -8,10 +8,10 @@ use super::answer::Refusal;
 use super::login::Link;
 use super::records::KEY;
 use super::ring::{Node, Replication};
-use super::settings::Settings;
+use super::settings::{Settings, TLS};
 use super::topology::Latest;
 use super::wire::Version;
-use crate::error::{Failure, StoreError};
+use crate::error::{ConnectError, Failure, StoreError};
 
 type Cells = Vec<Vec<Option<Vec<u8>>>>;
 
@@ -36,6 +36,8 @@ pub struct Cluster {
     pub contact: SocketAddr,
     /// The version of the protocol that it supports.
     pub protocol: Version,
+    /// The version of TLS and the cipher suite, if connections are encrypted.
+    pub encryption: Option<String>,
 }
 
 impl Cluster {
@@ -88,6 +90,7 @@ impl Cluster {
             version,
             contact,
             protocol: link.connection().version(),
+            encryption: link.connection().encryption().map(str::to_owned),
         })
     }
 
@@ -152,6 +155,9 @@ pub async fn connect(settings: &Settings) -> Result<(SocketAddr, Link), StoreErr
 
 /// The error of a cluster that no client can use.
 pub fn unreachable(failure: &Failure) -> StoreError {
+    if let Some(ConnectError::Tls(fault)) = failure.connect {
+        return StoreError::failed(failure.message.clone()).hint(TLS.hint(fault));
+    }
     let hint = match failure.status {
         Status::Forbidden => "set cassandra.username and cassandra.password to those of a role that may log in",
         _ => "is it up? `loadstone systems up cassandra` starts one; set hosts and port",

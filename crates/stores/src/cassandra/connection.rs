@@ -21,6 +21,7 @@ use super::segments;
 use super::slot::Slot;
 use super::wire::{Body, HEADER, Head, Header, Version, frame, opcode};
 use crate::error::Failure;
+use crate::tls::{Stream, Tls};
 
 /// The protocol's: stream numbers are 15 bits.
 const STREAMS_MAX: usize = 1 << 15;
@@ -44,6 +45,7 @@ struct Streams {
 struct Shared {
     address: SocketAddr,
     version: Version,
+    encryption: Option<String>,
     /// Whether frames are in segments: after the answer to STARTUP, in protocol 5.
     segmented: Cell<bool>,
     out: RefCell<Vec<u8>>,
@@ -79,7 +81,7 @@ impl std::fmt::Debug for Connection {
 
 impl Connection {
     /// Opens one, with a buffer of `room` bytes that grows as answers do. Must be called on an executor.
-    pub async fn open(address: SocketAddr, version: Version, room: usize) -> Result<Self, Failure> {
+    pub async fn open(address: SocketAddr, version: Version, room: usize, tls: Option<&Tls>) -> Result<Self, Failure> {
         let opened = async {
             let stream = TcpStream::connect(address).await?;
             stream.set_nodelay(true).map(|()| stream)
@@ -87,9 +89,11 @@ impl Connection {
         let stream = opened.await.map_err(|error| {
             Failure::new(Status::ServiceUnavailable, format!("cannot connect to {address}: {error}"))
         })?;
+        let stream = Stream::new(stream, tls, &address.ip().to_string(), &address.to_string()).await?;
         let shared = Rc::new(Shared {
             address,
             version,
+            encryption: stream.encryption(),
             segmented: Cell::default(),
             out: RefCell::default(),
             streams: RefCell::default(),
@@ -129,6 +133,11 @@ impl Connection {
     #[inline]
     pub fn version(&self) -> Version {
         self.0.version
+    }
+
+    /// The version of TLS and the cipher suite, if it is encrypted.
+    pub fn encryption(&self) -> Option<&str> {
+        self.0.encryption.as_deref()
     }
 
     /// The server has accepted STARTUP: from now on, protocol 5 has its frames in segments.
@@ -336,7 +345,7 @@ impl Inbox {
 /// What reads and writes.
 struct Task {
     shared: Rc<Shared>,
-    stream: TcpStream,
+    stream: Stream,
     inbox: Inbox,
     /// The frames of segments.
     frames: Inbox,
@@ -375,7 +384,8 @@ impl Task {
             let len = buffer.filled().len();
             let address = self.shared.address;
             if let Err(error) = read {
-                return Poll::Ready(format!("{address}: the connection was lost: {error}"));
+                let lost = || format!("{address}: the connection was lost: {error}");
+                return Poll::Ready(self.stream.explain(&error, &address.to_string()).unwrap_or_else(lost));
             }
             if len == 0 {
                 return Poll::Ready(format!("{address} closed the connection"));
@@ -424,7 +434,8 @@ impl Task {
                     std::mem::swap(&mut self.sending, &mut self.shared.out.borrow_mut());
                 }
                 if self.sending.is_empty() {
-                    return Poll::Ready(Ok(()));
+                    // TLS may hold the end of the last bytes.
+                    return Pin::new(&mut self.stream).poll_flush(context);
                 }
             }
             self.sent += ready!(Pin::new(&mut self.stream).poll_write(context, &self.sending[self.sent..]))?;

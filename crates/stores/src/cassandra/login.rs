@@ -15,6 +15,7 @@ use super::slot::Slot;
 use super::texts::Texts;
 use super::wire::{Body, Short, Version, opcode, put_bytes, put_flags, put_string};
 use crate::error::Failure;
+use crate::tls::explain_close;
 
 /// Bytes of a shared connection's buffer, and of a client's own.
 const ROOM_SHARED: usize = 128 << 10;
@@ -78,7 +79,7 @@ impl Link {
 
     async fn log_in(address: SocketAddr, version: Version, settings: &Settings) -> Result<Self, LoginError> {
         let room = if settings.per_client { ROOM_OWN } else { ROOM_SHARED };
-        let connection = Connection::open(address, version, room).await?;
+        let connection = Connection::open(address, version, room, settings.tls.as_ref()).await?;
         let slot = Rc::new(Slot::default());
         let options = [("CQL_VERSION", "3.0.0"), ("DRIVER_NAME", "loadstone")];
         let startup = |out: &mut Vec<u8>| {
@@ -88,7 +89,8 @@ impl Link {
                 put_string(out, value);
             }
         };
-        connection.ask(&slot, 0, opcode::STARTUP, startup).await?;
+        let asked = connection.ask(&slot, 0, opcode::STARTUP, startup).await;
+        asked.map_err(|failure| explain_close(failure, settings.tls.as_ref()))?;
         if matches!(slot.opcode(), opcode::READY | opcode::AUTHENTICATE) {
             connection.start();
         }

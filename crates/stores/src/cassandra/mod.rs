@@ -43,6 +43,7 @@ use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
 use crate::reconnect::RECONNECT;
 use crate::session::{ConnectionAttempts, Drive, ReadLevel, ServerEvent, Store};
+use crate::tls;
 
 /// How often a periodic commit log is marked: what follows the last marker is not replayed after a kill.
 const MARKER_NS: u64 = 100_000_000;
@@ -111,6 +112,7 @@ impl Store for Cassandra {
             setting("cassandra.readtimeoutmillis"),
             setting("cassandra.tracing"),
             setting("cassandra.useSSL"),
+            setting("cassandra.tls.*"),
             setting("cassandra.localdc"),
             setting("cassandra.connections"),
             setting("cassandra.protocol"),
@@ -155,6 +157,7 @@ impl Store for Cassandra {
             .fact("client", format!("loadstone {}", env!("CARGO_PKG_VERSION")))
             .fact("protocol", self.cluster.protocol.to_string())
             .fact("address", self.cluster.contact.to_string())
+            .fact("encryption", tls::fact(settings.tls.as_ref(), self.cluster.encryption.as_deref()))
             .fact("keyspace", settings.keyspace.clone())
             .fact("consistency", format!("read {}, write {}", settings.read.name, settings.write.name))
             .fact("replication_class", replication.class())
@@ -240,6 +243,7 @@ mod tests {
             version: String::new(),
             contact,
             protocol: wire::Version::V4,
+            encryption: None,
         }
     }
 

@@ -7,7 +7,10 @@ use super::wire::Version;
 use crate::error::StoreError;
 use crate::options::Options;
 use crate::reconnect::Reconnect;
+use crate::tls::{Properties, Request, Tls};
 
+/// Its properties for TLS.
+pub const TLS: Properties = Properties { prefix: "cassandra", switch: "cassandra.useSSL=true" };
 /// The default of YCSB's binding, which is that of its driver.
 const CONNECT_MS: u64 = 5_000;
 const REQUEST_MS: u64 = 12_000;
@@ -51,6 +54,8 @@ pub struct Settings {
     pub tracing: bool,
     /// The version of the protocol; `None`: the latest that the contact point supports.
     pub protocol: Option<Version>,
+    /// How connections are encrypted.
+    pub tls: Option<Tls>,
 }
 
 impl Settings {
@@ -66,10 +71,7 @@ impl Settings {
         if hosts.is_empty() {
             return Err(StoreError::usage("hosts is not set").hint("add -p hosts=HOST,HOST"));
         }
-        if truth(options, "cassandra.useSSL")? {
-            return Err(StoreError::usage("cassandra.useSSL: connections here are not encrypted")
-                .hint("leave it out and use a port of the cluster without TLS"));
-        }
+        let tls = Request::read(options, TLS)?.configure(truth(options, "cassandra.useSSL")?, TLS, &hosts)?;
         let per_client = match options.get("cassandra.connections") {
             None | Some("shared") => false,
             Some("client") => true,
@@ -101,6 +103,7 @@ impl Settings {
             tracing: truth(options, "cassandra.tracing")?,
             reconnect: Reconnect::read(options)?,
             protocol: protocol(options)?,
+            tls,
         })
     }
 }
@@ -174,7 +177,10 @@ mod tests {
             "",
             "hosts=,",
             "hosts=a port=0",
+            "hosts=a cassandra.useSSL=yes",
             "hosts=a cassandra.useSSL=true",
+            "hosts=a cassandra.useSSL=true cassandra.tls.ca=/no/file",
+            "hosts=a cassandra.tls.ca=ca.pem",
             "hosts=a cassandra.keyspace=my-keyspace",
             "hosts=a cassandra.connections=many",
             "hosts=a cassandra.readtimeoutmillis=never",

@@ -5,7 +5,7 @@ use std::error::Error as _;
 use loadstone_load::Status;
 use tokio_postgres::error::{Severity, SqlState};
 
-use crate::error::{ConnectError, Failure};
+use crate::error::{ConnectError, Failure, TlsFault};
 use crate::remote::Server;
 
 /// What a prepared statement ends with that the server has forgotten, or whose table has other columns now.
@@ -25,7 +25,14 @@ pub fn of_error(error: &tokio_postgres::Error, server: &Server) -> (Failure, boo
         let failure = if !ends && rolls_back(code.code()) { failure.refusal() } else { failure };
         return (failure, !ends && !STALE.contains(code));
     }
+    if let Some(failure) = error.source().and_then(|source| source.downcast_ref::<Failure>()) {
+        return (failure.clone(), false);
+    }
     let words = words(error);
+    if words.contains("server does not support TLS") {
+        let failure = Failure::new(Status::ServiceUnavailable, format!("{server} does not support TLS"));
+        return (failure.connecting(ConnectError::Tls(TlsFault::Plain)), false);
+    }
     let io = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
     let (status, usable) = match io {
         Some(io) if io.kind() == std::io::ErrorKind::TimedOut => (Status::Timeout, false),
@@ -47,6 +54,13 @@ pub fn connect_error(error: &tokio_postgres::Error) -> ConnectError {
     match (error.code(), io) {
         (Some(&SqlState::INVALID_CATALOG_NAME), _) => ConnectError::NoDatabase,
         (Some(&SqlState::TOO_MANY_CONNECTIONS), _) => ConnectError::ClientsExhausted,
+        // `auth.c` in PostgreSQL; other languages have other messages.
+        (Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION), _) if words(error).contains("no encryption") => {
+            ConnectError::Tls(TlsFault::Required)
+        }
+        (Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION), _) if words(error).contains("client certificate") => {
+            ConnectError::Tls(TlsFault::ClientCertificate)
+        }
         (_, Some(io)) => ConnectError::of(io),
         // The library keeps the kinds of its errors to itself.
         _ if words(error).contains("password missing") => ConnectError::NoPassword,

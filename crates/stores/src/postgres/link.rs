@@ -1,16 +1,24 @@
 //! One connection to PostgreSQL, and the statements that are prepared on it.
 
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use loadstone_load::Status;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::JoinHandle;
-use tokio_postgres::{Client, NoTls, Statement};
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
+use tokio_postgres::{Client, NoTls, Socket, Statement};
+use tokio_rustls::client::TlsStream;
 
 use super::failure::{connect_error, of_error};
 use super::layout::Verb;
 use super::settings::Settings;
 use crate::deadline::Deadline;
-use crate::error::Failure;
+use crate::error::{ConnectError, Failure};
+use crate::tls::{Tls, encryption};
 
 /// A connection. The client library drives it in a separate task, which lives as long as this.
 #[derive(Debug)]
@@ -20,6 +28,8 @@ pub struct Link {
     driver: JoinHandle<()>,
     /// By verb and fields' names: few, so they are walked through.
     statements: Vec<(Vec<u8>, Statement)>,
+    /// The version of TLS and the cipher suite, if it is encrypted.
+    pub encryption: Option<String>,
 }
 
 impl Drop for Link {
@@ -32,16 +42,35 @@ impl Link {
     /// Connects and authenticates. Must be called within a [`tokio::task::LocalSet`].
     pub async fn open(settings: &Settings) -> Result<Self, Failure> {
         let server = &settings.server;
-        match Deadline::new(settings.connect_timeout).keep(settings.config.connect(NoTls)).await {
-            Ok(Ok((client, connection))) => {
-                // The request that waits for an answer gets the error of its connection.
-                let driver = tokio::task::spawn_local(async move {
-                    let _ = connection.await;
-                });
-                Ok(Self { client, driver, statements: Vec::new() })
+        let session = Arc::new(OnceLock::new());
+        let connected = async {
+            // The request that waits for an answer gets the error of its connection.
+            Ok(match &settings.tls {
+                None => {
+                    let (client, connection) = settings.config.connect(NoTls).await?;
+                    (client, tokio::task::spawn_local(async move { drop(connection.await) }))
+                }
+                Some(tls) => {
+                    let connector = Connector {
+                        tls: tls.clone(),
+                        host: String::new(),
+                        place: server.to_string(),
+                        session: Arc::clone(&session),
+                    };
+                    let (client, connection) = settings.config.connect(connector).await?;
+                    (client, tokio::task::spawn_local(async move { drop(connection.await) }))
+                }
+            })
+        };
+        match Deadline::new(settings.connect_timeout).keep(connected).await {
+            Ok(Ok((client, driver))) => {
+                Ok(Self { client, driver, statements: Vec::new(), encryption: session.get().cloned() })
             }
             Ok(Err(error)) => {
                 let (failure, _) = of_error(&error, server);
+                if matches!(failure.connect, Some(ConnectError::Tls(_))) {
+                    return Err(failure);
+                }
                 let message = format!("cannot connect to {server}: {}", failure.message);
                 Err(Failure { message, ..failure }.connecting(connect_error(&error)))
             }
@@ -66,6 +95,73 @@ impl Link {
         let driver = std::mem::replace(&mut self.driver, tokio::task::spawn_local(async {}));
         drop(self);
         let _ = Deadline::new(limit).keep(driver).await;
+    }
+}
+
+/// Encrypts connections of the client library.
+#[derive(Clone)]
+struct Connector {
+    tls: Tls,
+    host: String,
+    place: String,
+    /// The version and the cipher suite of the last handshake.
+    session: Arc<OnceLock<String>>,
+}
+
+impl MakeTlsConnect<Socket> for Connector {
+    type Stream = Encrypted;
+    type TlsConnect = Self;
+    type Error = Failure;
+
+    fn make_tls_connect(&mut self, host: &str) -> Result<Self, Failure> {
+        Ok(Self { host: host.to_owned(), ..self.clone() })
+    }
+}
+
+impl TlsConnect<Socket> for Connector {
+    type Stream = Encrypted;
+    type Error = Failure;
+    type Future = Pin<Box<dyn Future<Output = Result<Encrypted, Failure>>>>;
+
+    fn connect(self, socket: Socket) -> Self::Future {
+        Box::pin(async move {
+            let stream = self.tls.connect(socket, &self.host, &self.place).await?;
+            self.session.get_or_init(|| encryption(stream.get_ref().1));
+            Ok(Encrypted(Box::new(stream)))
+        })
+    }
+}
+
+/// An encrypted connection of the client library.
+struct Encrypted(Box<TlsStream<Socket>>);
+
+impl tokio_postgres::tls::TlsStream for Encrypted {
+    fn channel_binding(&self) -> ChannelBinding {
+        ChannelBinding::none()
+    }
+}
+
+impl AsyncRead for Encrypted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Encrypted {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
     }
 }
 

@@ -26,6 +26,7 @@ use crate::reconnect::{Node, RECONNECT};
 use crate::remote::asking;
 use crate::session::ConnectionAttempts;
 use crate::session::{Drive, Store};
+use crate::tls;
 
 /// The client library, as facts name it.
 const LIBRARY: &str = "tokio-postgres 0.7";
@@ -52,6 +53,7 @@ const COLUMNS_ABOUT: About = About {
         setting("jdbc.fetchsize"),
         setting("postgres.timeout"),
         setting("postgres.connecttimeout"),
+        setting("postgres.tls.*"),
         RECONNECT,
     ],
 };
@@ -67,6 +69,7 @@ const JSON_ABOUT: About = About {
         setting("db.driver"),
         setting("postgres.timeout"),
         setting("postgres.connecttimeout"),
+        setting("postgres.tls.*"),
         RECONNECT,
     ],
 };
@@ -111,6 +114,7 @@ impl<const JSON: bool> Store for Sql<JSON> {
             .fact("version", format!("PostgreSQL {}", info.setting("server_version")))
             .fact("address", settings.server.to_string())
             .fact("client", LIBRARY)
+            .fact("encryption", tls::fact(settings.tls.as_ref(), info.encryption.as_deref()))
             .fact("connections", self.clients.to_string())
             .fact("timeout_ms", limit(settings.timeout))
             .fact("connect_timeout_ms", limit(settings.connect_timeout))

@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use super::failure::of_error;
 use super::layout::{KEY, Layout, VALUE};
 use super::link::Link;
-use super::settings::Settings;
+use super::settings::{Settings, TLS};
 use crate::deadline::Deadline;
 use crate::error::{ConnectError, Failure, StoreError};
 use crate::guarantee::Guarantee;
@@ -35,6 +35,8 @@ pub struct ServerInfo {
     pub collation: String,
     /// A table that is not in the log.
     pub unlogged: bool,
+    /// The version of TLS and the cipher suite, if connections are encrypted.
+    pub encryption: Option<String>,
 }
 
 impl ServerInfo {
@@ -50,8 +52,10 @@ impl ServerInfo {
                 return Err(refused(settings, &failure));
             }
         };
+        let encryption = link.encryption.clone();
         link.close(settings.timeout).await;
-        info.ok_or_else(|| unfit(settings))
+        let info = info.ok_or_else(|| unfit(settings))?;
+        Ok(Self { encryption, ..info })
     }
 
     async fn answers(client: &Client, settings: &Settings) -> Result<Option<Self>, tokio_postgres::Error> {
@@ -134,6 +138,9 @@ pub fn refused(settings: &Settings, failure: &Failure) -> StoreError {
     let server = settings.server.to_string();
     let message = if words.contains(&server) { words.clone() } else { format!("{words} (at {server})") };
     let layout = settings.layout;
+    if let Some(ConnectError::Tls(fault)) = failure.connect {
+        return StoreError::failed(message).hint(TLS.hint(fault));
+    }
     let hint = match failure.status {
         Status::Forbidden => format!("check {}, and the server's pg_hba.conf", layout.credentials()),
         Status::Timeout => {

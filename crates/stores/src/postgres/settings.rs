@@ -11,7 +11,10 @@ use crate::error::StoreError;
 use crate::options::{Durability, Options};
 use crate::reconnect::Reconnect;
 use crate::remote::{Server, boolean, milliseconds};
+use crate::tls::{Properties, Request, Tls, Verify};
 
+/// Its properties for TLS.
+pub const TLS: Properties = Properties { prefix: "postgres", switch: "sslmode=verify-full in the URL" };
 const DRIVER: &str = "org.postgresql.Driver";
 /// The Java driver's own, in `connectTimeout`.
 const CONNECT_TIMEOUT_MS: u64 = 10_000;
@@ -35,6 +38,8 @@ pub struct Settings {
     pub timeout: Duration,
     /// The delays between attempts to connect.
     pub reconnect: Reconnect,
+    /// How connections are encrypted.
+    pub tls: Option<Tls>,
 }
 
 /// The names under which a binding takes its properties.
@@ -92,7 +97,8 @@ impl Settings {
             // The addresses are known; the name stands beside them for the library's checks only.
             config.host(&url.host).hostaddr(address.ip()).port(url.port);
         }
-        config.ssl_mode(SslMode::Disable);
+        let tls = url.tls(options)?;
+        config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
         let parameter = |name: &str| url.parameters.get(name).map(String::as_str);
         config.application_name(parameter("ApplicationName").unwrap_or("loadstone"));
         if let Some(user) = options.get(names.user).or(parameter("user")) {
@@ -118,7 +124,7 @@ impl Settings {
             config.options(started.join(" "));
         }
         let reconnect = Reconnect::read(options)?;
-        Ok(Self { layout, server, config, table, connect_timeout, timeout, reconnect })
+        Ok(Self { layout, server, config, table, connect_timeout, timeout, reconnect, tls })
     }
 }
 
@@ -131,6 +137,26 @@ impl Url {
             Some(Err(_)) => Err(StoreError::usage(format!("{name} of the URL must be whole seconds"))
                 .hint("or leave it out and set postgres.timeout and postgres.connecttimeout, ms")),
         }
+    }
+}
+
+impl Url {
+    /// As libpq has it (its chapter "SSL Support"): `require` verifies nothing without `sslrootcert`, and the CA with it. Files
+    /// in a home directory are not used.
+    fn tls(&self, options: &Options) -> Result<Option<Tls>, StoreError> {
+        let Request { ca, certificate, key, name, verify } = Request::read(options, TLS)?;
+        let parameter = |name: &str| self.parameters.get(name).cloned();
+        let ca = ca.or_else(|| parameter("sslrootcert"));
+        let mode = self.parameters.get("sslmode").map(String::as_str);
+        let of_mode = match mode {
+            None => None,
+            Some("verify-full") => Some(Verify::Full),
+            Some("require") if ca.is_none() => Some(Verify::None),
+            Some(_) => Some(Verify::Ca),
+        };
+        let certificate = certificate.or_else(|| parameter("sslcert"));
+        let key = key.or_else(|| parameter("sslkey"));
+        Request { ca, certificate, key, name, verify: verify.or(of_mode) }.configure(mode.is_some(), TLS, &[])
     }
 }
 
@@ -211,6 +237,32 @@ mod tests {
             assert!(error.usage && error.message.contains(name) && error.hint.is_some(), "{error}");
         }
         assert!(read(&[]).unwrap_err().message.contains("db.url is not set"));
+    }
+
+    #[test]
+    fn the_mode_of_tls_is_libpqs() {
+        let directory = tempfile::tempdir().unwrap();
+        crate::certificates::write(directory.path(), &["localhost".to_owned()], "u").unwrap();
+        let ca = directory.path().join("ca.pem").display().to_string();
+        let verify = |query: &str| {
+            let url = format!("jdbc:postgresql://127.0.0.1/d?{}", query.replace("CA", &ca));
+            Ok::<_, StoreError>(read(&[("db.url", &url)])?.tls.map(|tls| tls.verify()))
+        };
+        for (query, expected) in [
+            ("", None),
+            ("sslmode=disable", None),
+            ("sslmode=require", Some(Verify::None)),
+            ("sslmode=require&sslrootcert=CA", Some(Verify::Ca)),
+            ("sslmode=verify-ca&sslrootcert=CA", Some(Verify::Ca)),
+            ("sslmode=verify-full&sslrootcert=CA", Some(Verify::Full)),
+            ("ssl=true&sslrootcert=CA", Some(Verify::Full)),
+        ] {
+            assert_eq!(verify(query), Ok(expected), "{query}");
+        }
+        for query in ["sslmode=verify-full", "sslmode=verify-ca", "sslrootcert=CA", "sslmode=require&sslcert=CA"] {
+            let error = verify(query).unwrap_err();
+            assert!(error.usage && error.hint.is_some(), "{query}: {error}");
+        }
     }
 
     #[test]

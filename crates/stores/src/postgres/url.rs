@@ -31,7 +31,7 @@ pub struct Url {
     /// The database; the driver's default is one named as the user.
     pub database: Option<String>,
     /// The parameters that have an effect: `user`, `password`, `connectTimeout`, `socketTimeout`,
-    /// `ApplicationName`, `currentSchema`, `options`.
+    /// `ApplicationName`, `currentSchema`, `options`, `sslmode`, `sslrootcert`, `sslcert`, `sslkey`.
     pub parameters: BTreeMap<String, String>,
 }
 
@@ -81,7 +81,15 @@ impl Url {
     fn parameter(&mut self, name: &str, value: String) -> Result<(), String> {
         match (name, value.as_str()) {
             ("ssl", "false") | ("sslmode", "disable" | "allow" | "prefer") => {}
-            ("ssl" | "sslmode", _) => return Err(format!("{name}={value}: this store has no TLS")),
+            ("ssl", "true" | "") => {
+                self.parameters.entry("sslmode".to_owned()).or_insert_with(|| "verify-full".to_owned());
+            }
+            ("sslmode", "require" | "verify-ca" | "verify-full") | ("sslrootcert" | "sslcert" | "sslkey", _) => {
+                self.parameters.insert(name.to_owned(), value);
+            }
+            ("ssl" | "sslmode", _) => {
+                return Err(format!("{name}={value} is not a mode: disable, require, verify-ca or verify-full"));
+            }
             (
                 "user" | "password" | "connectTimeout" | "socketTimeout" | "ApplicationName" | "currentSchema"
                 | "options",
@@ -149,8 +157,13 @@ mod tests {
         let kept: Vec<(&str, &str)> =
             url.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(kept, [("password", "a&b="), ("user", "u")]);
+        let encrypted = parse("jdbc:postgresql://h/d?ssl=true&sslrootcert=%2Fca.pem").unwrap();
+        assert_eq!(
+            (&*encrypted.parameters["sslmode"], &*encrypted.parameters["sslrootcert"]),
+            ("verify-full", "/ca.pem")
+        );
         for (text, wanted) in [
-            ("jdbc:postgresql://h/d?sslmode=require", "no TLS"),
+            ("jdbc:postgresql://h/d?sslmode=always", "not a mode"),
             ("jdbc:postgresql://h/d?targetServerType=primary", "targetServerType"),
             ("jdbc:postgresql://h:x/d", "not a port"),
             ("jdbc:postgresql://h,i/d", "one host"),

@@ -14,7 +14,8 @@ use super::settings::Settings;
 use crate::deadline::Deadline;
 use crate::error::Failure;
 use crate::reconnect::Node;
-use crate::remote::{is_open, unreachable};
+use crate::remote::unreachable;
+use crate::tls::{Stream, Tls, explain_close};
 
 /// A page: the reply to reading a record of YCSB's fits, and ten thousand of them are little.
 const BUFFER_BYTES: usize = 4 << 10;
@@ -23,7 +24,7 @@ const BUFFER_BYTES: usize = 4 << 10;
 /// for the next one.
 #[derive(Debug)]
 pub struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     received: Vec<u8>,
     /// The node's losses when this connection was last known to be open.
     losses: Cell<u64>,
@@ -47,6 +48,9 @@ impl Connection {
                 }
             };
             stream.set_nodelay(true).map_err(|error| unreachable(server, &error))?;
+            let place = server.to_string();
+            let encrypted = Stream::new(stream, settings.tls.as_ref(), server.host(), &place);
+            let stream = deadline.keep(encrypted).await.unwrap_or_else(|late| Err(Tls::timeout(&place, &late)))?;
             let mut connection =
                 Self { stream, received: Vec::with_capacity(BUFFER_BYTES), losses: Cell::new(u64::MAX) };
             if !settings.credentials.is_empty() {
@@ -55,6 +59,11 @@ impl Connection {
             return Ok(connection);
         }
         Err(last.unwrap_or_else(|| Failure::new(Status::ServiceUnavailable, format!("{server} has no address"))))
+    }
+
+    /// The version of TLS and the cipher suite, if it is encrypted.
+    pub fn encryption(&self) -> Option<String> {
+        self.stream.encryption()
     }
 
     /// Whether a request can be sent, given the node's losses. A server that was killed closed the connections of idle
@@ -67,7 +76,7 @@ impl Connection {
     #[cold]
     fn check(&self, node: &Node, losses: u64) -> bool {
         self.losses.set(losses);
-        let open = is_open(&self.stream);
+        let open = self.stream.is_open();
         if open {
             node.confirm_connection(losses);
         }
@@ -79,7 +88,8 @@ impl Connection {
         words.extend(settings.credentials.iter().map(String::as_bytes));
         let mut request = Request::default();
         request.command(&words);
-        self.exchange(&request, settings, deadline).await?;
+        let asked = self.exchange(&request, settings, deadline).await;
+        asked.map_err(|failure| explain_close(failure, settings.tls.as_ref()))?;
         match self.replies().next()? {
             Some(Reply::Simple(b"OK")) => Ok(()),
             Some(Reply::Error(reply)) => Err(failure::of_refused_login(reply)),
@@ -100,7 +110,9 @@ impl Connection {
             Ok(Ok(Ok(()))) => Ok(()),
             Ok(Ok(Err(failure))) => Err(failure),
             Ok(Err(error)) => {
-                Err(Failure::new(Status::ServiceUnavailable, format!("the connection to {server} broke: {error}")))
+                let broken = || format!("the connection to {server} broke: {error}");
+                let message = self.stream.explain(&error, &server.to_string()).unwrap_or_else(broken);
+                Err(Failure::new(Status::ServiceUnavailable, message))
             }
             Err(late) => Err(Failure::new(Status::Timeout, format!("{late} from {server}"))),
         }
@@ -114,6 +126,7 @@ impl Connection {
 
     async fn round_trip(&mut self, request: &Request) -> io::Result<Result<(), Failure>> {
         self.stream.write_all(request.bytes()).await?;
+        self.stream.flush().await?;
         self.received.clear();
         let (mut left, mut at) = (request.commands(), 0);
         while left > 0 {

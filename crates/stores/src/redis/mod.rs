@@ -26,6 +26,7 @@ use crate::reconnect::{Node, RECONNECT};
 use crate::remote::asking;
 use crate::session::ConnectionAttempts;
 use crate::session::{Drive, Store};
+use crate::tls;
 
 /// A Redis server.
 #[derive(Debug)]
@@ -51,6 +52,8 @@ impl Store for Redis {
             setting("redis.timeout"),
             setting("redis.cluster"),
             setting("redis.pipeline"),
+            setting("redis.tls"),
+            setting("redis.tls.*"),
             RECONNECT,
         ],
     };
@@ -81,6 +84,7 @@ impl Store for Redis {
             .fact("client", concat!("loadstone ", env!("CARGO_PKG_VERSION"), ", RESP 2"))
             .fact("connections", self.clients.to_string())
             .fact("pipeline", self.settings.pipeline.to_string())
+            .fact("encryption", tls::fact(self.settings.tls.as_ref(), self.info.encryption()))
             .fact("timeout_ms", self.settings.timeout.as_millis().to_string())
             .fact("reconnect", self.settings.reconnect.to_string())
             .fact("pause_after_failure_ms", NAP.as_millis().to_string())

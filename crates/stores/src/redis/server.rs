@@ -8,12 +8,13 @@ use super::connection::Connection;
 use super::failure;
 use super::reply::{Replies, Reply};
 use super::request::Request;
-use super::settings::Settings;
+use super::settings::{Settings, TLS};
 use crate::deadline::Deadline;
 use crate::error::{ConnectError, Failure, StoreError};
 use crate::guarantee::Guarantee;
 use crate::options::Durability;
 use crate::remote::connect_hint;
+use crate::tls::explain_close;
 
 /// Settings of the server that decide what a result means.
 const CONFIGURED: [&str; 6] =
@@ -21,7 +22,10 @@ const CONFIGURED: [&str; 6] =
 
 /// A server's settings, by name; those that it does not give are missing.
 #[derive(Clone, Debug, Default)]
-pub struct ServerInfo(BTreeMap<String, String>);
+pub struct ServerInfo {
+    settings: BTreeMap<String, String>,
+    encryption: Option<String>,
+}
 
 impl ServerInfo {
     /// Asks the server.
@@ -29,12 +33,13 @@ impl ServerInfo {
         let mut deadline = Deadline::new(settings.timeout);
         let asked = async {
             let mut connection = Connection::open(settings, &mut deadline).await?;
-            let mut info = Self::default();
+            let mut info = Self { encryption: connection.encryption(), ..Self::default() };
             let mut request = Request::default();
             for section in ["server", "replication"] {
                 request.clear();
                 request.command(&[b"INFO", section.as_bytes()]);
-                connection.exchange(&request, settings, &mut deadline).await?;
+                let asked = connection.exchange(&request, settings, &mut deadline).await;
+                asked.map_err(|failure| explain_close(failure, settings.tls.as_ref()))?;
                 info.information(connection.replies())?;
             }
             for name in CONFIGURED {
@@ -59,7 +64,7 @@ impl ServerInfo {
             Some(Reply::Bulk(text)) => {
                 let text = String::from_utf8_lossy(text);
                 let pairs = text.lines().filter_map(|line| line.split_once(':'));
-                self.0.extend(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
+                self.settings.extend(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
                 Ok(())
             }
             Some(Reply::Error(words)) => tolerate(words),
@@ -71,7 +76,7 @@ impl ServerInfo {
         match replies.next()? {
             Some(Reply::Array(2)) => {
                 if let (Some(Reply::Bulk(_)), Some(Reply::Bulk(value))) = (replies.next()?, replies.next()?) {
-                    self.0.insert(name.to_owned(), String::from_utf8_lossy(value).into_owned());
+                    self.settings.insert(name.to_owned(), String::from_utf8_lossy(value).into_owned());
                 }
                 Ok(())
             }
@@ -82,9 +87,14 @@ impl ServerInfo {
         }
     }
 
+    /// The version of TLS and the cipher suite, if connections are encrypted.
+    pub fn encryption(&self) -> Option<&str> {
+        self.encryption.as_deref()
+    }
+
     /// The value of one field.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.settings.get(name).map(String::as_str)
     }
 
     /// The name of the server (Valkey answers as Redis does) and its version.
@@ -144,6 +154,9 @@ pub fn refused(settings: &Settings, failure: &Failure) -> StoreError {
     let words = &failure.message;
     let server = settings.server.to_string();
     let message = if words.contains(&server) { words.clone() } else { format!("{words} (at {server})") };
+    if let Some(ConnectError::Tls(fault)) = failure.connect {
+        return StoreError::failed(message).hint(TLS.hint(fault));
+    }
     let hint = match failure.status {
         Status::Forbidden if settings.credentials.is_empty() => "set redis.password".to_owned(),
         Status::Forbidden => "check redis.password, or redis.cusername and redis.cpassword".to_owned(),
@@ -151,7 +164,9 @@ pub fn refused(settings: &Settings, failure: &Failure) -> StoreError {
         _ if failure.connect == Some(ConnectError::ClientsExhausted) => {
             "raise the server's maxclients (redis-cli CONFIG SET maxclients …) and its open-file limit".to_owned()
         }
-        Status::UnexpectedState => "check redis.port: something else than Redis answers, or it wants TLS".to_owned(),
+        Status::UnexpectedState => {
+            "check redis.port: something else than Redis answers, or it requires TLS (redis.tls=true)".to_owned()
+        }
         _ => connect_hint(failure, "start it (loadstone systems up redis), or set redis.host and redis.port"),
     };
     StoreError::failed(message).hint(hint)
@@ -162,7 +177,8 @@ mod tests {
     use super::*;
 
     fn info(pairs: &[(&str, &str)]) -> ServerInfo {
-        ServerInfo(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+        let settings = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        ServerInfo { settings, encryption: None }
     }
 
     #[test]

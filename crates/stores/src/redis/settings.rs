@@ -6,7 +6,10 @@ use crate::error::StoreError;
 use crate::options::Options;
 use crate::reconnect::Reconnect;
 use crate::remote::{Server, boolean, milliseconds};
+use crate::tls::{Properties, Request, Tls};
 
+/// Its properties for TLS.
+pub const TLS: Properties = Properties { prefix: "redis", switch: "redis.tls=true" };
 const PORT: u16 = 6379;
 /// Jedis's own, for connecting and for each reply.
 const TIMEOUT_MS: u64 = 2_000;
@@ -24,6 +27,8 @@ pub struct Settings {
     pub pipeline: bool,
     /// The delays between attempts to connect.
     pub reconnect: Reconnect,
+    /// How connections are encrypted.
+    pub tls: Option<Tls>,
 }
 
 impl Settings {
@@ -43,8 +48,9 @@ impl Settings {
                     .hint(format!("the default is {PORT}"))
             })?,
         };
+        let tls = Request::read(options, TLS)?.configure(boolean(options, "redis.tls", false)?, TLS, &[])?;
         let server = Server::find(options.get("redis.host").unwrap_or("127.0.0.1"), port, "redis.host")?;
-        Ok(Self { server, credentials, timeout, pipeline, reconnect: Reconnect::read(options)? })
+        Ok(Self { server, credentials, timeout, pipeline, reconnect: Reconnect::read(options)?, tls })
     }
 }
 
@@ -94,6 +100,9 @@ mod tests {
             ("redis.port", "65536"),
             ("redis.timeout", "0"),
             ("redis.pipeline", "maybe"),
+            ("redis.tls", "maybe"),
+            ("redis.tls.verify", "maybe"),
+            ("redis.tls.ca", "ca.pem"),
         ] {
             let error = read(&[(name, value)]).unwrap_err();
             assert!(error.usage && error.message.contains(name) && error.hint.is_some(), "{error}");

@@ -5,11 +5,17 @@ use std::time::Duration;
 
 use super::super::wire::{Version, opcode};
 use super::*;
+use crate::certificates::Authority;
+use crate::tls::tests::{Files, acceptor, issue};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
+
 /// The server's end.
-struct Server(TcpStream);
+struct Server(Box<dyn Duplex>);
 
 impl Server {
     /// The next request that is not a probe: its stream and body.
@@ -38,6 +44,7 @@ impl Server {
         frame(&mut out, Version::V4, head, |out| out.extend_from_slice(body));
         out[0] |= 0x80;
         self.0.write_all(&out).await.unwrap();
+        self.0.flush().await.unwrap();
     }
 }
 
@@ -46,8 +53,8 @@ fn on_executor(test: impl AsyncFnOnce(Connection, Server)) {
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (connection, accepted) = both(Connection::open(address, Version::V4, 64), listener.accept()).await;
-        test(connection.unwrap(), Server(accepted.unwrap().0)).await;
+        let (connection, accepted) = both(Connection::open(address, Version::V4, 64, None), listener.accept()).await;
+        test(connection.unwrap(), Server(Box::new(accepted.unwrap().0))).await;
     });
 }
 
@@ -98,16 +105,42 @@ fn answers_belong_to_their_requests_in_any_order() {
     });
 }
 
+async fn echo_large_body(connection: &Connection, server: &mut Server) {
+    let large: Vec<u8> = (0..3_000_000u32).map(|n| (n % 251) as u8).collect();
+    let serve = async {
+        let (stream, body) = server.request().await;
+        server.answer(stream, &body).await;
+    };
+    let (answer, ()) = both(ask(connection, &large), serve).await;
+    assert!(answer.unwrap() == large);
+}
+
 #[test]
 fn large_requests_and_answers_are_whole() {
-    on_executor(async |connection, mut server| {
-        let large: Vec<u8> = (0..3_000_000u32).map(|n| (n % 251) as u8).collect();
-        let serve = async {
-            let (stream, body) = server.request().await;
-            server.answer(stream, &body).await;
-        };
-        let (answer, ()) = both(ask(&connection, &large), serve).await;
-        assert!(answer.unwrap() == large);
+    on_executor(async |connection, mut server| echo_large_body(&connection, &mut server).await);
+}
+
+#[test]
+fn encrypted_requests_and_answers_are_whole() {
+    let (authority, files) = (Authority::new("CA").unwrap(), Files::new());
+    let (tls, acceptor) = (files.trust(&authority), acceptor(&issue(&authority, &["127.0.0.1"]), None));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let accept = async { acceptor.accept(listener.accept().await.unwrap().0).await.unwrap() };
+        let (connection, accepted) = both(Connection::open(address, Version::V4, 64, Some(&tls)), accept).await;
+        let (connection, mut server) = (connection.unwrap(), Server(Box::new(accepted)));
+        assert!(connection.encryption().unwrap().starts_with("TLS 1.3"));
+        for _ in 0..3 {
+            echo_large_body(&connection, &mut server).await;
+            let (answer, ()) = both(ask(&connection, b"small"), async {
+                let (stream, body) = server.request().await;
+                server.answer(stream, &body).await;
+            })
+            .await;
+            assert_eq!(answer.unwrap(), b"small");
+        }
     });
 }
 

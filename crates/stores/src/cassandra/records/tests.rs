@@ -22,6 +22,7 @@ fn cluster(contact: std::net::SocketAddr) -> Arc<Cluster> {
     let options = Options { properties, table: "usertable".to_owned(), clients: 1, ..Options::default() };
     let node = Node { address: contact, dc: String::new(), rack: String::new(), tokens: Vec::new() };
     Arc::new(Cluster {
+        encryption: None,
         settings: Settings::of(&options).unwrap(),
         topology: Latest::new(vec![node], None, crate::reconnect::Reconnect::default()),
         local_dc: String::new(),

@@ -1,0 +1,27 @@
+//! `certificates`: PEM files for servers that are started for tests.
+
+use std::path::Path;
+
+use loadstone_stores::certificates;
+use loadstone_wire::error::EngineError;
+
+const EXAMPLE: &str = "loadstone-engine certificates certificates localhost 127.0.0.1";
+
+/// Writes the files. The exit code.
+pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
+    let mut words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut user = "client";
+    if let Some(at) = words.iter().position(|&word| word == "--user") {
+        let missing = || EngineError::usage("--user needs a name").hint(EXAMPLE);
+        user = words.get(at + 1).copied().ok_or_else(missing)?;
+        words.drain(at..at + 2);
+    }
+    match *words.as_slice() {
+        [directory, ref hosts @ ..] if !hosts.is_empty() && !words.iter().any(|word| word.starts_with('-')) => {
+            let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
+            certificates::write(Path::new(directory), &hosts, user)?;
+            Ok(0)
+        }
+        _ => Err(EngineError::usage("certificates takes a directory and the hosts of a server").hint(EXAMPLE)),
+    }
+}

@@ -1,0 +1,106 @@
+//! Certificates for test servers: a CA, a server's certificate and a client's, as PEM files.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
+};
+
+use crate::error::StoreError;
+
+/// The last year in which certificates are valid.
+const LAST_YEAR: i32 = 2049;
+
+/// A CA that exists as long as this value: its key is written nowhere.
+#[derive(Debug)]
+pub struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// A certificate and its key, as PEM.
+#[derive(Clone)]
+pub struct Pair {
+    /// The certificate.
+    pub certificate: String,
+    /// PKCS#8, without a password.
+    pub key: String,
+}
+
+fn params(name: &str, hosts: &[String], last_year: i32) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(hosts)?;
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    // Clocks of hosts differ.
+    params.not_before = date_time_ymd(2020, 1, 1);
+    params.not_after = date_time_ymd(last_year, 12, 31);
+    Ok(params)
+}
+
+fn internal(error: &rcgen::Error) -> StoreError {
+    StoreError::failed(format!("cannot create a certificate: {error}"))
+        .hint("write hosts as names or addresses: localhost 127.0.0.1")
+}
+
+impl Authority {
+    /// A CA with this name.
+    pub fn new(name: &str) -> Result<Self, StoreError> {
+        let create = || -> Result<Self, rcgen::Error> {
+            let mut params = params(name, &[], LAST_YEAR)?;
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+            let key = KeyPair::generate()?;
+            let pem = params.self_signed(&key)?.pem();
+            Ok(Self { pem, issuer: Issuer::new(params, key) })
+        };
+        create().map_err(|error| internal(&error))
+    }
+
+    /// Its certificate, as PEM.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// A certificate for hosts, for servers and clients, valid to the end of a year.
+    pub fn issue(&self, name: &str, hosts: &[String], last_year: i32) -> Result<Pair, StoreError> {
+        let create = || -> Result<Pair, rcgen::Error> {
+            let mut params = params(name, hosts, last_year)?;
+            params.use_authority_key_identifier_extension = true;
+            params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+            let key = KeyPair::generate()?;
+            Ok(Pair { certificate: params.signed_by(&key, &self.issuer)?.pem(), key: key.serialize_pem() })
+        };
+        create().map_err(|error| internal(&error))
+    }
+}
+
+/// Writes `ca.pem`, `server.pem`, `server.key`, `client.pem` and `client.key` to a directory, which is created. The server's
+/// certificate is valid for the hosts, the client's for the user's name `client`.
+pub fn write(directory: &Path, hosts: &[String], client: &str) -> Result<(), StoreError> {
+    let authority = Authority::new("Loadstone CA for tests")?;
+    let server = authority.issue(hosts.first().map_or("server", String::as_str), hosts, LAST_YEAR)?;
+    let client = authority.issue(client, &[], LAST_YEAR)?;
+    let failed = |path: &Path, error: std::io::Error| {
+        StoreError::failed(format!("cannot write {}: {error}", path.display())).hint("choose another directory")
+    };
+    std::fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
+    for (name, mode, text) in [
+        ("ca.pem", 0o644, authority.pem()),
+        ("server.pem", 0o644, &server.certificate),
+        ("server.key", 0o600, &server.key),
+        ("client.pem", 0o644, &client.certificate),
+        ("client.key", 0o600, &client.key),
+    ] {
+        let path = directory.join(name);
+        // A key is never readable by other users, not even before its mode could be changed.
+        let _ = std::fs::remove_file(&path);
+        let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);
+        file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| failed(&path, error))?;
+    }
+    Ok(())
+}
