@@ -182,10 +182,35 @@ pub fn properties(settings: &Settings) -> Result<BTreeMap<String, String>, Engin
         set("cassandra.localdc", datacenter.clone());
     }
     set("cassandra.readtimeoutmillis", settings.mode.request_timeout_ms.to_string());
-    if settings.transport.truststore.is_some() {
-        return Err(EngineError::usage("-transport: TLS is not supported yet").hint("use a port without TLS"));
+    if let Some(truststore) = &settings.transport.truststore {
+        set("cassandra.useSSL", "true".to_owned());
+        set("cassandra.tls.ca", require_pem(truststore)?.to_owned());
+        // The tool's driver does not compare names.
+        let verify = if settings.transport.hostname_verification { "full" } else { "ca" };
+        set("cassandra.tls.verify", verify.to_owned());
+        if let Some(keystore) = settings.transport.keystore.as_ref().filter(|keystore| *keystore != truststore) {
+            set("cassandra.tls.certificate", require_pem(keystore)?.to_owned());
+            set("cassandra.tls.key", keystore.clone());
+        }
     }
     Ok(properties)
+}
+
+/// A file in PEM; the stores of Java are refused with the commands that convert them.
+fn require_pem(path: &str) -> Result<&str, EngineError> {
+    // JKS begins with its magic number, PKCS#12 with a sequence in DER (RFC 7292).
+    const JKS: [u8; 4] = [0xFE, 0xED, 0xFE, 0xED];
+    const DER_SEQUENCE: u8 = 0x30;
+    let bytes = std::fs::read(path).map_err(|error| {
+        EngineError::usage(format!("cannot read {path}: {error}")).hint("-transport names files in PEM")
+    })?;
+    if bytes.starts_with(&JKS) || bytes.first() == Some(&DER_SEQUENCE) {
+        return Err(EngineError::usage(format!("{path} is a store of Java, not PEM")).hint(
+            "convert a truststore by `keytool -exportcert -rfc -keystore FILE -alias ALIAS`, and a keystore by `openssl \
+             pkcs12 -in FILE -nodes` (a JKS file first by `keytool -importkeystore -deststoretype PKCS12`)",
+        ));
+    }
+    Ok(path)
 }
 
 /// The options of a connection outside a trial.
