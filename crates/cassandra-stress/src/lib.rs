@@ -50,10 +50,20 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         out(&format!("{text}\n"));
         return Ok(0);
     }
-    for warning in &settings.warnings {
+    for warning in settings.warnings.iter().map(String::as_str).chain(without_effect(&settings)) {
         err(&format!("warning: {}\n", shorten(warning)));
     }
     run::run(&settings, controls)
+}
+
+/// The options that change nothing here although they change something in the tool.
+fn without_effect(settings: &Settings) -> impl Iterator<Item = &'static str> {
+    let options = [
+        (settings.graph.file.is_some(), "-graph writes no page: an experiment of `loadstone run` writes a report"),
+        (settings.mode.compression != "none", "-mode compression= has no effect: requests are sent uncompressed"),
+        (settings.node.whitelist, "-node whitelist has no effect: the nodes of the data centre are used"),
+    ];
+    options.into_iter().filter_map(|(given, warning)| given.then_some(warning))
 }
 
 /// Reads the contact points of `-node file=`.
