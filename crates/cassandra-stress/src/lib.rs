@@ -57,7 +57,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
 }
 
 /// The options that change nothing here although they change something in the tool.
-fn without_effect(settings: &Settings) -> impl Iterator<Item = &'static str> {
+fn without_effect(settings: &Settings) -> impl Iterator<Item = &'static str> + use<> {
     let options = [
         (settings.graph.file.is_some(), "-graph writes no page: an experiment of `loadstone run` writes a report"),
         (settings.mode.compression != "none", "-mode compression= has no effect: requests are sent uncompressed"),
