@@ -50,14 +50,15 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         out(&format!("{text}\n"));
         return Ok(0);
     }
-    for warning in settings.warnings.iter().map(String::as_str).chain(without_effect(&settings)) {
+    let warnings: Vec<&str> = settings.warnings.iter().map(String::as_str).chain(without_effect(&settings)).collect();
+    for warning in warnings {
         err(&format!("warning: {}\n", shorten(warning)));
     }
     run::run(&settings, controls)
 }
 
 /// The options that change nothing here although they change something in the tool.
-fn without_effect(settings: &Settings) -> impl Iterator<Item = &'static str> + use<> {
+fn without_effect(settings: &Settings) -> impl Iterator<Item = &str> {
     let options = [
         (settings.graph.file.is_some(), "-graph writes no page: an experiment of `loadstone run` writes a report"),
         (settings.mode.compression != "none", "-mode compression= has no effect: requests are sent uncompressed"),
