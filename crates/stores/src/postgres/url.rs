@@ -84,15 +84,14 @@ impl Url {
             ("ssl", "true" | "") => {
                 self.parameters.entry("sslmode".to_owned()).or_insert_with(|| "verify-full".to_owned());
             }
-            ("sslmode", "require" | "verify-ca" | "verify-full") | ("sslrootcert" | "sslcert" | "sslkey", _) => {
-                self.parameters.insert(name.to_owned(), value);
-            }
-            ("ssl" | "sslmode", _) => {
+            ("ssl" | "sslmode", mode)
+                if !matches!((name, mode), ("sslmode", "require" | "verify-ca" | "verify-full")) =>
+            {
                 return Err(format!("{name}={value} is not a mode: disable, require, verify-ca or verify-full"));
             }
             (
                 "user" | "password" | "connectTimeout" | "socketTimeout" | "ApplicationName" | "currentSchema"
-                | "options",
+                | "options" | "sslmode" | "sslrootcert" | "sslcert" | "sslkey",
                 _,
             ) => {
                 self.parameters.insert(name.to_owned(), value);

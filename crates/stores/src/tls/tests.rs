@@ -47,14 +47,14 @@ impl Files {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn write(&self, name: &str, text: &str) -> Option<String> {
+    fn write(&self, name: &str, text: &str) -> String {
         let path = self.0.path().join(name);
         std::fs::write(&path, text).unwrap();
-        Some(path.display().to_string())
+        path.display().to_string()
     }
 
     fn request(&self, authority: &Authority) -> Request {
-        Request { ca: self.write("ca.pem", authority.pem()), ..Request::default() }
+        Request { ca: Some(self.write("ca.pem", authority.pem())), ..Request::default() }
     }
 
     /// A client that trusts an authority.
@@ -165,8 +165,8 @@ fn client_certificates_are_sent() {
     let trusted = files.request(&authority);
     let client = |authority: &Authority, name: &str| {
         let pair = authority.issue("client", &[], LAST_YEAR).unwrap();
-        let certificate = files.write(&format!("{name}.pem"), &pair.certificate);
-        Request { certificate, key: files.write(&format!("{name}.key"), &pair.key), ..trusted.clone() }
+        let certificate = Some(files.write(&format!("{name}.pem"), &pair.certificate));
+        Request { certificate, key: Some(files.write(&format!("{name}.key"), &pair.key)), ..trusted.clone() }
     };
     let strict = || acceptor(&server, Some(&authority));
     let own = client(&authority, "own");
@@ -179,7 +179,7 @@ fn client_certificates_are_sent() {
     let stranger = client(&Authority::new("other CA").unwrap(), "stranger");
     let (fault, message) = refusal(&configure(stranger), strict());
     assert!(matches!(fault, TlsFault::ClientCertificate | TlsFault::Plain), "{message}");
-    let mixed = Request { key: files.write("other.key", &issue(&authority, &[]).key), ..own };
+    let mixed = Request { key: Some(files.write("other.key", &issue(&authority, &[]).key)), ..own };
     assert!(mixed.configure(true, NAMES, &[]).unwrap_err().message.contains("do not fit"));
 }
 
@@ -234,8 +234,8 @@ fn unusable_settings_have_a_hint() {
     let some = |text: &str| Some(text.to_owned());
     let request = || files.request(&authority);
     let text = "text, and -----BEGIN ENCRYPTED PRIVATE KEY-----\nc2VjcmV0\n-----END ENCRYPTED PRIVATE KEY-----\n";
-    let none = files.write("none.pem", text);
-    let certificate = files.write("certificate.pem", &issue(&authority, &[]).certificate);
+    let none = Some(files.write("none.pem", text));
+    let certificate = Some(files.write("certificate.pem", &issue(&authority, &[]).certificate));
     for (request, expected) in [
         (Request::default(), "redis.tls.ca is not set"),
         (Request { ca: some("/no/ca.pem"), ..Request::default() }, "cannot read /no/ca.pem: No such file"),
