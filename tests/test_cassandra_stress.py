@@ -51,7 +51,8 @@ class Target:
 
 @pytest.fixture(scope="module")
 def target(program: Path) -> Iterator[Target]:
-    with up("cassandra") as cassandra:
+    # Such a node serves both encrypted and plain connections.
+    with up("cassandra", tls="yes") as cassandra:
         target = Target(cassandra, program)
         target.run(f"write n={POPULATION} no-warmup -rate threads=8")
         yield target
@@ -120,6 +121,16 @@ def test_a_rate_records_service_and_response_times(target: Target, tmp_path: Pat
     target.run(line, "-log", f"hdrfile={log}")
     tags = set(re.findall(r"^Tag=([\w-]+),", log.read_text(), re.MULTILINE))
     assert tags == {"WRITE-st", "WRITE-rt"}
+
+
+def test_transport_encrypts_the_connections(target: Target, tmp_path: Path) -> None:
+    line = f"read n=100 no-warmup -pop seq=1..{POPULATION} -rate threads=2"
+    done = target.run(line, "-transport", f"truststore={target.up.properties['cassandra.tls.ca']}")
+    assert result(done.stdout, "total errors") == 0
+    store = tmp_path / "trust.jks"
+    store.write_bytes(b"\xfe\xed\xfe\xed")
+    refused = target.run(line, "-transport", f"truststore={store}", code=1)
+    assert "is a store of Java, not PEM" in refused.stderr
 
 
 @pytest.mark.parametrize("version", ["3", "4", "5"])

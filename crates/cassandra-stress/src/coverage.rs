@@ -1,5 +1,7 @@
 //! The part of the population that has rows, determined by requests for some of them.
 
+use std::collections::BTreeMap;
+
 use loadstone_session::Options;
 use loadstone_stores::cassandra::count_rows;
 use loadstone_stress::explain::explain_missing_row;
@@ -19,7 +21,7 @@ pub fn explain(settings: &Settings, options: &Options, missing: MissingRows) -> 
         .iter()
         .map(|(command, _)| *command)
         .find(|command| matches!(command, Command::Read | Command::CounterRead))?;
-    let spec = translate::stress_spec(settings, Default::default()).ok()?;
+    let spec = translate::stress_spec(settings, BTreeMap::default()).ok()?;
     let mut generators = spec.generators(0).ok()?;
     let (first, last) = generators.population.range();
     let table = format!("\"{}\".\"{}\"", settings.schema.keyspace, table_of(command));
@@ -34,36 +36,47 @@ pub fn explain(settings: &Settings, options: &Options, missing: MissingRows) -> 
         }
         Some(count_rows(options, &statements).ok()?.into_iter().map(|rows| rows > 0).collect())
     };
-    let written = find_end(first, last, exist)?;
-    explain_missing_row(missing.number, written.map(|end| (first, end)))
-        .map(|reason| format!("{} reads found no row: {reason}", missing.reads))
+    let written = match find_end(first, last, exist) {
+        Coverage::Unknown => return None,
+        Coverage::Nothing => None,
+        Coverage::Through(end) => Some((first, end)),
+    };
+    explain_missing_row(missing.number, written).map(|reason| format!("{} reads found no row: {reason}", missing.reads))
 }
 
-/// The last number that exists, if all numbers up to it do: `Some(None)` if the first does not. `None` if that cannot be
-/// found out, or some numbers are missing in between.
-fn find_end(first: i64, last: i64, mut exist: impl FnMut(&[i64]) -> Option<Vec<bool>>) -> Option<Option<i64>> {
-    if !*exist(&[first])?.first()? {
-        return Some(None);
-    }
-    let (mut low, mut high) = (first, last.checked_add(1)?);
+/// The numbers that have rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coverage {
+    /// None.
+    Nothing,
+    /// All from the first to this one.
+    Through(i64),
+    /// The server does not answer, or some numbers in between are missing.
+    Unknown,
+}
+
+/// Finds the last number of a range that begins with the population.
+fn find_end(first: i64, last: i64, mut exist: impl FnMut(&[i64]) -> Option<Vec<bool>>) -> Coverage {
+    let Some(true) = exist(&[first]).and_then(|states| states.first().copied()) else {
+        return if exist(&[first]).is_some() { Coverage::Nothing } else { Coverage::Unknown };
+    };
+    let (mut low, mut high) = (first, last.saturating_add(1));
     while high - low > 1 {
         let step = ((high - low) / ROUND).max(1);
         let numbers: Vec<i64> = (1..=ROUND).map(|n| low + n * step).take_while(|number| *number < high).collect();
-        let states = exist(&numbers)?;
+        let Some(states) = exist(&numbers) else { return Coverage::Unknown };
         let count = states.iter().take_while(|exists| **exists).count();
         if states[count..].iter().any(|exists| *exists) {
-            return None;
+            return Coverage::Unknown;
         }
         if let Some(missing) = numbers.get(count) {
             high = *missing;
         }
         if let Some(present) = count.checked_sub(1).and_then(|at| numbers.get(at)) {
             low = *present;
-        } else if numbers.is_empty() {
-            break;
         }
     }
-    Some(Some(low))
+    Coverage::Through(low)
 }
 
 #[cfg(test)]
@@ -76,19 +89,17 @@ mod tests {
             for end in [first, first + 1, first + 17, last / 2, last - 1, last] {
                 let end = end.clamp(first, last);
                 let result = find_end(first, last, |numbers| Some(numbers.iter().map(|n| *n <= end).collect()));
-                assert_eq!(result, Some(Some(end)), "{first}..{last}");
+                assert_eq!(result, Coverage::Through(end), "{first}..{last}");
             }
         }
     }
 
     #[test]
     fn gaps_and_empty_tables_are_recognised() {
-        assert_eq!(find_end(1, 100, |numbers| Some(vec![false; numbers.len()])), Some(None));
-        assert_eq!(
-            find_end(1, 100, |numbers| Some(numbers.iter().map(|n| *n != 50).collect())),
-            None.or(Some(Some(100)))
-        );
-        assert_eq!(find_end(1, 100, |numbers| Some(numbers.iter().map(|n| *n < 20 || *n > 60).collect())), None);
-        assert_eq!(find_end(1, 100, |_| None), None);
+        let find =
+            |exists: fn(i64) -> bool| find_end(1, 100, |numbers| Some(numbers.iter().map(|n| exists(*n)).collect()));
+        assert_eq!(find(|_| false), Coverage::Nothing);
+        assert_eq!(find(|n| !(20..60).contains(&n)), Coverage::Unknown);
+        assert_eq!(find_end(1, 100, |_| None), Coverage::Unknown);
     }
 }

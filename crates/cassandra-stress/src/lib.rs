@@ -50,21 +50,40 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         out(&format!("{text}\n"));
         return Ok(0);
     }
-    let warnings: Vec<&str> = settings.warnings.iter().map(String::as_str).chain(without_effect(&settings)).collect();
+    let warnings: Vec<&str> =
+        settings.warnings.iter().map(String::as_str).chain(list_ignored_options(&settings)).collect();
     for warning in warnings {
         err(&format!("warning: {}\n", shorten(warning)));
     }
-    run::run(&settings, controls)
+    run::run(&settings, controls).map_err(name_options)
+}
+
+/// Names the options of this command line where a hint names the store's properties, with the tool's exit status.
+fn name_options(mut error: EngineError) -> EngineError {
+    const OPTIONS: [(&str, &str); 3] = [
+        (
+            "set cassandra.username and cassandra.password to those",
+            "set -mode native cql3 user= and password= to those",
+        ),
+        ("set hosts and port", "set -node and -port native="),
+        ("set cassandra.tls.ca to", "set -transport truststore= to"),
+    ];
+    // The tool has no other status for a failure.
+    error.exit = error.exit.min(1);
+    for (property, option) in OPTIONS {
+        error.hint = error.hint.map(|hint| hint.replace(property, option));
+    }
+    error
 }
 
 /// The options that change nothing here although they change something in the tool.
-fn without_effect(settings: &Settings) -> impl Iterator<Item = &str> {
+fn list_ignored_options(settings: &Settings) -> impl Iterator<Item = &str> {
     let options = [
         (settings.graph.file.is_some(), "-graph writes no page: an experiment of `loadstone run` writes a report"),
         (settings.mode.compression != "none", "-mode compression= has no effect: requests are sent uncompressed"),
         (settings.node.whitelist, "-node whitelist has no effect: the nodes of the data centre are used"),
     ];
-    options.into_iter().filter_map(|(given, warning)| given.then_some(warning))
+    options.into_iter().filter_map(|(is_set, warning)| is_set.then_some(warning))
 }
 
 /// Reads the contact points of `-node file=`.

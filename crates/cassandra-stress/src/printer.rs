@@ -20,7 +20,6 @@ use loadstone_stress::spec::Command;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::event::{MissingRows, encode};
 use loadstone_wire::output::err;
-use loadstone_wire::spec::TrialSpec;
 
 use super::run::Log;
 
@@ -44,7 +43,7 @@ pub struct Step {
 pub struct Printer<'a> {
     settings: &'a Settings,
     log: &'a mut Log,
-    hdr: Option<HdrLog>,
+    hdr: Option<&'a mut HdrLog>,
     uncertainty: Uncertainty,
     /// Operations since the start, by command.
     counts: BTreeMap<Command, u64>,
@@ -55,10 +54,8 @@ pub struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     /// A printer.
-    pub fn new(settings: &'a Settings, spec: &TrialSpec, log: &'a mut Log) -> Result<Self, EngineError> {
-        let open = !matches!(spec.pace, loadstone_load::pace::PaceSpec::Closed);
-        let hdr = settings.log.hdr_file.as_ref().map(|path| HdrLog::create(path, open)).transpose()?;
-        Ok(Self {
+    pub fn new(settings: &'a Settings, log: &'a mut Log, hdr: Option<&'a mut HdrLog>) -> Self {
+        Self {
             settings,
             log,
             hdr,
@@ -67,22 +64,17 @@ impl<'a> Printer<'a> {
             step: None,
             notes: Vec::new(),
             satisfied: false,
-        })
+        }
     }
 
     /// The figures, after the messages that belong to them.
     pub fn finish(self, end: &End) -> Result<Step, EngineError> {
-        if let End::Failed(TrialFailure::Operation { key, status, message, .. }) = end {
-            let wrong = matches!(status, loadstone_load::Status::NotFound | loadstone_load::Status::UnexpectedState);
-            let tries = if wrong { 0 } else { self.settings.errors.tries };
-            let error = (!wrong).then_some((status.name(), message.as_str()));
-            self.log.print(&render_failed_operation(tries, key.as_bytes(), error));
+        if let End::Failed(TrialFailure::Operation { key, status, message, attempts, .. }) = end {
+            let error = (*attempts > 0).then_some((status.name(), message.as_str()));
+            self.log.print(&render_failed_operation(*attempts, key.as_bytes(), error));
         }
         for note in &self.notes {
             err(note);
-        }
-        if let Some(hdr) = self.hdr {
-            hdr.finish()?;
         }
         self.step.ok_or_else(|| EngineError::failed("the run ended before it was measured"))
     }
@@ -172,7 +164,9 @@ impl Observer for Printer<'_> {
         if figures.operations == 0 {
             return;
         }
-        self.uncertainty.update(figures.net_row_rate());
+        // The tool subtracts the largest latency from the interval; a latency may be longer than that.
+        let net = figures.net_row_rate();
+        self.uncertainty.update(if net > 0.0 { net } else { figures.row_rate() });
         let total_operations = self.counts.values().sum();
         let total = Row { name: "total".to_owned(), figures, total_operations, run_time_ms };
         let uncertainty = self.uncertainty.value();
@@ -188,14 +182,17 @@ impl Observer for Printer<'_> {
     }
 
     fn end(&mut self, closed: &Closed<'_>) {
-        let seconds = closed.window.length_ns as f64 / 1e9;
+        // As in the tool, the time lasts until the last operation has ended.
+        let first_ns = closed.moment.borders.first_ns;
+        let length_ns = closed.window.length_ns.max(closed.moment.totals.last_done_ns.saturating_sub(first_ns));
+        let seconds = length_ns as f64 / 1e9;
         let figures = |command| self.figures(closed.latencies, command, seconds);
         let kinds = commands(closed.latencies).into_iter();
         let summary = Summary {
             total: figures(None),
             kinds: kinds.map(|command| (command.name().to_owned(), figures(Some(command)))).collect(),
             garbage: Garbage::default(),
-            run_time_ms: closed.window.length_ns / 1_000_000,
+            run_time_ms: length_ns / 1_000_000,
         };
         let failures = closed.moment.failures.messages();
         let failures = failures.filter_map(|(step, status, message)| Some((command_of(step)?, status, message)));
@@ -216,7 +213,7 @@ impl Observer for Printer<'_> {
 
 /// The file of `-log hdrfile=`: version 1.3 of HdrHistogram's log, a line for each interval, command and kind of time.
 #[derive(Debug)]
-struct HdrLog {
+pub struct HdrLog {
     path: String,
     file: File,
     open: bool,
@@ -224,7 +221,8 @@ struct HdrLog {
 }
 
 impl HdrLog {
-    fn create(path: &str, open: bool) -> Result<Self, EngineError> {
+    /// Creates the file. `open`: operations have due times, and so response times.
+    pub fn create(path: &str, open: bool) -> Result<Self, EngineError> {
         let start = unix_ns() as f64 / 1e9;
         let head = format!(
             "#Logging op latencies for Cassandra Stress\n#[Histogram log format version 1.3]\n\
@@ -264,7 +262,8 @@ impl HdrLog {
         }
     }
 
-    fn finish(self) -> Result<(), EngineError> {
+    /// Reports the first error of writing.
+    pub fn finish(self) -> Result<(), EngineError> {
         match self.error {
             None => Ok(()),
             Some(error) => Err(EngineError::failed(format!("cannot write {}: {error}", self.path))

@@ -19,7 +19,7 @@ use loadstone_wire::error::EngineError;
 use loadstone_wire::output::{err, out};
 
 use super::coverage;
-use super::printer::{Printer, Step};
+use super::printer::{HdrLog, Printer, Step};
 use super::schema;
 use super::translate::{first_threads, options, translate, translate_warmup};
 
@@ -57,6 +57,9 @@ impl Log {
 /// Performs what the settings ask for. Returns the exit code.
 pub fn run(settings: &Settings, controls: &Receiver<Control>) -> Result<u8, EngineError> {
     let mut log = Log::open(settings.log.file.as_deref())?;
+    let has_rate = matches!(&settings.rate, RateSettings::Threads { limit, .. } if limit.per_second() > 0);
+    let hdr = settings.log.hdr_file.as_ref().map(|path| HdrLog::create(path, has_rate));
+    let mut hdr = hdr.transpose()?;
     if !settings.log.no_settings {
         log.print(&render_settings(settings));
     }
@@ -97,8 +100,14 @@ pub fn run(settings: &Settings, controls: &Receiver<Control>) -> Result<u8, Engi
         }
         log.print(&render_running(settings, threads));
         let spec = translate(settings, threads)?;
-        let mut printer = Printer::new(settings, &spec, &mut log)?;
-        let end = loadstone_registry::run(&spec, controls, &mut printer)?;
+        let mut printer = Printer::new(settings, &mut log, hdr.as_mut());
+        let end = match loadstone_registry::run(&spec, controls, &mut printer) {
+            Ok(end) => end,
+            Err(error) => {
+                log.print(&format!("{FAILURE}\n"));
+                return Err(error);
+            }
+        };
         let Step { summary, uncertainty, failed, unanswered, missing } = printer.finish(&end)?;
         let explained = missing.and_then(|missing| coverage::explain(settings, &options, missing));
         if let End::Failed(why) = &end {
@@ -118,8 +127,11 @@ pub fn run(settings: &Settings, controls: &Receiver<Control>) -> Result<u8, Engi
         done.push((threads, summary, uncertainty));
         if end != End::Done {
             finish(&mut log, settings, &done, steps);
-            err(&format!("the run was stopped: the results cover the operations until then\n"));
+            err("the run was stopped: the results cover the operations until then\n");
             return Ok(end.code());
+        }
+        if unanswered > 0 || (failed > 0 && !settings.errors.ignore) {
+            log.print(&format!("{FAILURE}\n"));
         }
         if unanswered > 0 {
             return Err(EngineError::failed(format!("{unanswered} operations got no answer and are not counted"))
@@ -142,6 +154,7 @@ pub fn run(settings: &Settings, controls: &Receiver<Control>) -> Result<u8, Engi
         }
     }
     finish(&mut log, settings, &done, steps);
+    hdr.map_or(Ok(()), HdrLog::finish)?;
     Ok(0)
 }
 

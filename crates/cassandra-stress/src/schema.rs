@@ -11,13 +11,13 @@ pub fn create(settings: &Settings, options: &Options) -> Result<Description, Sto
     let statements = schema_statements(settings);
     match execute_script(options, &statements) {
         // Cassandra 4.0 and later refuse it for new tables.
-        Err(error) if error.message.contains("COMPACT STORAGE") => {
+        Err(error) if refuses(&error, "COMPACT STORAGE") => {
             err("note: the server refuses COMPACT STORAGE; the tables are created without it\n");
             let statements: Vec<_> = statements.iter().map(|text| drop_compact_storage(text)).collect();
             execute_script(options, &statements)
         }
         // ScyllaDB with tablets.
-        Err(error) if error.message.contains("SimpleStrategy") => {
+        Err(error) if refuses(&error, "SimpleStrategy") => {
             err("note: the server refuses SimpleStrategy; the keyspace is created with NetworkTopologyStrategy\n");
             let network =
                 |text: &String| text.replace("org.apache.cassandra.locator.SimpleStrategy", "NetworkTopologyStrategy");
@@ -25,4 +25,10 @@ pub fn create(settings: &Settings, options: &Options) -> Result<Description, Sto
         }
         done => done,
     }
+}
+
+/// Whether the server itself names a part of the definition as the reason of its refusal.
+fn refuses(error: &StoreError, part: &str) -> bool {
+    error.message.contains(part)
+        && ["Invalid: ", "ConfigError: ", "SyntaxError: "].iter().any(|name| error.message.starts_with(name))
 }

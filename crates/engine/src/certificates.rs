@@ -9,15 +9,15 @@ const EXAMPLE: &str = "loadstone-engine certificates certificates localhost 127.
 
 /// Writes the files. The exit code.
 pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
-    let mut words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut remaining: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut user = "client";
-    if let Some(at) = words.iter().position(|&word| word == "--user") {
+    if let Some(at) = remaining.iter().position(|&word| word == "--user") {
         let missing = || EngineError::usage("--user needs a name").hint(EXAMPLE);
-        user = words.get(at + 1).copied().ok_or_else(missing)?;
-        words.drain(at..at + 2);
+        user = remaining.get(at + 1).copied().ok_or_else(missing)?;
+        remaining.drain(at..at + 2);
     }
-    match *words.as_slice() {
-        [directory, ref hosts @ ..] if !hosts.is_empty() && !words.iter().any(|word| word.starts_with('-')) => {
+    match *remaining.as_slice() {
+        [directory, ref hosts @ ..] if !hosts.is_empty() && !remaining.iter().any(|word| word.starts_with('-')) => {
             let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
             certificates::write(Path::new(directory), &hosts, user)?;
             Ok(0)

@@ -62,6 +62,7 @@ pub async fn retry<T: Timer, S: Connection, W>(
     task.failures.keep(step, status, || message.clone());
     let mut draws = Draws::at(task.seed, index, Purpose::Retry);
     let (mut left, mut halted) = (policy.retries, false);
+    let mut attempts = 1;
     while !status.is_ok() && left > 0 {
         left -= 1;
         // At a rate, a pause would delay every later operation.
@@ -70,13 +71,14 @@ pub async fn retry<T: Timer, S: Connection, W>(
         }
         let sleep = policy.interval_ns as f64 * (0.8 + 0.4 * draws.next_f64());
         let wake = watch.now_ns().saturating_add(sleep as u64);
-        watch.timer.until(wake, || task.scheduler.halted()).await;
-        if task.scheduler.halted() {
+        watch.timer.until(wake, || task.scheduler.is_over(watch.now_ns())).await;
+        if task.scheduler.is_over(watch.now_ns()) {
             halted = true;
             break;
         }
         watch.attempt(step, status, sent, done);
         sent = watch.now_ns();
+        attempts += 1;
         status = attempt(session).await;
         done = watch.now_ns();
         if !status.is_ok() {
@@ -89,7 +91,8 @@ pub async fn retry<T: Timer, S: Connection, W>(
     if !status.is_ok() && policy.stop && !halted {
         task.scheduler.halt_because(|| {
             let message = message.as_deref().or(task.failures.message(step, status)).unwrap_or("no message").to_owned();
-            TrialFailure::Operation { operation: name, key: String::from_utf8_lossy(key).into_owned(), status, message }
+            let key = String::from_utf8_lossy(key).into_owned();
+            TrialFailure::Operation { operation: name, key, status, message, attempts }
         });
     }
     (status, done, unsent)

@@ -64,7 +64,10 @@ impl StressWork {
             weights.push((KINDS[*command as usize], *weight));
         }
         let no_command = || EngineError::usage("work.mix: no command has a weight above 0");
-        let sequence = KindSequence::new(seed, &weights, &[], operations).ok_or_else(no_command)?;
+        // With a lookback, writes alone advance the sequence of partitions.
+        let counted: &[Kind] =
+            if looks_back(spec) { &KINDS[Command::Write as usize..=Command::Write as usize] } else { &[] };
+        let sequence = KindSequence::new(seed, &weights, counted, operations).ok_or_else(no_command)?;
         Ok(Self {
             spec: spec.clone(),
             statements: statements.into(),
@@ -96,6 +99,11 @@ impl StressWork {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         missing.get_or_insert(MissingRows { reads: 0, number }).reads += 1;
     }
+}
+
+/// Whether reads follow the writes of a sequence.
+fn looks_back(spec: &StressSpec) -> bool {
+    matches!(&spec.population, Selection::Sequence { read_lookback: Some(_), .. })
 }
 
 /// An operation, in buffers that are used again.
@@ -140,11 +148,15 @@ impl Workload for StressWork {
         let generators = operation.generators.get_or_insert_with(|| Box::new(self.generators.clone()));
         let Generators { population, rows, increments: draws } = &mut **generators;
         let command = self.command(index);
-        let number = if command.writes() {
-            population.number_at(index)
+        let number = if looks_back(&self.spec) {
+            let written = self.sequence.before(KINDS[Command::Write as usize], index);
+            match command {
+                Command::Write => population.number_at(written),
+                // The writes of the other clients may not have ended. The first row is read while there is no other.
+                _ => population.read_number_at(index, written.saturating_sub(self.clients).max(1)),
+            }
         } else {
-            // No more than this was written for certain when the operation was claimed.
-            population.read_number_at(index, index.saturating_sub(self.clients).max(1))
+            population.number_at(index)
         };
         // `operations` ends a sequence that does not wrap.
         let number = number.unwrap_or_default();
@@ -166,7 +178,9 @@ impl Workload for StressWork {
                 row.key.clear();
                 rows.append_key(seed, &mut row.key);
                 draws.fill(index, self.spec.columns.len(), increments);
-                increments.iter().for_each(|increment| values.push(&increment.to_be_bytes()));
+                for increment in &*increments {
+                    values.push(&increment.to_be_bytes());
+                }
             }
             Command::Read | Command::CounterRead => {
                 row.key.clear();
@@ -189,7 +203,7 @@ impl Workload for StressWork {
     }
 
     fn any_order(&self) -> bool {
-        !matches!(&self.spec.population, Selection::Sequence { read_lookback: Some(_), .. })
+        !looks_back(&self.spec)
     }
 }
 
@@ -267,12 +281,20 @@ impl<S: Statements> StressActor<'_, S> {
         let number = operation.number;
         let message = match status {
             Status::NotFound => format!("number {number} of the population has no row"),
+            _ if self.cells.rows() > 1 => {
+                format!("number {number} of the population has {} rows instead of one", self.cells.rows())
+            }
+            _ if self.cells.width() != operation.row.ends.len() => {
+                let (columns, written) = (self.cells.width(), operation.row.ends.len());
+                format!("the row of number {number} of the population has {columns} columns instead of {written}")
+            }
             _ => format!("the row of number {number} of the population has other values than those written"),
         };
         self.task.failures.keep(StepId(operation.command as u16), status, || Some(message.clone()));
         if self.task.work.policy.stop {
             let (operation, key) = (operation.command.name(), String::from_utf8_lossy(&operation.row.key).into_owned());
-            self.task.scheduler.halt_because(|| TrialFailure::Operation { operation, key, status, message });
+            let attempts = 0;
+            self.task.scheduler.halt_because(|| TrialFailure::Operation { operation, key, status, message, attempts });
         }
     }
 }

@@ -111,7 +111,7 @@ impl<'a> Conductor<'a> {
                 (plan.starting_at(Monotonic.now_ns()), Some(early))
             }
         };
-        self.task.work.start(borders.start_ns, unix_ns().wrapping_sub(Monotonic.now_ns()));
+        self.announce(&borders);
         // Before any client writes: without a warm-up, what clients do before this thread wakes again counts.
         let device_bytes = usage::device_bytes();
         self.workers.release(Some(borders));
@@ -205,6 +205,12 @@ impl<'a> Conductor<'a> {
             open: self.task.pace.is_some(),
         });
         (end, all_ended)
+    }
+
+    /// Sets the times of the trial, which is about to start.
+    fn announce(&self, borders: &Borders) {
+        self.task.scheduler.set_end(borders.end_ns);
+        self.task.work.start(borders.start_ns, unix_ns().wrapping_sub(Monotonic.now_ns()));
     }
 
     /// Whether every operation is done. Clients that stopped because nothing more is due in time do not end the trial early.

@@ -47,6 +47,8 @@ pub enum TrialFailure {
         /// The status of its last attempt.
         status: Status,
         message: String,
+        /// Attempts that failed; 0: the answer was wrong.
+        attempts: u32,
     },
     /// A client's thread panicked, with this message.
     #[error("internal error: a client thread panicked: {0}")]

@@ -35,6 +35,8 @@ pub struct Scheduler {
     reached_end: AtomicBool,
     /// The failure for which a client halted it.
     failure: OnceLock<TrialFailure>,
+    /// When the trial ends, ns.
+    end_ns: AtomicU64,
 }
 
 /// The operations that a client has claimed and not yet begun.
@@ -62,6 +64,7 @@ impl Scheduler {
             halted: AtomicBool::new(false),
             reached_end: AtomicBool::new(false),
             failure: OnceLock::new(),
+            end_ns: AtomicU64::new(NEVER),
         }
     }
 
@@ -132,6 +135,16 @@ impl Scheduler {
     /// Whether a client found that.
     pub fn reached_end(&self) -> bool {
         self.reached_end.load(Ordering::Relaxed)
+    }
+
+    /// Sets the end of the trial, before the clients start.
+    pub fn set_end(&self, end_ns: u64) {
+        self.end_ns.store(end_ns, Ordering::Relaxed);
+    }
+
+    /// Whether nothing more is to be sent: the trial was halted, or its time is over.
+    pub fn is_over(&self, now_ns: u64) -> bool {
+        self.halted() || now_ns >= self.end_ns.load(Ordering::Relaxed)
     }
 
     /// Stops sending: no further operation is claimed.

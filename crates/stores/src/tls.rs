@@ -248,9 +248,9 @@ impl Tls {
 fn read_certificates(path: &str, names: Properties, name: &str) -> Result<Vec<CertificateDer<'static>>, StoreError> {
     let hint = || format!("check {}", names.property(name));
     let text = read_file(path, names, name)?;
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-    match found {
-        Ok(found) if !found.is_empty() => Ok(found),
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    match certificates {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
         _ => Err(StoreError::usage(format!("there is no PEM certificate in {path}")).hint(hint())),
     }
 }

@@ -45,7 +45,7 @@ def verb_of(
 def up(options: Namespace) -> int:
     """Starts a system and prints its servers."""
     running = named(options)
-    running.up(options.nodes, settings(options), say)
+    running.up(options.nodes, settings(options) | ({"tls": "yes"} if options.tls else {}), say)
     return show([running])
 
 
@@ -135,6 +135,7 @@ def parser_of(verb: str, arguments: Sequence[str]) -> Parser:
     if verb == "up":
         parser.add_argument("--nodes", metavar="N", type=int, help="number of nodes")
         parser.add_argument("--set", metavar="K=V", action="append", default=[], help="a setting; may be repeated")
+        parser.add_argument("--tls", action="store_true", help="encrypt clients' connections: short for --set tls=yes")
     if verb == "down":
         parser.add_argument("--keep-data", action="store_true", help="keep the data for `up` with the same settings")
     if verb == "logs":

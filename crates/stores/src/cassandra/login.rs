@@ -89,8 +89,8 @@ impl Link {
                 put_string(out, value);
             }
         };
-        let asked = connection.ask(&slot, 0, opcode::STARTUP, startup).await;
-        asked.map_err(|failure| explain_close(failure, settings.tls.as_ref()))?;
+        let reply = connection.ask(&slot, 0, opcode::STARTUP, startup).await;
+        reply.map_err(|failure| explain_close(failure, settings.tls.as_ref()))?;
         if matches!(slot.opcode(), opcode::READY | opcode::AUTHENTICATE) {
             connection.start();
         }
@@ -192,10 +192,10 @@ impl Link {
             out.extend_from_slice(&ONE.code.to_be_bytes());
             put_flags(out, self.connection.version(), 0);
         };
-        let asked = self.connection.ask(&slot, 0, opcode::QUERY, request);
+        let reply = self.connection.ask(&slot, 0, opcode::QUERY, request);
         let words = |message: String| answer::Refusal { code: -1, message };
         let late = |_| words(format!("{} does not answer", self.connection.address()));
-        tokio::time::timeout(self.patience, asked).await.map_err(late)?.map_err(|failure| words(failure.message))?;
+        tokio::time::timeout(self.patience, reply).await.map_err(late)?.map_err(|failure| words(failure.message))?;
         let bytes = slot.bytes();
         let short = |_: Short| words("an answer that ends early".to_owned());
         let body = slot.body_of(&bytes).map_err(short)?;

@@ -54,7 +54,7 @@ async fn run(settings: &Settings, statements: &[String]) -> Result<Description, 
     for text in statements {
         link.query(text).await.map_err(|refusal| {
             let Failure { message, .. } = refusal.failure();
-            StoreError::failed(format!("{message} (statement: {text})")).hint("see the log of the server")
+            StoreError::failed(message).hint(format!("the server refused the statement: {}", text.trim()))
         })?;
     }
     if !statements.is_empty() {

@@ -167,7 +167,10 @@ impl Connection for StatementClient {
             };
             let explain = |failure: Failure| {
                 let message = format!("the server cannot prepare \"{}\": {}", statement.text, failure.message);
-                StoreError::failed(message).hint("create the keyspace and the table first")
+                StoreError::failed(message).hint(match failure.status {
+                    Status::BadRequest => "create the keyspace and the table first",
+                    _ => "see the log of the server",
+                })
             };
             let link = pool.link(None).await.map_err(explain)?;
             let known = link.prepared(number, &pool.texts, self.client.slot()).await.map_err(explain)?;

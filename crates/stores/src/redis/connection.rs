@@ -88,8 +88,8 @@ impl Connection {
         words.extend(settings.credentials.iter().map(String::as_bytes));
         let mut request = Request::default();
         request.command(&words);
-        let asked = self.exchange(&request, settings, deadline).await;
-        asked.map_err(|failure| explain_close(failure, settings.tls.as_ref()))?;
+        let exchanged = self.exchange(&request, settings, deadline).await;
+        exchanged.map_err(|failure| explain_close(failure, settings.tls.as_ref()))?;
         match self.replies().next()? {
             Some(Reply::Simple(b"OK")) => Ok(()),
             Some(Reply::Error(reply)) => Err(failure::of_refused_login(reply)),

@@ -31,15 +31,15 @@ impl ServerInfo {
     /// Asks the server.
     pub async fn ask(settings: &Settings) -> Result<Self, StoreError> {
         let mut deadline = Deadline::new(settings.timeout);
-        let asked = async {
+        let answer = async {
             let mut connection = Connection::open(settings, &mut deadline).await?;
             let mut info = Self { encryption: connection.encryption(), ..Self::default() };
             let mut request = Request::default();
             for section in ["server", "replication"] {
                 request.clear();
                 request.command(&[b"INFO", section.as_bytes()]);
-                let asked = connection.exchange(&request, settings, &mut deadline).await;
-                asked.map_err(|failure| explain_close(failure, settings.tls.as_ref()))?;
+                let answer = connection.exchange(&request, settings, &mut deadline).await;
+                answer.map_err(|failure| explain_close(failure, settings.tls.as_ref()))?;
                 info.information(connection.replies())?;
             }
             for name in CONFIGURED {
@@ -50,7 +50,7 @@ impl ServerInfo {
             }
             Ok(info)
         };
-        let info = asked.await.map_err(|failure| refused(settings, &failure))?;
+        let info = answer.await.map_err(|failure| refused(settings, &failure))?;
         if info.get("redis_mode") == Some("cluster") {
             return Err(StoreError::failed(format!("redis at {} is a node of a cluster", settings.server))
                 .hint("this store speaks to one server; use YCSB's binding in the store jvm"));

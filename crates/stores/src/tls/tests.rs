@@ -67,7 +67,7 @@ fn configure(request: Request) -> Tls {
     request.configure(true, NAMES, &[]).unwrap().unwrap()
 }
 
-fn on_executor<T>(test: impl Future<Output = T>) -> T {
+fn run_on_executor<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
     tokio::task::LocalSet::new().block_on(&runtime, test)
 }
@@ -102,7 +102,7 @@ async fn exchange(tls: &Tls, acceptor: TlsAcceptor) -> Result<Stream, Failure> {
 }
 
 fn refusal(tls: &Tls, acceptor: TlsAcceptor) -> (TlsFault, String) {
-    let failure = on_executor(exchange(tls, acceptor)).unwrap_err();
+    let failure = run_on_executor(exchange(tls, acceptor)).unwrap_err();
     match failure.connect {
         Some(ConnectError::Tls(fault)) => (fault, failure.message),
         other => panic!("{other:?}: {failure}"),
@@ -112,7 +112,8 @@ fn refusal(tls: &Tls, acceptor: TlsAcceptor) -> (TlsFault, String) {
 #[test]
 fn trusted_servers_are_connected() {
     let (authority, files) = (Authority::new("CA").unwrap(), Files::new());
-    let stream = on_executor(exchange(&files.trust(&authority), acceptor(&issue(&authority, &["localhost"]), None)));
+    let stream =
+        run_on_executor(exchange(&files.trust(&authority), acceptor(&issue(&authority, &["localhost"]), None)));
     let encryption = stream.unwrap().encryption().unwrap();
     assert!(encryption.starts_with("TLS 1.3, TLS_") && !encryption.contains('"'), "{encryption}");
 }
@@ -143,14 +144,14 @@ fn less_is_verified_on_request() {
     let (authority, files) = (Authority::new("CA").unwrap(), Files::new());
     let request = || files.request(&authority);
     let named = acceptor(&issue(&authority, &["db.example"]), None);
-    let connect = |request: Request| on_executor(exchange(&configure(request), named.clone())).is_ok();
+    let connect = |request: Request| run_on_executor(exchange(&configure(request), named.clone())).is_ok();
     assert!(!connect(request()));
     assert!(connect(Request { verify: Some(Verify::Ca), ..request() }));
     assert!(connect(Request { name: Some("db.example".to_owned()), ..request() }));
     assert!(connect(Request { verify: Some(Verify::None), ..Request::default() }));
     let hosts = strings(&["10.0.0.1", "db.example"]);
     let tls = request().configure(true, NAMES, &hosts).unwrap().unwrap();
-    assert!(on_executor(exchange(&tls, named.clone())).is_ok(), "a contact point has this name");
+    assert!(run_on_executor(exchange(&tls, named.clone())).is_ok(), "a contact point has this name");
     // Without the CA, a name is of no use; an expired certificate is refused whatever its name.
     let other = acceptor(&issue(&Authority::new("CA").unwrap(), &["db.example"]), None);
     assert_eq!(refusal(&configure(Request { verify: Some(Verify::Ca), ..request() }), other).0, TlsFault::Issuer);
@@ -171,7 +172,7 @@ fn client_certificates_are_sent() {
     let strict = || acceptor(&server, Some(&authority));
     let own = client(&authority, "own");
     let tls = configure(own.clone());
-    on_executor(exchange(&tls, strict())).unwrap();
+    run_on_executor(exchange(&tls, strict())).unwrap();
     assert!(!format!("{tls:?}").to_lowercase().contains("key"), "{tls:?}");
     // A reset may overtake the alert.
     let (fault, message) = refusal(&files.trust(&authority), strict());
@@ -191,7 +192,7 @@ fn plain_ports_are_recognised() {
         ("-ERR unknown command\r\n", "HOST does not answer in TLS"),
         ("", "HOST closed the connection in the TLS handshake"),
     ] {
-        let failure = on_executor(async {
+        let failure = run_on_executor(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
             tokio::task::spawn_local(async move {
@@ -211,7 +212,7 @@ fn plain_ports_are_recognised() {
 fn closed_connections_are_not_open() {
     let (authority, files) = (Authority::new("CA").unwrap(), Files::new());
     let (tls, acceptor) = (files.trust(&authority), acceptor(&issue(&authority, &["localhost"]), None));
-    on_executor(async {
+    run_on_executor(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let server = tokio::task::spawn_local(async move {

@@ -72,6 +72,7 @@ CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     "rate": ("loop", "latency", "arrival", "pace.rate", "pace.mode", "pace.arrival"),
     "loop": ("rate", "latency", "arrival", "pace.rate", "pace.mode", "pace.arrival"),
     "workload": ("work",),
+    "tls": ("encryption",),
     "test": ("work",),
     DURABILITY: ("how",),
     "replication": ("replication_acknowledged",),

@@ -9,7 +9,8 @@ from typing import Any
 
 import yaml
 
-from loadstone.systems.base import jvm
+from loadstone.results import lines
+from loadstone.systems.base import jvm, tls
 from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.base.plan import choice, whole
 from loadstone.systems.base.system import Place, Plan, Server, SystemsError
@@ -141,11 +142,39 @@ def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
         written[f"{directory}_directory"] = str(home / directory)
     if period := commitlog_period(plan):
         written["commitlog_sync_group_window" if sync == "group" else "commitlog_sync_period"] = period
+    if tls.is_requested(plan):
+        written["client_encryption_options"] = encryption(place)
     others = more(plan)
     if both := sorted(written.keys() & others):
         # Some of them keep the servers on loopback, and their data where `down` finds them.
         raise SystemsError(f"{OTHER}{both[0]} cannot be set", "use the named settings of cassandra: see --help")
     return {**written, **others}
+
+
+def encryption(place: Place) -> dict[str, Any]:
+    """The encryption of clients' connections; the port serves unencrypted ones, too, as the lab's are.
+
+    PEM files since 4.1 (CASSANDRA-17031). The keystore has a PKCS#8 key and then its certificate.
+    """
+    files = tls.directory(place)
+    return {
+        "enabled": True,
+        "optional": True,
+        "require_client_auth": False,
+        "ssl_context_factory": {
+            "class_name": "org.apache.cassandra.security.PEMBasedSslContextFactory",
+            "parameters": {},
+        },
+        "keystore": str(files / "node.pem"),
+        "truststore": str(files / "ca.pem"),
+    }
+
+
+def write_keystore(place: Place, plan: Plan) -> None:
+    """Writes the certificate of all nodes. Raises LoadstoneError."""
+    files = tls.ensure_certificates(place, [host(node) for node in range(1, plan.nodes + 1)])
+    text = (files / "server.key").read_bytes() + (files / "server.pem").read_bytes()
+    lines.replace(files / "node.pem", text, 0o600)
 
 
 def commitlog_period(plan: Plan) -> str:
@@ -172,6 +201,8 @@ def server(place: Place, plan: Plan, node: int) -> Server:
     """Writes a node's files and returns how to start it."""
     home = place.data / name(node)
     (home / "tmp").mkdir(parents=True, exist_ok=True)
+    if tls.is_requested(plan):
+        write_keystore(place, plan)
     place.logs.mkdir(parents=True, exist_ok=True)
     configuration, logback = home / "cassandra.yaml", home / "logback.xml"
     configuration.write_text(yaml.safe_dump(settings(place, plan, node), sort_keys=False))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from loadstone.observe.servers import size
+from loadstone.systems.base import tls
 from loadstone.systems.base.jvm import live_heap_bytes
 from loadstone.systems.base.system import Place, Plan, Server, Setting, System
 from loadstone.systems.cassandra import tables
@@ -59,6 +60,7 @@ class Cassandra(System):
         Setting("authorizer", "AllowAllAuthorizer", "or `CassandraAuthorizer`"),
         Setting("read_request_timeout", "5000ms", "a coordinator's limit for replicas' reads"),
         Setting("write_request_timeout", "2000ms", "the same for writes"),
+        tls.SETTING,
         Setting("yaml.*", "", "other settings of cassandra.yaml: `yaml.concurrent_writes=64`"),
     )
 
@@ -73,13 +75,15 @@ class Cassandra(System):
 
     def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
         """By the names of YCSB's binding."""
-        found = {
+        properties = {
             "hosts": ",".join(host(node) for node in range(1, plan.nodes + 1)),
             "port": str(port(plan, "port")),
         }
+        if tls.is_requested(plan):
+            properties |= {"cassandra.useSSL": "true", "cassandra.tls.ca": tls.authority(place)}
         if login := credentials(plan):
-            found["cassandra.username"], found["cassandra.password"] = login
-        return found
+            properties["cassandra.username"], properties["cassandra.password"] = login
+        return properties
 
     def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
         """The heap, and what an acknowledged write survives, as a node reports it.
@@ -87,35 +91,35 @@ class Cassandra(System):
         `device`: everything. `interval`: all but the last moments of a node, which replays its log up to the last
         marker. A log that is synced periodically has one every 100 ms at best (CASSANDRA-13987).
         """
-        found: dict[str, str | int | float] = {"heap": plan.settings["heap"]}
+        facts: dict[str, str | int | float] = {"heap": plan.settings["heap"]}
         try:
             with tables.first(plan) as cql:
                 settings = {str(row["name"]): str(row["value"] or "") for row in cql.query(SETTINGS)}
                 keyspaces = [row for row in cql.query(KEYSPACES) if not str(row["keyspace_name"]).startswith("system")]
         except (UnreachableError, RefusedError) as error:
-            return {**found, "durability_unknown": f"the settings of cassandra could not be read: {error}"}
+            return {**facts, "durability_unknown": f"the settings of cassandra could not be read: {error}"}
         sync = settings.get("commitlog_sync", "")
-        found |= {"commitlog_sync": sync, "commitlog_sync_period": settings.get(PERIOD_SETTINGS.get(sync, ""), "")}
+        facts |= {"commitlog_sync": sync, "commitlog_sync_period": settings.get(PERIOD_SETTINGS.get(sync, ""), "")}
         logged = all(row["durable_writes"] for row in keyspaces)
-        found["durability"] = "none" if not logged else "device" if sync in ("batch", "group") else "interval"
-        found["how"] = f"commitlog_sync={sync}" if logged else "a keyspace has durable_writes=false"
-        return found
+        facts["durability"] = "none" if not logged else "device" if sync in ("batch", "group") else "interval"
+        facts["how"] = f"commitlog_sync={sync}" if logged else "a keyspace has durable_writes=false"
+        return facts
 
     def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
         """The ring, and for each node its data, its heap after the last collection, and its compactions.
 
         `load_bytes` are the bytes on disk and not what nodetool calls load: that one is up to a minute old.
         """
-        found, _ = views(plan, ONLY_LOOK_S)
-        up = nodes_up(plan, found)
+        nodes, _ = views(plan, ONLY_LOOK_S)
+        up = nodes_up(plan, nodes)
         figures: dict[str, float] = {"ring.nodes_up": up, "ring.nodes_down": plan.nodes - up}
         for node in range(1, plan.nodes + 1):
-            figures[f"{name(node)}.up"] = int(node in found)
+            figures[f"{name(node)}.up"] = int(node in nodes)
             figures[f"{name(node)}.load_bytes"] = stored_bytes(place.data / name(node) / "data")
             live = live_heap_bytes(place.logs / f"{name(node)}.gc.log")
-            if node in found and live is not None:
+            if node in nodes and live is not None:
                 figures[f"{name(node)}.live_heap_bytes"] = live
-            if node in found:
+            if node in nodes:
                 figures |= {f"{name(node)}.{figure}": count for figure, count in compactions(plan, node).items()}
         return figures
 

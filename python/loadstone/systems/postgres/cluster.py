@@ -85,6 +85,17 @@ def ensure(programs: Programs, directory: Path, user: str | None, settings: Mapp
     return cluster
 
 
+def copy_certificates(files: Path, directory: Path, user: str | None) -> Path:
+    """Copies a server's certificate to its directory, where its user can read it."""
+    copies = directory / "tls"
+    copies.mkdir(exist_ok=True)
+    for name in ("ca.pem", "server.pem", "server.key"):
+        shutil.copy(files / name, copies / name)
+        if user:
+            shutil.chown(copies / name, user)
+    return copies
+
+
 def forget_ended(cluster: Path) -> None:
     """Removes the lock files of an ended server whose pid still exists, because its exit status was not collected.
 

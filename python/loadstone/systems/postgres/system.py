@@ -7,8 +7,9 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import quote
 
-from loadstone.systems.base import elsewhere
+from loadstone.systems.base import elsewhere, tls
 from loadstone.systems.base.files import debian
 from loadstone.systems.base.plan import choice, table_plan, truth, whole
 from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
@@ -50,6 +51,7 @@ class Postgres(System):
         Setting("synchronous_commit", "on", f"what a commit waits for: {', '.join(f'`{each}`' for each in COMMITS)}"),
         Setting("shared_buffers", "128MB", "the cache in memory"),
         Setting("max_connections", "200", "connections, each a process"),
+        tls.SETTING,
         Setting("conf.*", "", "other parameters of postgresql.conf: `conf.max_wal_size=4GB`"),
     )
 
@@ -62,6 +64,10 @@ class Postgres(System):
         user = elsewhere.user("postgres")
         programs = find(place, plan, user)
         directory = elsewhere.directory_for(user, place, SERVER)
+        if tls.is_requested(plan):
+            # The certificate of a client names its role, for `clientcert=verify-full`.
+            files = tls.ensure_certificates(place, [HOST], plan.settings["user"])
+            arguments += encryption(cluster.copy_certificates(files, directory, user))
         data = cluster.ensure(programs, directory, user, plan.settings)
         server = Server(
             SERVER,
@@ -88,6 +94,8 @@ class Postgres(System):
         """By the names of YCSB's two bindings."""
         settings = plan.settings
         url = f"jdbc:postgresql://{HOST}:{settings['port']}/{settings['database']}"
+        if tls.is_requested(plan):
+            url += f"?sslmode=verify-full&sslrootcert={quote(tls.authority(place))}"
         return {
             "postgrenosql.url": url,
             "postgrenosql.user": settings["user"],
@@ -238,6 +246,17 @@ def parameters(plan: Plan) -> list[str]:
         hint = f"--set {name}=…" if name in plan.settings else "leave it out"
         raise SystemsError(f"conf.{taken[0]} cannot be set: Loadstone sets it", hint)
     return [word for name, value in {**values, **others}.items() for word in ("-c", f"{name}={value}")]
+
+
+def encryption(files: Path) -> list[str]:
+    """The parameters for encrypted connections as arguments; others are accepted, too."""
+    values = {
+        "ssl": "on",
+        "ssl_cert_file": files / "server.pem",
+        "ssl_key_file": files / "server.key",
+        "ssl_ca_file": files / "ca.pem",
+    }
+    return [word for name, value in values.items() for word in ("-c", f"{name}={value}")]
 
 
 def identifier(text: str, what: str) -> str:

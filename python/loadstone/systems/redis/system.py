@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from loadstone.results import lines
+from loadstone.systems.base import tls
 from loadstone.systems.base.files import debian, program
 from loadstone.systems.base.plan import choice, truth, whole
 from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
@@ -43,6 +44,7 @@ class Redis(System):
         Setting("maxmemory", "0", "bytes, or `2gb`; 0: no limit"),
         Setting("maxmemory-policy", "noeviction", "at `maxmemory`: `allkeys-lru` …"),
         Setting("io-threads", "1", "threads that write to connections"),
+        tls.SETTING,
     )
 
     def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
@@ -52,6 +54,8 @@ class Redis(System):
         binary, variables = find(place, plan)
         directory = place.data / "redis"
         directory.mkdir(parents=True, exist_ok=True)
+        if tls.is_requested(plan):
+            tls.ensure_certificates(place, [HOST])
         path = directory / "redis.conf"
         # It contains the password.
         lines.replace(path, text.encode(), 0o600)
@@ -73,9 +77,11 @@ class Redis(System):
 
     def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
         """By the names of YCSB's binding."""
-        found = {"redis.host": HOST, "redis.port": plan.settings["port"]}
+        properties = {"redis.host": HOST, "redis.port": plan.settings["port"]}
+        if tls.is_requested(plan):
+            properties |= {"redis.tls": "true", "redis.tls.ca": tls.authority(place)}
         password = plan.settings["password"]
-        return {**found, "redis.password": password} if password else found
+        return {**properties, "redis.password": password} if password else properties
 
     def client_environment(self, place: Place, plan: Plan) -> Mapping[str, str]:
         """redis-cli and redis-benchmark of its version; both read the password from a variable."""
@@ -95,14 +101,14 @@ class Redis(System):
         """What is kept, and how safely, as the server reports: a hook may have changed its settings."""
         try:
             with connect(plan) as client:
-                found = {name: setting(client, name) for name in ASKED}
+                settings = {name: setting(client, name) for name in ASKED}
                 role, replicas = (client.information("replication")[name] for name in ("role", "connected_slaves"))
         except (OSError, RedisError, KeyError) as error:
             return {"data_in": "memory", "durability_unknown": f"the settings of redis could not be read: {error}"}
-        durability, how = kept(found)
+        durability, how = kept(settings)
         rewrite = "no-appendfsync-on-rewrite"
         return {
-            **{name: value for name, value in found.items() if name != rewrite},
+            **{name: value for name, value in settings.items() if name != rewrite},
             "data_in": "memory",
             "durability": durability,
             "how": how,
@@ -142,12 +148,12 @@ def setting(client: RedisClient, name: str) -> str:
     return str(reply[1])
 
 
-def kept(found: Mapping[str, str]) -> tuple[str, str]:
+def kept(settings: Mapping[str, str]) -> tuple[str, str]:
     """What an acknowledged write survives, and why, by the rules of crates/stores/src/redis/server.rs."""
-    if found["appendonly"] != "yes":
+    if settings["appendonly"] != "yes":
         return "none", "no append-only log: writes are in the server's memory"
-    match found["appendfsync"]:
-        case "always" if found["no-appendfsync-on-rewrite"] == "no":
+    match settings["appendfsync"]:
+        case "always" if settings["no-appendfsync-on-rewrite"] == "no":
             return "device", "append-only log, synced before each answer"
         case "always":
             return "os", "append-only log, synced before each answer except while it is rewritten"
@@ -159,17 +165,18 @@ def kept(found: Mapping[str, str]) -> tuple[str, str]:
 
 def connect(plan: Plan, timeout_s: float = 3.0) -> RedisClient:
     """A connection to the server. Raises OSError or RedisError."""
-    return RedisClient(HOST, whole(plan, "port", 1), plan.settings["password"], timeout_s)
+    port, password = whole(plan, "port", 1), plan.settings["password"]
+    return RedisClient(HOST, port, password, timeout_s, encrypted=tls.is_requested(plan))
 
 
 def find(place: Place, plan: Plan) -> tuple[str, Mapping[str, str]]:
     """The server's program, and the environment that it needs to find its libraries. Raises SystemsError."""
     named = plan.settings["binary"]
     if named != "debian":
-        found = shutil.which(named)
-        if found is None:
+        executable = shutil.which(named)
+        if executable is None:
             raise SystemsError(f"there is no program {named}", HINT)
-        return str(Path(found).absolute()), {}
+        return str(Path(executable).absolute()), {}
     root = debian.unpacked([PROGRAM], plan.settings["version"], place.cache)
     binary = str(root / "usr/bin" / PROGRAM)
     variables = {"LD_LIBRARY_PATH": debian.libraries(root)}
@@ -187,7 +194,7 @@ def configuration(place: Place, plan: Plan) -> str:
         "daemonize": "no",
         "supervised": "no",
         "logfile": '""',
-        # Its title would overwrite the environment by which its process is found.
+        # Its title would overwrite the environment by which its process is properties.
         "set-proc-title": "no",
         # A snapshot's fork disturbs the measurement.
         "save": '""',
@@ -201,6 +208,16 @@ def configuration(place: Place, plan: Plan) -> str:
         "tcp-backlog": "4096",
         "timeout": "0",
     }
+    if tls.is_requested(plan):
+        files = tls.directory(place)
+        settings |= {
+            "port": "0",
+            "tls-port": settings["port"],
+            "tls-cert-file": quoted(str(files / "server.pem")),
+            "tls-key-file": quoted(str(files / "server.key")),
+            "tls-ca-cert-file": quoted(str(files / "ca.pem")),
+            "tls-auth-clients": "optional",
+        }
     password = plan.settings["password"]
     if password:
         settings["requirepass"] = quoted(password)
