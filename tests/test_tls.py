@@ -62,6 +62,7 @@ def test_foreign_authorities_are_refused(server: Server, engine: Engine, program
     assert refused.messages("hint: ")[0].startswith("set ")
 
 
+@pytest.mark.parametrize("server", ["redis"], indirect=True)
 def test_keys_are_in_no_result(server: Server, tmp_path: Path) -> None:
     properties = ", ".join(f'{name}: "{text}"' for name, text in server.properties.items())
     text = f"""
