@@ -23,6 +23,8 @@ pub struct StatementClient {
     /// Of each statement, once connected.
     prepared: Vec<Routing>,
     key: Vec<u8>,
+    /// Whether the last execution failed. The next one, which may repeat it, goes to any node, as drivers do.
+    failed: bool,
 }
 
 /// The number of a statement's text, and the markers of its partition key.
@@ -35,7 +37,7 @@ struct Routing {
 impl StatementClient {
     /// A client without connections.
     pub fn new(cluster: Arc<Cluster>, statements: Arc<[Statement]>) -> Self {
-        Self { client: Client::new(cluster), statements, prepared: Vec::new(), key: Vec::new() }
+        Self { client: Client::new(cluster), statements, prepared: Vec::new(), key: Vec::new(), failed: false }
     }
 
     /// The execution of a statement with these values.
@@ -43,7 +45,7 @@ impl StatementClient {
     fn plan(&mut self, statement: usize, values: &Values) -> Result<Execution<'_>, Failure> {
         let unconnected = || Failure::new(Status::ServiceUnavailable, "the client is not connected").refusal();
         let routing = self.prepared.get(statement).ok_or_else(unconnected)?;
-        let has_key = !routing.key.is_empty();
+        let has_key = !routing.key.is_empty() && !self.failed;
         if has_key {
             put_routing_key(routing.key.iter().map(|at| values.get(*at).unwrap_or_default()), &mut self.key);
         }
@@ -197,11 +199,13 @@ impl Statements for StatementClient {
     #[inline]
     async fn execute(&mut self, statement: usize, values: &Values, cells: &mut Cells) -> Status {
         let result = self.run(statement, values, cells).await;
+        self.failed = result.is_err();
         self.client.keep(result)
     }
 
     async fn execute_batch(&mut self, kind: BatchKind, parts: &[(usize, Values)]) -> Status {
         let result = self.run_batch(kind, parts).await;
+        self.failed = result.is_err();
         self.client.keep(result)
     }
 

@@ -40,6 +40,7 @@ impl std::fmt::Display for Version {
 const RESPONSE: u8 = 0x80;
 /// The flag of a request that asks to be traced, and of an answer that begins with the trace's id.
 pub const TRACING: u8 = 0x02;
+const CUSTOM_PAYLOAD: u8 = 0x04;
 const WARNING: u8 = 0x08;
 
 /// What a frame is.
@@ -153,6 +154,12 @@ impl<'a> Body<'a> {
                 body.string()?;
             }
         }
+        if flags & CUSTOM_PAYLOAD != 0 {
+            for _ in 0..body.short()? {
+                body.string()?;
+                body.bytes()?;
+            }
+        }
         Ok(body)
     }
 
@@ -238,5 +245,6 @@ mod tests {
         assert_eq!(body.bytes(), Ok(None));
         assert_eq!(body.bytes(), Err(Short));
         assert_eq!(Body::behind(WARNING, b"\0\x01\0\x02wwrest").unwrap().0, b"rest");
+        assert_eq!(Body::behind(CUSTOM_PAYLOAD, b"\0\x01\0\x01k\0\0\0\x01vrest").unwrap().0, b"rest");
     }
 }

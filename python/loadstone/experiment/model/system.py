@@ -44,9 +44,6 @@ class Start(Part):
     settings: dict[str, Property] = Field(default={}, examples=[{"heap": "2g"}])
     """Settings, as for `loadstone systems up --set`."""
 
-    tls: Property | None = Field(default=None, examples=[True])
-    """Encrypt the clients' connections, with certificates made for the servers. Default: the setting `tls`."""
-
     over: Over | None = Field(default=None, examples=[{"nodes": 3}])
     """The system that stores its data: `hdfs` for `hbase`. Default: with several HBase nodes and no `hbase.rootdir`."""
 

@@ -60,10 +60,6 @@ def started(context: Context, path: Keys, system: System, start: Start) -> Syste
         return system
     kind = registry.system(name)
     where = (*path, "start")
-    if start.tls is not None:
-        if "tls" in start.settings:
-            context.wrong((*where, "tls"), "`tls` is set twice", "leave it out of `settings`")
-        start = start.model_copy(update={"settings": {**start.settings, "tls": start.tls}})
     check_started(context, where, kind, start.nodes, start.settings)
     nodes = str(kind.nodes[0]) if start.nodes is None else start.nodes
     over = start.over
