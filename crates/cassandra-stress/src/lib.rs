@@ -91,11 +91,11 @@ fn read_node_file(settings: &mut Settings) -> Result<(), EngineError> {
     let Some(path) = &settings.node.file else { return Ok(()) };
     let text = std::fs::read_to_string(path).map_err(|error| {
         EngineError::usage(format!("cannot read {path}: {error}"))
-            .hint("-node file= names a file with a host in each line")
+            .hint("-node file= names a file with one host per line")
     })?;
     settings.node.nodes = NodeSettings::read_list(&text);
     if settings.node.nodes.is_empty() {
-        return Err(EngineError::usage(format!("{path} names no host")).hint("write one host in each line"));
+        return Err(EngineError::usage(format!("{path} names no host")).hint("write one host per line"));
     }
     Ok(())
 }

@@ -76,7 +76,7 @@ impl<'a> Printer<'a> {
         for note in &self.notes {
             err(note);
         }
-        self.step.ok_or_else(|| EngineError::failed("the run ended before it was measured"))
+        self.step.ok_or_else(|| EngineError::failed("the run ended before the measurement started"))
     }
 
     /// The printed one of a command's histograms: the response time with `fixed=`, otherwise the service time.

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use loadstone_measure::control::{Control, End};
+use loadstone_measure::control::{Control, End, TrialFailure};
 use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
 use loadstone_stores::cassandra::{Description, execute_script};
 use loadstone_stress::compat::Compat;
@@ -112,9 +112,7 @@ pub fn run(settings: &Settings, controls: &Receiver<Control>) -> Result<u8, Engi
         let explained = missing.and_then(|missing| coverage::explain(settings, &options, missing));
         if let End::Failed(why) = &end {
             log.print(&format!("{FAILURE}\n"));
-            let message = explained.unwrap_or_else(|| format!("the run ended: {why}"));
-            return Err(EngineError::failed(message)
-                .hint("-errors ignore continues after a failed operation, -errors retries=N repeats it"));
+            return Err(explain_failure(explained, why));
         }
         if let Some(explained) = explained {
             err(&format!("warning: {explained}\n"));
@@ -127,15 +125,17 @@ pub fn run(settings: &Settings, controls: &Receiver<Control>) -> Result<u8, Engi
         done.push((threads, summary, uncertainty));
         if end != End::Done {
             finish(&mut log, settings, &done, steps);
-            err("the run was stopped: the results cover the operations until then\n");
+            err("note: the run was interrupted; the results cover the operations before the interruption\n");
             return Ok(end.code());
         }
         if unanswered > 0 || (failed > 0 && !settings.errors.ignore) {
             log.print(&format!("{FAILURE}\n"));
         }
         if unanswered > 0 {
-            return Err(EngineError::failed(format!("{unanswered} operations got no answer and are not counted"))
-                .hint("check the system: it stopped answering"));
+            return Err(EngineError::failed(format!(
+                "no response to {unanswered} operations; they are not in the results"
+            ))
+            .hint("check the logs of the servers, and the network"));
         }
         if failed > 0 && !settings.errors.ignore {
             return Err(EngineError::failed(format!("{failed} operations failed")).hint("see the messages above"));
@@ -158,6 +158,16 @@ pub fn run(settings: &Settings, controls: &Receiver<Control>) -> Result<u8, Engi
     Ok(0)
 }
 
+/// The error of a run that failed; `explained`: why its reads found no row.
+fn explain_failure(explained: Option<String>, why: &TrialFailure) -> EngineError {
+    const HINT: &str =
+        "to continue after failed operations, use -errors ignore; to retry more often, raise -errors retries=";
+    match explained {
+        Some(reason) => EngineError::failed(reason),
+        None => EngineError::failed(format!("the run ended: {why}")).hint(HINT),
+    }
+}
+
 /// The last lines of a run.
 fn finish(log: &mut Log, settings: &Settings, done: &[(u32, Summary, f64)], steps: bool) {
     if steps {
@@ -174,10 +184,11 @@ fn warm_up(settings: &Settings, controls: &Receiver<Control>) -> Result<(), Engi
         let mut warm_up = WarmUp::default();
         let end = loadstone_registry::run(&spec, controls, &mut warm_up)?;
         if warm_up.failed > 0 {
-            err(&format!("warning: {} operations of the warm-up failed\n", warm_up.failed));
+            err(&format!("warning: {} warm-up operations failed\n", warm_up.failed));
         }
         if end != End::Done {
-            return Err(EngineError::failed("the warm-up was stopped").hint("no-warmup starts without one"));
+            return Err(EngineError::failed("the run was interrupted during the warm-up")
+                .hint("to skip the warm-up, use no-warmup"));
         }
     }
     Ok(())

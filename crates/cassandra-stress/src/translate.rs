@@ -155,8 +155,8 @@ pub fn properties(settings: &Settings) -> Result<BTreeMap<String, String>, Engin
             _ => (node.as_str(), None),
         };
         if own.is_some() && port.is_some() && own != port {
-            return Err(EngineError::usage("-node: the nodes have different ports")
-                .hint("name hosts of one port; the other nodes of the cluster are found there"));
+            return Err(EngineError::usage("-node: all contact points must have the same port")
+                .hint("list hosts with one port; the other nodes are discovered"));
         }
         port = own.or(port);
         hosts.push(host);
@@ -202,12 +202,12 @@ fn require_pem(path: &str) -> Result<&str, EngineError> {
     const JKS: [u8; 4] = [0xFE, 0xED, 0xFE, 0xED];
     const DER_SEQUENCE: u8 = 0x30;
     let bytes = std::fs::read(path).map_err(|error| {
-        EngineError::usage(format!("cannot read {path}: {error}")).hint("-transport names files in PEM")
+        EngineError::usage(format!("cannot read {path}: {error}")).hint("-transport requires PEM files")
     })?;
     if bytes.starts_with(&JKS) || bytes.first() == Some(&DER_SEQUENCE) {
-        return Err(EngineError::usage(format!("{path} is a store of Java, not PEM")).hint(
-            "convert a truststore by `keytool -exportcert -rfc -keystore FILE -alias ALIAS`, and a keystore by `openssl \
-             pkcs12 -in FILE -nodes` (a JKS file first by `keytool -importkeystore -deststoretype PKCS12`)",
+        return Err(EngineError::usage(format!("{path} is a Java keystore (JKS or PKCS#12), not PEM")).hint(
+            "convert a truststore with `keytool -exportcert -rfc -keystore FILE -alias ALIAS`, and a keystore with `openssl \
+             pkcs12 -in FILE -nodes` (a JKS file first with `keytool -importkeystore -deststoretype PKCS12`)",
         ));
     }
     Ok(path)

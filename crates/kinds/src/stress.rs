@@ -227,7 +227,7 @@ impl WorkKind for StressWork {
         let Some(MissingRows { reads, number }) = self.missing_rows() else { return Vec::new() };
         vec![Note {
             name: "missing-rows".to_owned(),
-            message: format!("{reads} reads found no row; one of them requested number {number} of the population"),
+            message: format!("{reads} reads found no row, for example partition {number}"),
             hint: "load the whole population first: write n=COUNT, then read -pop seq=1..COUNT".to_owned(),
         }]
     }
@@ -280,15 +280,15 @@ impl<S: Statements> StressActor<'_, S> {
     fn explain(&self, operation: &StressOperation, status: Status) {
         let number = operation.number;
         let message = match status {
-            Status::NotFound => format!("number {number} of the population has no row"),
+            Status::NotFound => format!("partition {number} has no row"),
             _ if self.cells.rows() > 1 => {
-                format!("number {number} of the population has {} rows instead of one", self.cells.rows())
+                format!("partition {number} has {} rows instead of one", self.cells.rows())
             }
             _ if self.cells.width() != operation.row.ends.len() => {
                 let (columns, written) = (self.cells.width(), operation.row.ends.len());
-                format!("the row of number {number} of the population has {columns} columns instead of {written}")
+                format!("partition {number} has {columns} columns, {written} were written")
             }
-            _ => format!("the row of number {number} of the population has other values than those written"),
+            _ => format!("partition {number} has other values than the written ones"),
         };
         self.task.failures.keep(StepId(operation.command as u16), status, || Some(message.clone()));
         if self.task.work.policy.stop {

@@ -116,7 +116,7 @@ fn servers_down(closed: &Closed<'_>) -> Option<Note> {
             "down" => {
                 let later = closed.server_events[at..].iter();
                 let up = later.clone().find(|other| other.server == *server && other.event == "up");
-                let end = up.map_or("the end".to_owned(), |up| format!("{:.1} s", second(up.unix_ns)));
+                let end = up.map_or("the end of the run".to_owned(), |up| format!("{:.1} s", second(up.unix_ns)));
                 parts.push(format!("{server} was considered down from {from:.1} s to {end}"));
             }
             "up" => {}
@@ -127,8 +127,8 @@ fn servers_down(closed: &Closed<'_>) -> Option<Note> {
     // Many events of one kind tell no more than the first ones.
     let more = parts.len().saturating_sub(EVENTS_SHOWN);
     parts.truncate(EVENTS_SHOWN);
-    let more = if more > 0 { format!("; and {more} more events") } else { String::new() };
-    let hint = "times count from the first counted instant; see the logs of the servers for the reason";
+    let more = if more > 0 { format!("; {more} more events") } else { String::new() };
+    let hint = "times are relative to the start of the measurement; see the logs of the servers for the cause";
     (!parts.is_empty()).then(|| note("server-events", format!("{}{more}", parts.join("; ")), hint))
 }
 

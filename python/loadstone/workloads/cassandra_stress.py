@@ -40,9 +40,9 @@ OF_EXPERIMENT = {
     "-rate": "`clients` and `rate`",
     "-node": "`systems: {cassandra: {properties: {hosts: …}}}`",
     "-port": "`systems: {cassandra: {properties: {port: …}}}`",
-    "-log": "nothing: the lab records all results",
-    "-graph": "nothing: the lab writes a report",
-    "-errors": "nothing: failures are counted, and do not end a trial",
+    "-log": "nothing instead: the lab records all results",
+    "-graph": "nothing instead: the lab writes a report",
+    "-errors": "nothing instead: failures are counted, and do not end a trial",
 }
 REPLICATION = "replication_factor"
 
@@ -67,7 +67,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
     tokens = str(keys.command).split()
     for option, key in OF_EXPERIMENT.items():
         if any(word.startswith(option) for word in tokens):
-            context.wrong((*path, "command"), f"{option} cannot be set in the command", f"write {key}")
+            context.wrong((*path, "command"), f"{option} cannot be set in the command", f"use {key}")
     if any(word.startswith(("replication(", "factor=")) for word in tokens):
         hint = f"write `systems: {{cassandra: {{table: {{{REPLICATION}: 3}}}}}}`"
         context.wrong((*path, "command"), "the replication cannot be set in the command", hint)

@@ -91,7 +91,7 @@ async fn follow(cluster: &Arc<Cluster>) -> std::convert::Infallible {
                 Poll::Pending => following.as_mut().poll(context),
             })
             .await;
-            cluster.topology.record(address.to_string(), "the connection for events was lost");
+            cluster.topology.record(address.to_string(), "control connection lost");
             break;
         }
         tokio::time::sleep(RETRY).await;

@@ -54,7 +54,7 @@ async fn run(settings: &Settings, statements: &[String]) -> Result<Description, 
     for text in statements {
         link.query(text).await.map_err(|refusal| {
             let Failure { message, .. } = refusal.failure();
-            StoreError::failed(message).hint(format!("the server refused the statement: {}", text.trim()))
+            StoreError::failed(message).hint(format!("correct the options of the statement: {}", text.trim()))
         })?;
     }
     if !statements.is_empty() {
@@ -82,7 +82,7 @@ async fn wait_for_agreement(link: &Link) -> Result<(), StoreError> {
         }
         if Instant::now() > end {
             let message = format!("the nodes have not agreed on the schema within {} s", AGREEMENT.as_secs());
-            return Err(StoreError::failed(message).hint("is a node down? see `nodetool describecluster`"));
+            return Err(StoreError::failed(message).hint("a node may be down; check `nodetool describecluster`"));
         }
         tokio::time::sleep(STEP).await;
     }

@@ -88,7 +88,7 @@ impl StatementClient {
             let Some(mut table) = client.table(&bytes, known.as_deref())? else {
                 // The table was altered. The statement is prepared again, once.
                 if std::mem::replace(&mut altered, true) {
-                    let message = "rows with other columns than those announced";
+                    let message = "the columns of the rows differ from the announced ones";
                     return Err(Failure::new(Status::UnexpectedState, message));
                 }
                 continue;
