@@ -287,7 +287,7 @@ def test_pilot_trials_are_listed_separately_from_repeats(tmp_path: Path) -> None
     loadstone(tmp_path, "run", experiment(tmp_path, PILOTED))
     folder = only_folder(tmp_path)
     view = View(judge(folder.load()))
-    table = every(view).tables[0]
+    table = every(view).more[0]
     counted, pilots = table.groups
     assert len(counted.rows) == 6
     assert pilots.title == "The pilot block, which does not count"
