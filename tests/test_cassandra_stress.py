@@ -130,7 +130,7 @@ def test_transport_encrypts_the_connections(target: Target, tmp_path: Path) -> N
     store = tmp_path / "trust.jks"
     store.write_bytes(b"\xfe\xed\xfe\xed")
     refused = target.run(line, "-transport", f"truststore={store}", code=1)
-    assert "is a store of Java, not PEM" in refused.stderr
+    assert "is a Java keystore (JKS or PKCS#12), not PEM" in refused.stderr
 
 
 @pytest.mark.parametrize("version", ["3", "4", "5"])
