@@ -115,6 +115,12 @@ def test_a_level_without_replicas_fails_after_all_tries(target: Target) -> None:
     assert "2 failed attempts were retried" in done.stderr
 
 
+def test_reads_at_any_are_refused(target: Target) -> None:
+    target.run("write n=10 cl=ANY no-warmup -rate threads=1")
+    done = target.run("read n=10 cl=ANY no-warmup -pop seq=1..10 -rate threads=1", code=1)
+    assert 'got "ANY"' in done.stderr
+
+
 def test_a_rate_records_service_and_response_times(target: Target, tmp_path: Path) -> None:
     log = tmp_path / "stress.hlog"
     line = f"write n=200 no-warmup -pop seq=1..{POPULATION} -rate threads=4 fixed=200/s"

@@ -169,7 +169,10 @@ pub fn properties(settings: &Settings) -> Result<BTreeMap<String, String>, Engin
         "SERIAL" | "LOCAL_SERIAL" => "LOCAL_ONE",
         level => level,
     };
-    set("cassandra.readconsistencylevel", if level == "ANY" { "ONE".to_owned() } else { level.to_owned() });
+    // ANY is a level of writes; a command that reads at it is refused, as a server would refuse each read.
+    if settings.operations().iter().any(|(command, _)| matches!(command, Command::Read | Command::CounterRead)) {
+        set("cassandra.readconsistencylevel", level.to_owned());
+    }
     set("cassandra.writeconsistencylevel", level.to_owned());
     if let Some(user) = &settings.mode.user {
         set("cassandra.username", user.clone());
