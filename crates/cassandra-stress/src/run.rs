@@ -126,7 +126,7 @@ pub fn run(settings: &Settings, controls: &Receiver<Control>) -> Result<u8, Engi
         if end != End::Done {
             finish(&mut log, settings, &done, steps);
             err("note: the run was interrupted; the results cover the operations before the interruption\n");
-            return Ok(end.code());
+            return hdr.map_or(Ok(()), HdrLog::finish).map(|()| end.code());
         }
         if unanswered > 0 || (failed > 0 && !settings.errors.ignore) {
             log.print(&format!("{FAILURE}\n"));

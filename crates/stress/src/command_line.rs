@@ -237,3 +237,12 @@ fn render_distribution(distribution: &Distribution) -> String {
     }
     text
 }
+
+/// The settings of a run, for the tests of all modules.
+#[cfg(test)]
+pub(crate) fn parse_settings(line: &str) -> Settings {
+    match parse(&line.split(' ').collect::<Vec<_>>()).unwrap() {
+        Request::Run(settings) => *settings,
+        Request::Print(text) => panic!("{text}"),
+    }
+}

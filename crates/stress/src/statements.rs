@@ -140,14 +140,7 @@ pub(crate) fn statement_text(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_line::{Request, parse};
-
-    fn settings(line: &str) -> Settings {
-        match parse(&line.split(' ').collect::<Vec<_>>()).unwrap() {
-            Request::Run(settings) => *settings,
-            Request::Print(text) => panic!("{text}"),
-        }
-    }
+    use crate::command_line::parse_settings as settings;
 
     #[test]
     fn default_schema_matches_the_tool() {

@@ -91,14 +91,7 @@ pub(super) const fn has_settings_block(compat: Compat) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_line::{Request, parse};
-
-    fn settings(line: &str) -> Settings {
-        match parse(&line.split(' ').collect::<Vec<_>>()).unwrap() {
-            Request::Run(settings) => *settings,
-            Request::Print(text) => panic!("{text}"),
-        }
-    }
+    use crate::command_line::parse_settings as settings;
 
     #[test]
     fn lines_match_the_tool() {
