@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from loadstone.engine.document import read
 from loadstone.engine.events import Note
+from loadstone.results.fault import FaultRecord
 from loadstone.results.value import Value
 
 Scalar = str | int | float | bool
@@ -96,6 +97,8 @@ class TrialResult:
     failures: tuple[str, ...] = ()
     # How many attempts before it the user ended.
     interruptions: int = 0
+    # The faults of the trial, in the order of their planned instants.
+    faults: tuple[FaultRecord, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -131,8 +134,9 @@ class TrialResult:
             **{
                 each.name: getattr(self, each.name)
                 for each in fields(self)
-                if each.name not in ("failures", "interruptions")
+                if each.name not in ("failures", "interruptions", "faults")
             },
+            **({"faults": [fault.to_json() for fault in self.faults]} if self.faults else {}),
             "notes": [asdict(note) for note in self.notes],
             "values": [value.to_json() for value in self.values.values()],
         }

@@ -1,0 +1,46 @@
+"""The record of one fault in a trial: what was drawn, what was done, and what was verified, each with its instant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class FaultRecord:
+    """One fault. Instants are in ns since the start of the measured load; None if the instant was not reached.
+
+    The life of a fault: ordered, held (the effect was verified), lift ordered, lifted (verified), ready (the system
+    answers again), settled (no remaining work). A fault that was not verified did not happen.
+    """
+
+    # `kill`, `stop`, `pause`, `restart`, `power`, `cut`, `full`, `slow`; `none` is the twin.
+    kind: str
+    # The names of the servers, and the role by which they were drawn, if any.
+    servers: tuple[str, ...]
+    # The instants drawn from (seed, repeat).
+    planned_at_ns: int
+    planned_lift_ns: int | None = None
+    role: str | None = None
+    ordered_ns: int | None = None
+    held_ns: int | None = None
+    lift_ordered_ns: int | None = None
+    lifted_ns: int | None = None
+    ready_ns: int | None = None
+    # The first instant at which a surviving server considered the victim down.
+    detected_ns: int | None = None
+    settled_ns: int | None = None
+    # Why an effect could not be verified, by step: `held`, `lifted`, `bystanders`. Empty if all was verified.
+    unverified: Mapping[str, str] = field(default_factory=dict)
+    # Facts at the order: the victim's share of the operations, the size of its log, hints …
+    facts: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+
+    @property
+    def happened(self) -> bool:
+        """Whether the effect was verified."""
+        return self.kind == "none" or (self.held_ns is not None and "held" not in self.unverified)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as it stands in values.jsonl."""
+        return asdict(self)
