@@ -1,4 +1,4 @@
-"""The record of one fault in a trial: what was drawn, what was done, and what was verified, each with its instant."""
+"""The record of one fault in a trial: its plan, its verified effects, and their instants."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class FaultRecord:
     facts: Mapping[str, str | int | float | bool] = field(default_factory=dict)
 
     @property
-    def happened(self) -> bool:
-        """Whether the effect was verified."""
+    def is_verified(self) -> bool:
+        """Whether the effect was verified; a fault without proof did not happen."""
         return self.kind == "none" or (self.held_ns is not None and "held" not in self.unverified)
 
     def to_json(self) -> dict[str, Any]:
-        """The record as it stands in values.jsonl."""
+        """The record in values.jsonl."""
         return asdict(self)
