@@ -97,16 +97,16 @@ class Run:
     def load_shared(self, conductor: Conductor) -> None:
         """Loads data that trials share on servers, so that no trial of the first block follows another's load."""
         variants = self.plan.variants
-        servers = [variant.servers and variant.servers.how for variant in variants]
+        servers = [planned.servers and planned.servers.how for planned in variants]
         if not self.experiment.load.reuse or any(how != servers[0] for how in servers):
             return
-        shared = [variant for variant in variants if variant.data.loaded and variant.data.place]
-        for key, variant in {variant.load_key: variant for variant in shared}.items():
-            files, place = self.folder.path / "loads" / key, variant.data.place
+        shared = [loaded for loaded in variants if loaded.data.loaded and loaded.data.place]
+        for key, one in {loaded.load_key: loaded for loaded in shared}.items():
+            files, place = self.folder.path / "loads" / key, one.data.place
             files.mkdir(parents=True, exist_ok=True)
             self.display.trial(f"load {place}")
             try:
-                conductor.load(PlannedTrial(f"load-{key}", variant, 0, 0), files)
+                conductor.load(PlannedTrial(f"load-{key}", one, 0, 0), files)
             except LoadstoneError as error:
                 self.display.say(f"the load of {place} failed: {error.args[0]}; its trials load it again", bad=True)
 
