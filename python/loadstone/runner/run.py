@@ -100,13 +100,13 @@ class Run:
         servers = [planned.servers and planned.servers.how for planned in variants]
         if not self.experiment.load.reuse or any(how != servers[0] for how in servers):
             return
-        shared = [loaded for loaded in variants if loaded.data.loaded and loaded.data.place]
-        for key, one in {loaded.load_key: loaded for loaded in shared}.items():
-            files, place = self.folder.path / "loads" / key, one.data.place
+        shared = [load for load in variants if load.data.loaded and load.data.place]
+        for key, planned in {load.load_key: load for load in shared}.items():
+            files, place = self.folder.path / "loads" / key, planned.data.place
             files.mkdir(parents=True, exist_ok=True)
             self.display.trial(f"load {place}")
             try:
-                conductor.load(PlannedTrial(f"load-{key}", one, 0, 0), files)
+                conductor.load(PlannedTrial(f"load-{key}", planned, 0, 0), files)
             except LoadstoneError as error:
                 self.display.say(f"the load of {place} failed: {error.args[0]}; its trials load it again", bad=True)
 
