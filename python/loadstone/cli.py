@@ -24,7 +24,8 @@ ENGINE_COMMANDS = {
 }
 # The lab's, each a module of `loadstone.commands` (of the same name, where Python allows it).
 LAB_COMMANDS = {
-    "run": "run an experiment: loadstone run experiments/quickstart.yaml",
+    "example": "print an experiment file to start from: loadstone example embedded-stores > my.yaml",
+    "run": "run an experiment: loadstone run my.yaml",
     "time": "time commands against each other: loadstone time 'COMMAND A' 'COMMAND B'",
     "fio": "fio's command line: loadstone fio JOBFILE, with our verdict and report",
     "list": "list results",
