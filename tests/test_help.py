@@ -40,3 +40,20 @@ def test_ycsb_help_lists_every_store(tmp_path: Path) -> None:
 def test_unknown_store_names_jvm_host(tmp_path: Path) -> None:
     error = loadstone(tmp_path, "ycsb", "load", "foo", "-p", "recordcount=1", code=2).stderr
     assert "runs in the JVM host: jvm -db site.ycsb.db.CLASS -cp 'YCSB/lib/*:YCSB/NAME-binding/lib/*'" in error
+
+
+def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(loadstone(tmp_path, "completion", "bash").stdout)
+    words = {"loadstone do": "doctor", "loadstone run --dry": "--dry-run", "loadstone ycsb -thr": "-threads"}
+    for line, expected in words.items():
+        fill = f"COMP_WORDS=({line}); COMP_CWORD={len(line.split()) - 1}; _loadstone; echo ${{COMPREPLY[*]}}"
+        done = subprocess.run(["bash", "-c", f". ./script; {fill}"], cwd=tmp_path, capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == (f"{expected}\n", ""), line
+
+
+@pytest.mark.parametrize("form", ["zsh", "fish", "man"])
+def test_every_form_names_every_command(tmp_path: Path, form: str) -> None:
+    text = loadstone(tmp_path, "completion", form).stdout
+    for name in commands():
+        assert name in text.replace("\\-", "-")
+    assert "dry" in text
