@@ -189,9 +189,11 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, console: Console, ret
                 run = kind(loaded.experiment, planned, folder, progress, seconds, retry_failed)
                 reason = run.go()
         except BaseException as error:
+            finished = 0
             with suppress(LoadstoneError, OSError):
                 folder.repair()
-            if isinstance(error, KeyboardInterrupt | SystemExit | LoadstoneError):
+                finished = sum(trial.end == "done" for trial in folder.load().trials)
+            if finished and isinstance(error, KeyboardInterrupt | SystemExit | LoadstoneError):
                 hint = "continue with `loadstone run --resume` and the same arguments"
                 console.print(f"finished trials are kept; {hint}", soft_wrap=True)
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,6 @@ from loadstone.format import units
 from loadstone.runner.servers import expected, with_expected_address
 from loadstone.runner.started import refuse_taken
 from loadstone.systems.base import jvm
-from loadstone.systems.base.files.program import require as require_program
 from loadstone.systems.base.running import Running
 from loadstone.systems.base.starting import require as require_port
 
@@ -29,19 +28,18 @@ CHECKED_MAX = 200
 CONNECT_SECONDS = 2.0
 # Clients with which a load over a network is no longer limited by response times.
 LOAD_CLIENTS = 32
-# The program of the operating system that fetches a system which is not written in Java.
-FETCHED_BY = {"redis": "apt-get", "postgres": "apt-get"}
+# The systems that are not written in Java. Debian's packages hold them; Maven fetches the other systems.
+NATIVE = ("redis", "postgres")
 # A load that is shorter than this needs no advice.
 SHORT_SECONDS = 60.0
-MAVEN_HINT = "apt-get install maven"
 
 
 def preflight(plan: Plan) -> None:
-    """Checks every variant with the engine, so that mistakes are found before the first trial.
+    """Checks every variant with the engine, and every system to be started, before the first trial.
 
     Raises LoadstoneError with all errors.
     """
-    raise_all(errors(front_end_checks(plan)))
+    raise_all(errors([*start_checks(plan), *front_end_checks(plan)]))
 
 
 def rehearse(plan: Plan) -> None:
@@ -49,10 +47,11 @@ def rehearse(plan: Plan) -> None:
 
     Raises LoadstoneError with all errors.
     """
-    raise_all(errors([*front_end_checks(plan), *server_checks(plan), partial(check_space, plan)]))
+    checks = [*start_checks(plan), *connection_checks(plan), *front_end_checks(plan), partial(check_space, plan)]
+    raise_all(errors(checks))
 
 
-def errors(checks: Iterator[Callable[[], object]] | list[Callable[[], object]]) -> dict[str, LoadstoneError]:
+def errors(checks: Iterable[Callable[[], object]]) -> dict[str, LoadstoneError]:
     """The distinct errors of checks, by their text."""
     failures: dict[str, LoadstoneError] = {}
     for check in checks:
@@ -77,21 +76,31 @@ def front_end_checks(plan: Plan) -> Iterator[Callable[[], object]]:
         yield from kind_of(variant).preflight(with_expected_address(variant))
 
 
-def server_checks(plan: Plan) -> list[Callable[[], object]]:
-    """Checks of servers: reachable where they must run, startable where the lab starts them."""
+def start_checks(plan: Plan) -> list[Callable[[], object]]:
+    """Checks of each system that the lab starts, unless a command prepares it."""
+    checks: dict[object, Callable[[], object]] = {}
+    for variant, start in starts_of(plan):
+        if not start.before:
+            checks[start.system, start.nodes, *start.settings.items()] = partial(check_start, variant, start)
+    return list(checks.values())
+
+
+def starts_of(plan: Plan) -> Iterator[tuple[Variant, StartRequest]]:
+    """The systems that the lab starts for each variant."""
+    for variant in plan.variants:
+        if variant.servers and isinstance(variant.servers.how, Started):
+            yield from ((variant, start) for start in variant.servers.how.systems)
+
+
+def connection_checks(plan: Plan) -> list[Callable[[], object]]:
+    """Checks of servers that must run already, unless a command starts them."""
     checks: dict[object, Callable[[], object]] = {}
     for variant in plan.variants:
         how = variant.servers.how if variant.servers else None
-        if isinstance(how, Started):
-            for start in how.systems:
-                # A command may prepare what the check needs.
-                if not start.before:
-                    checks[start.system, start.nodes, *start.settings.items()] = partial(check_start, variant, start)
-        else:
-            for host, port in addresses(variant, how):
-                # A command may start the server.
-                if not (variant.hooks_before or (how and how.restart)):
-                    checks[host, port] = partial(check_reachable, variant.store, host, port)
+        if isinstance(how, Started) or variant.hooks_before or (how and how.restart):
+            continue
+        for host, port in addresses(variant, how):
+            checks[host, port] = partial(check_reachable, variant.store, host, port)
     return list(checks.values())
 
 
@@ -121,11 +130,8 @@ def check_start(variant: Variant, start: StartRequest) -> None:
     running = Running(start.system)
     known = running.known
     refuse_taken(running)
-    if start.system in FETCHED_BY:
-        require_program(FETCHED_BY[start.system], f"install {start.system}'s packages on a Debian system")
-    else:
+    if start.system not in NATIVE:
         jvm.program()
-        require_program("mvn", MAVEN_HINT)
     if known is not None:
         # A run has left it up, and the next one takes it over or ends it.
         return
@@ -163,7 +169,17 @@ def check_space(plan: Plan) -> None:
 def advice(plan: Plan) -> Iterator[str]:
     """Warnings about a plan, each with its hint."""
     yield from absent_metrics(plan)
+    yield from missing_programs(plan)
     yield from slow_load(plan)
+
+
+def missing_programs(plan: Plan) -> Iterator[str]:
+    """Programs that fetch systems; files that were fetched before are kept."""
+    for system in dict.fromkeys(start.system for _, start in starts_of(plan)):
+        program = "apt-get" if system in NATIVE else "mvn"
+        if shutil.which(program) is None:
+            hint = "install it" if program == "mvn" else f"run {system} yourself, and use `attach`"
+            yield f"warning: {program} is not on PATH; it fetches {system}, unless that is in the cache\nhint: {hint}"
 
 
 def absent_metrics(plan: Plan) -> Iterator[str]:

@@ -101,7 +101,7 @@ class Run:
             return
         failing = self.attempts.failing
         if len(failing) >= FAILURES_MAX and len(set(failing)) > 1 and self.attempts.all_fail(len(self.plan.variants)):
-            raise given_up(f"{len(failing)} consecutive trials failed", result)
+            raise given_up(f"{len(failing)} consecutive trials failed", result, resumable=bool(self.done))
         key = variant(result.config)
         if self.attempts.set_aside(key):
             self.display.say(set_aside_message(key), bad=True)
