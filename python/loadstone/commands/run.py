@@ -47,7 +47,9 @@ def main(arguments: list[str]) -> int:
         action="store_true",
         help="with --resume: retry variants that were set aside after 3 failed attempts",
     )
-    parser.add_argument("--dry-run", action="store_true", help="show the plan and how long it takes, run nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show the plan, its time, and what would fail; run nothing"
+    )
     parser.add_argument("--share-host", action="store_true", help="allow another run on this host at the same time")
     parser.add_argument("--no-report", action="store_true", help="write no report at the end")
     parser.results_option()
@@ -72,8 +74,10 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
     planned = plan(loaded.experiment)
     if options.dry_run:
         from loadstone.experiment.plan.description import describe
+        from loadstone.runner.rehearsal import advice, rehearse
 
-        print(describe(planned, loaded.warnings))
+        print("\n\n".join([describe(planned, loaded.warnings), *advice(planned)]), flush=True)
+        rehearse(planned)
         return 0
     provide.for_stores(variant.store for variant in planned.variants)
     console = Console(stderr=True, emoji=False, markup=False, highlight=False)
@@ -82,9 +86,11 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
     with exclusive_host(name, options) as note:
         folder = resumed(loaded, planned, name, options.results) if options.resume else None
         if folder is None:
-            from loadstone.runner.run import preflight
+            from loadstone.runner.rehearsal import advice, preflight
 
             preflight(planned)
+            for text in advice(planned):
+                console.print(text, soft_wrap=True)
             folder = created(loaded, planned, name, options.results)
         note(folder.path)
         console.print(f"{folder.path}", style="bold")
@@ -183,9 +189,11 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, console: Console, ret
                 run = kind(loaded.experiment, planned, folder, progress, seconds, retry_failed)
                 reason = run.go()
         except BaseException as error:
+            finished = 0
             with suppress(LoadstoneError, OSError):
                 folder.repair()
-            if isinstance(error, KeyboardInterrupt | SystemExit | LoadstoneError):
+                finished = sum(trial.end == "done" for trial in folder.load().trials)
+            if finished and isinstance(error, KeyboardInterrupt | SystemExit | LoadstoneError):
                 hint = "continue with `loadstone run --resume` and the same arguments"
                 console.print(f"finished trials are kept; {hint}", soft_wrap=True)
             raise

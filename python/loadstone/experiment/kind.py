@@ -195,6 +195,8 @@ class Kind:
     files: Callable[[Any], Sequence[Path]] = lambda _: ()
     # The figures that are compared by default, by its keys; if empty: throughput and latencies.
     metrics: Callable[[Any], Sequence[str]] = lambda _: ()
+    # The operations that it performs, by its keys; None: any.
+    operations: Callable[[Any], Collection[str] | None] = lambda _: None
     # Facts about a phase, as results record them.
     facts: Callable[[Sequence[Launched]], Mapping[str, Scalar]] = lambda _: {}
     # Figures of an engine phase that only this kind has; they replace common ones of the same name.

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import kind_of
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.plan.plan import Plan, PlannedTrial
 from loadstone.fleet.local import Local
@@ -20,14 +18,12 @@ from loadstone.runner.attempts import Attempts, given_up, set_aside_message
 from loadstone.runner.datasets import DataSpaces
 from loadstone.runner.pilot import Pilot
 from loadstone.runner.progress import Display, RunProgress
-from loadstone.runner.servers import RunServers, with_expected_address
+from loadstone.runner.servers import RunServers
 from loadstone.runner.trial import Conductor
 from loadstone.statistics import stopping
 
 # The run stops after so many consecutive failures, if they are of all variants or of FAILING_VARIANTS_MAX of them.
 FAILURES_MAX = 3
-# At most this many variants are checked with the engine before the first trial.
-CHECKED_MAX = 200
 # Why a run stops, by the reasons of `stopping`.
 STOPS = {
     "narrow": "every interval is as narrow as `repeats.until` asks",
@@ -125,7 +121,7 @@ class Run:
             return
         failing = self.attempts.failing
         if len(failing) >= FAILURES_MAX and len(set(failing)) > 1 and self.attempts.all_fail(len(self.plan.variants)):
-            raise given_up(f"{len(failing)} consecutive trials failed", result)
+            raise given_up(f"{len(failing)} consecutive trials failed", result, resumable=bool(self.done))
         key = variant(result.config)
         if self.attempts.set_aside(key):
             self.display.say(set_aside_message(key), bad=True)
@@ -181,21 +177,3 @@ def line(result: TrialResult) -> str:
     parts.append(f"{units.count(errors)} errors" if errors else "")
     mark = "✓" if result.end == "done" else f"✗ {result.end}"
     return f"{mark} {result.trial}: {', '.join(part for part in parts if part)}"
-
-
-def preflight(plan: Plan) -> None:
-    """Checks every variant with the engine, so that mistakes are found before the first trial.
-
-    Raises LoadstoneError with all errors.
-    """
-    errors: dict[str, LoadstoneError] = {}
-    for each in plan.variants[:CHECKED_MAX]:
-        for check in kind_of(each).preflight(with_expected_address(each)):
-            try:
-                check()
-            except LoadstoneError as error:
-                errors.setdefault(str(error), error)
-    if errors:
-        # Each is printed with its hint; the text of an error begins and ends with what the last one adds.
-        _, last = errors.popitem()
-        raise LoadstoneError("\n".join([*errors, f"error: {last.args[0]}"]).removeprefix("error: "), last.hint)
