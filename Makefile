@@ -110,6 +110,7 @@ docs: all
 	$(VENV)/loadstone-engine schema
 	$(VENV)/python -m loadstone.workloads
 	$(VENV)/python -m loadstone.systems.reference
+	$(VENV)/python -m loadstone.api.reference
 
 clean:
 	rm -rf .venv target java/target build python/*.egg-info .mypy_cache .pytest_cache .ruff_cache

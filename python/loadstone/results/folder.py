@@ -265,6 +265,10 @@ class Folder:
         planned = {trial: config for _, block in self._plan() for trial, config in block.items()}
         if strange := [each for each, trial in trials.items() if planned and trial.config != planned.get(each)]:
             warnings.append(f"{len(strange)} trials are not in plan.jsonl, such as {strange[0]}: another run's?")
+
+        def files(trial: str) -> Path:
+            return self.files(trial, trials[trial].attempt if trial in trials else 1)
+
         return ResultSet(
             name=self.name,
             trials=sorted(trials.values(), key=lambda trial: (trial.order is None, trial.order or 0)),
@@ -276,6 +280,7 @@ class Folder:
             pilots=self.pilots(),
             experiment=self._text("experiment.yaml"),
             series=lambda trial: self.series(trial, trials[trial].attempt if trial in trials else 1),
+            files=files,
             path=self.path,
             warnings=tuple(warnings),
         )
