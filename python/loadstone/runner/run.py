@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from loadstone.errors import LoadstoneError
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.plan.plan import Plan, PlannedTrial
 from loadstone.fleet.local import Local
