@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from loadstone.commands.parser import Parser, UsageError, guarded
+from loadstone.commands.parser import Parser, UsageError, check_conditions, guarded
 from loadstone.errors import LoadstoneError
 from loadstone.systems import provide
 
@@ -32,7 +33,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @guarded
 def main(arguments: list[str]) -> int:
-    """Runs an experiment; exit status 1 if a trial failed, 130 after Ctrl-C."""
+    """Runs an experiment; exit status 1 if a trial or expectation failed, 3 if one is undecided, 130 after Ctrl-C."""
     parser = Parser(
         "run",
         "Run an experiment: every variant several times, in random order; then judge the results and write a report.",
@@ -49,6 +50,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--dry-run", action="store_true", help="show the plan and how long it takes, run nothing")
     parser.add_argument("--share-host", action="store_true", help="allow another run on this host at the same time")
+    parser.expect_options()
     parser.add_argument("--no-report", action="store_true", help="write no report at the end")
     parser.results_option()
     options = parser.parse_args(arguments)
@@ -58,8 +60,12 @@ def main(arguments: list[str]) -> int:
     from loadstone import workloads
     from loadstone.experiment.file import load
 
+    check_conditions(options.expect)
     workloads.register()
     loaded = load(options.file, options.scale, options.set)
+    if options.expect:
+        expected = json.dumps([*loaded.experiment.expect, *options.expect])
+        loaded = load(options.file, options.scale, [*options.set, f"expect={expected}"])
     return carry_out(loaded, options.file.stem, options)
 
 
@@ -92,8 +98,8 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
             if signal.getsignal(each) is not signal.SIG_IGN:
                 signal.signal(each, interrupt)
         failed = conduct(loaded, planned, folder, console, options.retry_failed)
-    print_results = getattr(options, "print_results", None)
-    return int(finish(folder, console, report=not options.no_report, print_results=print_results) or failed)
+    status = finish(folder, console, options)
+    return int(failed) or status
 
 
 def exclusive_host(name: str, options: Namespace) -> AbstractContextManager[Callable[[Path], None]]:
@@ -196,30 +202,34 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, console: Console, ret
     return any(trial.end != "done" for trial in folder.load().trials)
 
 
-def finish(
-    folder: Folder, console: Console, *, report: bool, print_results: Callable[[Console, Judgement], None] | None = None
-) -> bool:
-    """Judges the folder, prints tables and writes the report; returns whether a search has no answer.
+def finish(folder: Folder, console: Console, options: Namespace) -> int:
+    """Judges the folder, prints tables and writes the report; returns the exit status.
 
-    `print_results` replaces the usual tables.
+    It is 1 if a search has no answer or an expectation is false, 3 if one is undecided. `options.print_results`
+    replaces the usual tables.
     """
     from loadstone.judge.judge import judge
+    from loadstone.report.expectations import exit_status
+    from loadstone.report.gate import write_files
     from loadstone.report.terminal import standard_output, tables
     from loadstone.results.projection import Projection, project
 
     results = folder.load()
     if not results.trials:
         console.print("no trial has ended")
-        return True
+        return 1
     judgement = judge(results)
+    print_results: Callable[[Console, Judgement], None] | None = getattr(options, "print_results", None)
     if print_results is not None:
         print_results(standard_output(), judgement)
     else:
         tables.show(standard_output(), judgement, project(results, Projection()))
-    if report:
+    write_files(judgement, getattr(options, "junit", None), getattr(options, "summary", None))
+    if not options.no_report:
         from loadstone.report.write import write
 
         for path in write(judgement, folder.path):
             if path.suffix == ".html":
                 console.print(f"report: {path}", style="bold", soft_wrap=True)
-    return any(each.outcome is None or each.outcome.kind == "nothing" for each in judgement.searches)
+    unanswered = any(each.outcome is None or each.outcome.kind == "nothing" for each in judgement.searches)
+    return int(unanswered) or exit_status(judgement.expectations)
