@@ -6,10 +6,11 @@ import json
 import os
 import shlex
 import signal
+import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 # The environment variable for --share-host, for scripts and tests.
 SHARED = "LOADSTONE_SHARE_HOST"
+# The program of the process that serves the live page.
+SERVE = "import sys; from loadstone.cli import main; sys.exit(main())"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -51,6 +54,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--dry-run", action="store_true", help="show the plan and how long it takes, run nothing")
     parser.add_argument("--share-host", action="store_true", help="allow another run on this host at the same time")
     parser.expect_options()
+    parser.add_argument(
+        "--live", action="store_true", help="show the run in the browser, on this host, while it is measured"
+    )
+    parser.add_argument("--live-port", metavar="PORT", type=int, default=0, help="the port of that page (default: any)")
+    parser.add_argument("--metrics-port", metavar="PORT", type=int, help="serve OpenMetrics on this port of this host")
     parser.add_argument("--no-report", action="store_true", help="write no report at the end")
     parser.results_option()
     options = parser.parse_args(arguments)
@@ -97,9 +105,36 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
         for each in ENDING:
             if signal.getsignal(each) is not signal.SIG_IGN:
                 signal.signal(each, interrupt)
-        failed = conduct(loaded, planned, folder, console, options.retry_failed)
+        with viewing(folder, console, options):
+            failed = conduct(loaded, planned, folder, console, options.retry_failed)
     status = finish(folder, console, options)
     return int(failed) or status
+
+
+@contextmanager
+def viewing(folder: Folder, console: Console, options: Namespace) -> Iterator[None]:
+    """Serves the live page and the metrics from a separate process while the run lasts, if requested.
+
+    Its standard input is a lease: it ends shortly after this process, however that ends.
+    """
+    has_page, metrics_port = getattr(options, "live", False), getattr(options, "metrics_port", None)
+    if not has_page and metrics_port is None:
+        yield
+        return
+    words = [sys.executable, "-P", "-c", SERVE, "serve", str(options.results), "--child", "--follow", str(folder.path)]
+    words += ["--port", str(options.live_port)] if has_page else ["--metrics-only"]
+    words += [] if metrics_port is None else ["--metrics-port", str(metrics_port)]
+    pipe = subprocess.PIPE
+    # In a separate session, as Ctrl-C is for the lab.
+    server = subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
+    assert server.stdin is not None
+    assert server.stdout is not None
+    with server.stdin, server.stdout:
+        for name in ("live", "metrics")[not has_page : 2 - (metrics_port is None)]:
+            if not (address := server.stdout.readline().strip()):
+                raise LoadstoneError("the live page could not be started", "read the error above")
+            console.print(f"{name}: {address}", style="bold", soft_wrap=True)
+        yield
 
 
 def exclusive_host(name: str, options: Namespace) -> AbstractContextManager[Callable[[Path], None]]:
