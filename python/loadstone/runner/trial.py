@@ -103,6 +103,20 @@ class Conductor:
         )
         return self._hidden(ended)
 
+    def load(self, planned: PlannedTrial, files: Path) -> None:
+        """Loads data that trials share on servers, if they are not there. Raises LoadstoneError if the load fails."""
+        directory = self.spaces.at(planned.variant.directory).fresh()
+        try:
+            self.display.step("servers")
+            at = self.servers.prepare(planned.variant, files / "servers.log", reuse=True)
+            planned = replace(planned, variant=with_address(planned.variant, at))
+            with self._hooked(planned, directory, files):
+                for part in kind_of(planned.variant).phases(planned.variant, self.experiment):
+                    if part.role == "prepare":
+                        self._prepare(part, planned, directory, files, at)
+        finally:
+            datasets.remove(directory)
+
     def _hidden(self, result: TrialResult) -> TrialResult:
         """A result with the facts of the fleet, and without secrets."""
         facts, requested = (

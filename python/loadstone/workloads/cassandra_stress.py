@@ -16,6 +16,7 @@ from pydantic import Field
 from loadstone.engine.trial import Spec
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Stages
+from loadstone.experiment.model import template
 from loadstone.experiment.model.values import Part, Text, VariedCount
 from loadstone.format import units
 from loadstone.workloads.front_end import spec_of
@@ -45,6 +46,8 @@ OF_EXPERIMENT = {
     "-errors": "nothing instead: failures are counted, and do not end a trial",
 }
 REPLICATION = "replication_factor"
+# The commands that only write.
+WRITES = ("write", "insert", "counter_write", "counterwrite")
 
 
 class CassandraStress(Part):
@@ -75,14 +78,16 @@ def check(context: Context, path: Keys, keys: Any) -> None:
 
 def writes(work: CassandraStress) -> bool:
     """Whether the command only writes."""
-    return work.command.split()[0] in ("write", "insert", "counter_write", "counterwrite")
+    return work.command.split()[0] in WRITES
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
     """Commands that write change data that other trials may read."""
-    tokens = str(keys.command).split()
-    if tokens and not tokens[0].endswith("read"):
-        yield f"command: {tokens[0]}"
+    command = template.render_partly(str(keys.command), point)
+    operation = command.split()[0] if command.split() else "read"
+    # A command that only writes defines new tables.
+    if not operation.endswith("read") and operation not in WRITES:
+        yield f"command: {operation}"
 
 
 def title(work: CassandraStress) -> str:
@@ -95,7 +100,8 @@ def data(work: CassandraStress) -> Data:
     spec = translate_command(work, clients=1, hosts="127.0.0.1", port="9042", factor=None)["work"]
     names = ("compat", "keyspace", "key_bytes", "columns", "size", "row_population_ratio", "revisit")
     identity = {**{name: spec[name] for name in names}, "population": work.population}
-    return Data(work.population, len(spec["columns"]) * mean_size(spec["size"]), identity)
+    size = len(spec["columns"]) * mean_size(spec["size"])
+    return Data(work.population, size, identity, place=spec["keyspace"], loaded=not writes(work))
 
 
 def mean_size(size: str) -> int:
