@@ -271,6 +271,10 @@ class Experiment(Part):
     compare: Compare = Field(
         default=Compare(), description=str(Compare.__doc__), examples=[{"by": "system", "baseline": "lmdb"}]
     )
+    expect: tuple[Text, ...] = Field(default=(), examples=[["read.p99 < 10ms", "errors == 0", "throughput >= 0.95x"]])
+    """Conditions that the results must meet: on each variant, or with `x` on its ratio to the baseline. `loadstone run`
+    exits with 1 if one is false, and with 3 if one is undecided. A string is one of them."""
+
     claims: Literal["device"] | None = Field(default=None, examples=["device"])
     """device: results from the page cache are invalid."""
 
@@ -318,6 +322,7 @@ class Experiment(Part):
             claims=self.claims,
             verify=self.measure.verify,
             checks=self.checks,
+            expect=self.expect,
             find={**self.find.model_dump(mode="json"), "confirmations": CONFIRMATIONS} if self.find else None,
         )
 
