@@ -30,7 +30,11 @@ PERCENTILES = {
 # Figures for which more is better; for all others less is.
 HIGHER_IS_BETTER = frozenset({"throughput", "succeeded", "bandwidth", "io_rate"})
 # Figures that only describe a trial are neither better nor worse.
-NO_DIRECTION = frozenset({"operations", "due", "count", "runtime", "available_min", "cache", "regions"})
+NO_DIRECTION = frozenset(
+    {"operations", "due", "count", "runtime", "available_min", "cache", "regions", "clock_offset", "clock_drift"}
+)
+# Figures that may be negative: a host's clock minus the lab's, ns, and its growth, ppm.
+SIGNED = frozenset({"clock_offset", "clock_drift"})
 
 
 @dataclass(frozen=True, slots=True)

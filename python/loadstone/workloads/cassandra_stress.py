@@ -219,4 +219,4 @@ def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     return facts
 
 
-KIND = Kind(CassandraStress, True, stores, title, data, preflight, phases, check, changing, facts=facts)
+KIND = Kind(CassandraStress, True, stores, title, data, preflight, phases, check, changing, facts=facts, remote=True)

@@ -254,5 +254,18 @@ def mean_length(length: dict[str, Any]) -> float:
 
 
 KIND = Kind(
-    Ycsb, True, stores, title, data, preflight, phases, check, changing, work, files, facts=facts, figures=figures
+    Ycsb,
+    True,
+    stores,
+    title,
+    data,
+    preflight,
+    phases,
+    check,
+    changing,
+    work,
+    files,
+    facts=facts,
+    figures=figures,
+    remote=True,
 )
