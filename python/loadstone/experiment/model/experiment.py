@@ -19,11 +19,13 @@ from loadstone.experiment.model.values import (
     Bound,
     Count,
     Durability,
+    Label,
     Length,
     LengthOrNone,
     Natural,
     Number,
     Part,
+    Placement,
     Property,
     Rate,
     Reuse,
@@ -148,12 +150,48 @@ class Load(Part):
     """Store properties for the load; they override the system's."""
 
 
+class HostGroup(Part):
+    """Hosts of a cluster, by their label."""
+
+    label: Label | None = Field(default=None, examples=["role=clients"])
+    """A label `KEY=VALUE` of these hosts."""
+
+
+class FleetHosts(Part):
+    """The hosts for clients, and the hosts on which the servers run."""
+
+    clients: HostGroup = Field(
+        default=HostGroup(), description="Hosts for clients.", examples=[{"label": "role=clients"}]
+    )
+    servers: HostGroup = Field(
+        default=HostGroup(), description="Hosts of the servers.", examples=[{"label": "role=servers"}]
+    )
+
+
 class Fleet(Part):
-    """How many engines run, on this machine."""
+    """Where engines run, and how many."""
+
+    on: Literal["local", "ray"] = Field(default="local", examples=["ray"])
+    """local: this machine. ray: the hosts of a Ray cluster, for networked stores (`pip install 'loadstone[ray]'`)."""
+
+    address: Text = Field(default="auto", examples=["10.0.0.1:6379"])
+    """The head of the Ray cluster; `auto`: on this machine."""
 
     engines: Count = Field(default=1, examples=[4])
     """Engine processes that share the clients, rate and operations of a trial. For networked stores, files and
     sorts."""
+
+    per_host: Count | None = Field(default=None, examples=[1])
+    """Engine processes on each host, instead of `engines`."""
+
+    placement: Placement = Field(default="apart", examples=["role=clients"])
+    """Hosts of the engines. `apart`: without servers. `beside`: the hosts of the servers. Or a label `KEY=VALUE`."""
+
+    hosts: FleetHosts = Field(
+        default=FleetHosts(),
+        description=str(FleetHosts.__doc__),
+        examples=[{"clients": {"label": "role=clients"}, "servers": {"label": "role=servers"}}],
+    )
 
 
 class Repeats(Part):
