@@ -47,7 +47,12 @@ def rehearse(plan: Plan) -> None:
 
     Raises LoadstoneError with all errors.
     """
-    checks = [*start_checks(plan), *connection_checks(plan), *front_end_checks(plan), partial(check_space, plan)]
+    checks: list[Callable[[], object]] = [
+        *start_checks(plan),
+        *connection_checks(plan),
+        *front_end_checks(plan),
+        partial(check_space, plan),
+    ]
     raise_all(errors(checks))
 
 

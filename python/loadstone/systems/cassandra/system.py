@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +24,10 @@ KEYSPACES = "SELECT keyspace_name, durable_writes FROM system_schema.keyspaces"
 PERIOD_SETTINGS = {"periodic": "commitlog_sync_period", "group": "commitlog_sync_group_window"}
 # A node deletes the file of a hint once it is delivered.
 HINTS = "SELECT files FROM system_views.pending_hints"
+POOLS = "SELECT pending_tasks, blocked_tasks_all_time FROM system_views.thread_pools"
+POOL_FIGURES = {"tasks_pending": "pending_tasks", "tasks_blocked_total": "blocked_tasks_all_time"}
+# Logged every 5 s by MessagingMetrics.
+DROPPED = re.compile(r"messages were dropped in last \d+ ms: (\d+) internal and (\d+) cross node")
 COMPACTIONS = "SELECT active_tasks, pending_tasks FROM system_views.thread_pools WHERE name = 'CompactionExecutor'"
 
 
@@ -121,6 +127,8 @@ class Cassandra(System):
                 figures[f"{name(node)}.live_heap_bytes"] = live
             if node in nodes:
                 figures |= {f"{name(node)}.{figure}": count for figure, count in compactions(plan, node).items()}
+            for figure, count in read_pressure(place, plan, node, reachable=node in nodes).items():
+                figures[f"ring.{figure}"] = figures.get(f"ring.{figure}", 0) + count
         return figures
 
     def find_backlog(self, place: Place, plan: Plan) -> str | None:
@@ -159,6 +167,23 @@ class Cassandra(System):
             "fieldcount": str(work.get("field_count", 10)),
             "fieldnameprefix": str(work.get("field_name_prefix", "field")),
         }
+
+
+def read_pressure(place: Place, plan: Plan, node: int, *, reachable: bool) -> Mapping[str, float]:
+    """Signs of overload on a node: messages dropped and tasks blocked since its start; tasks and hints that wait."""
+    dropped = 0
+    with suppress(OSError), (place.logs / f"{name(node)}.log").open(errors="replace") as log:
+        dropped = sum(int(match[1]) + int(match[2]) for line in log if (match := DROPPED.search(line)))
+    pressure = {"messages_dropped_total": float(dropped)}
+    if not reachable:
+        return pressure
+    with suppress(UnreachableError, RefusedError), connect(plan, node, ONLY_LOOK_S) as cql:
+        for row in cql.query(POOLS):
+            for figure, column in POOL_FIGURES.items():
+                pressure[figure] = pressure.get(figure, 0) + int(str(row[column]))
+        # Not before 4.1.
+        pressure["hint_files"] = sum(int(str(row["files"])) for row in cql.query(HINTS))
+    return pressure
 
 
 def compactions(plan: Plan, node: int) -> Mapping[str, int]:
