@@ -47,12 +47,8 @@ def rehearse(plan: Plan) -> None:
 
     Raises LoadstoneError with all errors.
     """
-    checks: list[Callable[[], object]] = [
-        *start_checks(plan),
-        *connection_checks(plan),
-        *front_end_checks(plan),
-        partial(check_space, plan),
-    ]
+    checks: list[Callable[[], object]] = [*start_checks(plan), *connection_checks(plan), *front_end_checks(plan)]
+    checks.append(partial(check_space, plan))
     raise_all(errors(checks))
 
 
