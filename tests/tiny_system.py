@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,9 @@ class Tiny(System):
 
     def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
         return [[server(place, plan, number)] for number in range(plan.nodes)]
+
+    def node_directories(self, plan: Plan) -> Sequence[str]:
+        return [f"tiny-{number + 1}" for number in range(plan.nodes)]
 
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
         for one in servers:
@@ -76,6 +80,8 @@ def serve(port: int, manner: str) -> None:
         sys.exit(7)
     if manner == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if manner == "busy":
+        threading.Thread(target=spin, daemon=True).start()
     if manner in ("family", "household"):
         ready, done = os.pipe()
         if os.fork() == 0:
@@ -93,6 +99,12 @@ def serve(port: int, manner: str) -> None:
             connection, _ = listener.accept()
             with connection:
                 connection.sendall(b"never" if manner == "never" else b"ready")
+
+
+def spin() -> None:
+    """Uses a processor."""
+    while True:
+        pass
 
 
 def main() -> int:

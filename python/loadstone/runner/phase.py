@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from loadstone.engine import secrets
@@ -14,6 +16,7 @@ from loadstone.engine.describe import description
 from loadstone.engine.events import Ready
 from loadstone.engine.trial import EngineError, Spec, Trial
 from loadstone.experiment.kind import Launched
+from loadstone.faults.injector import Injector
 from loadstone.fleet.local import Local, split
 from loadstone.fleet.merge import Merger
 from loadstone.results import hlog
@@ -49,12 +52,19 @@ def run(
     fleet: Local,
     engines: int,
     timeout: float,
+    injector: Injector | None = None,
 ) -> Finished:
     """Runs a phase on so many engines of a fleet, and writes histograms to `<name>.hlog` in the trial's `files`.
+
+    The faults of an injector begin at their instants of the measured window.
 
     The spec and events of each engine go to `<name>.spec.json` and `<name>.events.jsonl`, or `<name>.<segment>.…` if
     there are several. Raises EngineError if none ends with a result within `timeout` seconds.
     """
+    if injector is not None:
+        # The start is then known to the lab before it happens.
+        spec = {**spec, "wait_for_start": True}
+    started = None if injector is None else partial(begin_faults, injector, spec["warmup_seconds"])
     until = spec["until"]
     phase = PhaseProgress(name, until.get("operations"), until.get("seconds"), spec["warmup_seconds"])
     builder = SeriesBuilder()
@@ -77,7 +87,7 @@ def run(
                 watch.watch(stem.replace(name, "engine"), each.pid)
         explained = stack.enter_context(deadline(timeout, name, running.trials))
         try:
-            for segment, event in running.events(None if watch is None else watch.look):
+            for segment, event in running.events(None if watch is None else watch.look, started):
                 if isinstance(event, EngineError):
                     merger.lose(segment, explained(event))
                 for merged in merger.take(event):
@@ -91,11 +101,20 @@ def run(
             result = merger.result()
         except EngineError as error:
             raise explained(error) from None
+        if injector is not None:
+            injector.note_start(result.summary.start_unix_ns)
         phase.finish(result.summary)
         histograms.finish(result.summary)
         display.update()
     ran = running.trials[0].spec
     return Finished(name, ran, result, builder.series(), builder.memory_max, engines, len(merger.lost))
+
+
+def begin_faults(injector: Injector, warmup_seconds: float, start_unix_ns: int) -> None:
+    """Tells an injector when the measured window begins; the engines start at this time of the host's clock."""
+    now_ns, now_unix_ns = time.monotonic_ns(), time.time_ns()
+    zero_unix_ns = start_unix_ns + round(warmup_seconds * 1e9)
+    injector.begin(zero_unix_ns - now_unix_ns + now_ns, zero_unix_ns)
 
 
 def recorded(spec: Spec) -> Spec:

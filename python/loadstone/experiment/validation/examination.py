@@ -12,6 +12,7 @@ from loadstone.experiment.reading.shape import shape
 from loadstone.experiment.reading.tree import Table
 from loadstone.experiment.validation import (
     compare,
+    faults,
     figures,
     find,
     measure,
@@ -37,6 +38,7 @@ def examine(tree: Table, bases: tuple[Path, ...]) -> Context:
     figures.check(context)
     compare.check_thresholds(context)
     measure.check(context)
+    faults.check(context)
     check_fleet(context)
     find.check(context)
     measure.check_repeats(context)

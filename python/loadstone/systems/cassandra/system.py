@@ -68,6 +68,10 @@ class Cassandra(System):
         """All nodes in one stage: a node restarted alone over its data would wait for the others."""
         return [[server(place, plan, node) for node in range(1, plan.nodes + 1)]]
 
+    def node_directories(self, plan: Plan) -> Sequence[str]:
+        """One for each node."""
+        return [name(node) for node in range(1, plan.nodes + 1)]
+
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
         """Waits for what `nodetool status` calls UN, seen from each node."""
         names = {each.name for each in servers}

@@ -62,6 +62,10 @@ class Redis(System):
         argv, port = [binary, str(path)], whole(plan, "port", 1)
         return [[Server("redis", argv, HOST, port, environment=variables, directory=directory)]]
 
+    def node_directories(self, plan: Plan) -> Sequence[str]:
+        """The server's."""
+        return ["redis"]
+
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
         """When it answers PING, with its data loaded, and accepts as many clients as configured."""
         try:
