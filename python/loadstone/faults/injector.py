@@ -36,6 +36,9 @@ SETTLED_POLL_SECONDS = 1.0
 # How long before its instant a fault reads facts and finds its processes.
 AHEAD_SECONDS = 0.5
 
+# The kinds after which the age of lost writes counts from the order.
+CRASHES = frozenset({"kill", "power"})
+
 Facts = Mapping[str, str | int | float | bool]
 
 
@@ -92,6 +95,12 @@ class Injector:
     def records(self) -> tuple[FaultRecord, ...]:
         """What became of each fault."""
         return tuple(sorted((run.record for run in self._runs), key=lambda record: record.planned_at_ns))
+
+    @property
+    def crash_unix_ns(self) -> int | None:
+        """When a fault ended processes whose last writes may be lost, ns since the epoch; None without one."""
+        ordered = [record.ordered_ns for record in self.records if record.kind in CRASHES and record.ordered_ns]
+        return self.zero_unix_ns + ordered[0] if ordered else None
 
     def prepare(self) -> None:
         """Draws the servers, and prepares each fault. Raises LoadstoneError."""

@@ -25,7 +25,7 @@ from loadstone.judge.checks import errors
 from loadstone.observe import device
 from loadstone.results.trial_result import Scalar, TrialResult, values
 from loadstone.results.value import Value
-from loadstone.runner import command, datasets, hooks, phase, phase_result
+from loadstone.runner import command, datasets, fault_figures, hooks, phase, phase_result
 from loadstone.runner.phase import Finished
 from loadstone.runner.phase_result import PhaseResult
 from loadstone.runner.progress import Display
@@ -93,8 +93,6 @@ class Conductor:
             notes += (*at.still_busy(),)
             measured += at.values()
             at.write(files / "servers.json")
-        if main.series is not None:
-            (files / "series.json").write_text(json.dumps(main.series.to_json()) + "\n")
         ended = replace(
             begun,
             values=amplified(values(*measured)),
@@ -108,6 +106,9 @@ class Conductor:
             loop=main.loop,
             faults=injector.records if injector else (),
         )
+        ended, series = fault_figures.add_figures(ended, main.series, files, recovery_options(planned))
+        if series is not None:
+            (files / "series.json").write_text(json.dumps(series.to_json()) + "\n")
         return self._hidden(ended)
 
     def _injector(self, planned: PlannedTrial, at: TrialServers | None, files: Path) -> Injector | None:
@@ -124,6 +125,20 @@ class Conductor:
         except LoadstoneError as error:
             raise FaultError(f"faults: {error.args[0]}", error.hint) from error
         return injector
+
+    def load(self, planned: PlannedTrial, files: Path) -> None:
+        """Loads data that trials share on servers, if they are not there. Raises LoadstoneError if the load fails."""
+        directory = self.spaces.at(planned.variant.directory).fresh()
+        try:
+            self.display.step("servers")
+            at = self.servers.prepare(planned.variant, files / "servers.log", reuse=True)
+            planned = replace(planned, variant=with_address(planned.variant, at))
+            with self._hooked(planned, directory, files):
+                for part in kind_of(planned.variant).phases(planned.variant, self.experiment):
+                    if part.role == "prepare":
+                        self._prepare(part, planned, directory, files, at)
+        finally:
+            datasets.remove(directory)
 
     def _hidden(self, result: TrialResult) -> TrialResult:
         """A result with the facts of the fleet, and without secrets."""
@@ -180,7 +195,7 @@ class Conductor:
                     settled.append(Value(f"{each.name}.settled", int(waited.backlog is None), "", 1))
             self.display.step("verify")
             if isinstance(each, ObservedCommand):
-                ended = self._command(each, planned, directory, files, at, None)
+                ended = self._command(each, planned, directory, files, at, None, injector)
                 run = phase_result.parsed(each, ended)
                 return PhaseResult(each.role, [*run.figures(), *settled], run.facts, run.notes, run.end)
             runs = self._run(each, directory, self._seed(planned), files, None)
@@ -320,6 +335,7 @@ class Conductor:
         files: Path,
         at: TrialServers | None,
         watch: Watch | None,
+        injector: Injector | None = None,
     ) -> Ended:
         """Runs a command; its templates may name everything that is known of the trial."""
         names: dict[str, Scalar] = {
@@ -331,6 +347,8 @@ class Conductor:
             "results": str(files.absolute()),
             "seed": self._seed(planned),
         }
+        if injector is not None and (crash_ns := injector.crash_unix_ns) is not None:
+            names["crash_unix_ns"] = crash_ns
         context = CommandContext(files.absolute(), directory, names, at.client_environment() if at else {})
         return command.run(part, context, self.display, watch, self._timeout())
 
@@ -342,6 +360,14 @@ class Conductor:
         measure = self.experiment.measure
         measuring = self.experiment.warmup_seconds + (measure.duration or 0)
         return self.experiment.timeout or measuring + PATIENCE_SECONDS
+
+
+def recovery_options(planned: PlannedTrial) -> fault_figures.Options:
+    """When the service counts as recovered after the first fault."""
+    for fault in planned.variant.faults[:1]:
+        window_ns, hold_ns = round(fault.window_s * 1e9), round(fault.hold_s * 1e9)
+        return fault_figures.Options(share=fault.share, window_ns=window_ns, hold_ns=hold_ns)
+    return fault_figures.DEFAULTS
 
 
 def died(at: TrialServers | None) -> list[Note]:
