@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from loadstone.experiment.plan.faults import PlannedFault
+from loadstone.faults.cut import Cut
 from loadstone.faults.fault import FaultError
 from loadstone.faults.injector import Injector, choose_servers
 from loadstone.faults.pause import Pause, states_of_threads
@@ -25,6 +26,7 @@ from loadstone.observe.device import mounts
 from loadstone.observe.kernel_file import PROC
 from loadstone.results.fault import FaultRecord
 from loadstone.systems.base import disks, undo
+from loadstone.systems.base.networks import label, names
 from loadstone.systems.base.running import Running, ServerState
 from loadstone.systems.base.system import SystemsError
 from tiny_support import Tiny, until
@@ -127,6 +129,29 @@ def test_fault_of_a_host_is_verified(tiny: Tiny, kind: str) -> None:
     running.down()
     assert tiny.nothing_left()
     assert not any(str(tiny.root) in mount.point for mount in mounts(PROC))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("how", ["silence", "reset"])
+def test_cut_node_is_not_reached(tiny: Tiny, how: str) -> None:
+    running = running_of(tiny.root)
+    running.up(2, {"port": str(tiny.port)}, isolated=True)
+    assert all(server.address.startswith(f"{running.plan.network}.") for server in running.processes())
+    record = run_fault(running, replace(PLANNED, kind="cut", how=how, lift_s=(0.5, 0.5)))
+    assert record.unverified == {}
+    assert record.held_ns is not None
+    assert {state for _, state in running.status()} == {ServerState.UP}
+    cut = Cut(running, ["tiny-2"], replace(PLANNED, kind="cut", how=how))
+    cut.prepare()
+    cut.aim()
+    cut.journal()
+    cut.inject()
+    # The lab is killed here.
+    running.up(2, {"port": str(tiny.port)}, isolated=True)
+    assert cut.remaining_effect() is None
+    running.down()
+    assert tiny.nothing_left()
+    assert not any(name.startswith(label(running.place.root)) for name in names())
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

@@ -26,6 +26,7 @@ class Tiny(System):
     """Up to three servers, each in a stage of its own."""
 
     name = "tiny"
+    isolatable = True
     title = "servers of a few lines"
     nodes = (1, 2, 3)
     deadline_s = float(os.environ.get("TINY_DEADLINE_S", "60"))
@@ -66,11 +67,12 @@ def server(place: Place, plan: Plan, number: int) -> Server:
     name, port = f"tiny-{number + 1}", whole(plan, "port", 1) + number
     manner = plan.settings["manner"] if number == plan.nodes - 1 else "serve"
     directory = place.data / name
-    argv = [sys.executable, str(Path(__file__)), "serve", str(port), manner]
-    return Server(name, argv, HOST, port, directory=directory, patience_s=0.5 if manner == "stubborn" else 30)
+    host = f"{plan.network}.{number + 1}" if plan.network else HOST
+    argv = [sys.executable, str(Path(__file__)), "serve", str(port), manner, host]
+    return Server(name, argv, host, port, directory=directory, patience_s=0.5 if manner == "stubborn" else 30)
 
 
-def serve(port: int, manner: str) -> None:
+def serve(port: int, manner: str, host: str) -> None:
     """What a server does, in its directory."""
     with Path("starts").open("a") as file:
         file.write("x")
@@ -94,7 +96,7 @@ def serve(port: int, manner: str) -> None:
         os.close(done)
         # Whoever is served finds the child.
         os.read(ready, 1)
-    with socket.create_server((HOST, port)) as listener:
+    with socket.create_server((host, port)) as listener:
         while True:
             connection, _ = listener.accept()
             with connection:
@@ -136,5 +138,5 @@ def die_at_save(number: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        serve(int(sys.argv[2]), sys.argv[3])
+        serve(int(sys.argv[2]), *sys.argv[3:5])
     sys.exit(main())

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from loadstone.experiment.plan.faults import PlannedFault
+from loadstone.faults.cut import Cut
 from loadstone.faults.fault import Fault
 from loadstone.faults.full import Full
 from loadstone.faults.kill import Kill
@@ -27,6 +28,7 @@ FAULTS: Mapping[str, type[Fault]] = {
     "power": Power,
     "full": Full,
     "slow": Slow,
+    "cut": Cut,
 }
 
 

@@ -16,6 +16,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.plan import Plan
 from loadstone.experiment.plan.servers import Attached
 from loadstone.systems.base import disks
+from loadstone.systems.base.networks import probe_network
 from loadstone.systems.base.system import SystemsError
 
 PROBE_BYTES = 16 << 20
@@ -75,6 +76,7 @@ def probe_disks() -> str | None:
 MECHANISMS = (
     Mechanism("signals by pidfd", probe_signals, ("kill", "stop", "pause", "restart", "power", "slow")),
     Mechanism("file systems on loop devices", probe_disks, ("power", "full")),
+    Mechanism("network namespaces", probe_network, ("cut",)),
 )
 
 

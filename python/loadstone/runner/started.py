@@ -16,7 +16,6 @@ from loadstone.results.trial_result import Scalar
 from loadstone.runner import hooks
 from loadstone.systems.base import jvm
 from loadstone.systems.base.files.cache import locked
-from loadstone.systems.base.plan import plan_of
 from loadstone.systems.base.running import Running, ServerState
 from loadstone.systems.base.system import Plan
 
@@ -221,7 +220,7 @@ def matches(running: Running, start: StartRequest) -> bool:
 
 def plan_request(running: Running, start: StartRequest) -> Plan:
     """The plan of a request."""
-    return plan_of(running.system, start.nodes, start.settings, start.file_system_bytes, isolated=start.isolated)
+    return running.plan_for(start.nodes, start.settings, start.file_system_bytes, isolated=start.isolated)
 
 
 def bring_up(running: Running, start: StartRequest) -> None:

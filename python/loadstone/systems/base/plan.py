@@ -17,8 +17,7 @@ def plan_of(
     nodes: int | None,
     settings: Mapping[str, str],
     file_system_bytes: int = 0,
-    *,
-    isolated: bool = False,
+    network: str = "",
 ) -> Plan:
     """A plan with defaults filled in. Raises SystemsError for unknown settings."""
     # `hbase.*` stands for all names with that prefix, which go unchanged into a configuration file of the system.
@@ -32,7 +31,7 @@ def plan_of(
     if nodes not in system.nodes:
         allowed = ", ".join(str(each) for each in system.nodes)
         raise SystemsError(f"{system.name} cannot have {nodes} nodes", f"it can have {allowed}")
-    return Plan(nodes, {**known, **settings}, file_system_bytes, isolated)
+    return Plan(nodes, {**known, **settings}, file_system_bytes, network)
 
 
 def table_plan(system: str, options: Mapping[str, str], defaults: Mapping[str, str]) -> Plan:
@@ -71,8 +70,8 @@ def differences(old: Plan, new: Plan) -> str:
     found = [f"{old.nodes} nodes, not {new.nodes}"] if old.nodes != new.nodes else []
     if old.file_system_bytes != new.file_system_bytes:
         found.append(f"file systems of {old.file_system_bytes} bytes, not {new.file_system_bytes}")
-    if old.isolated != new.isolated:
-        found.append("isolated nodes, not nodes on the host" if old.isolated else "nodes on the host, not isolated")
+    if old.network != new.network:
+        found.append("isolated nodes, not nodes on the host" if old.network else "nodes on the host, not isolated")
     for name in sorted({*old.settings, *new.settings}):
         before, after = old.settings.get(name), new.settings.get(name)
         if before != after:

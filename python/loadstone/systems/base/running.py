@@ -12,7 +12,7 @@ from pathlib import Path
 
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems import registry
-from loadstone.systems.base import activity, disks, elsewhere, process, state, undo
+from loadstone.systems.base import activity, disks, elsewhere, networks, process, state, undo
 from loadstone.systems.base.files.cache import READABLE, cache_root, locked
 from loadstone.systems.base.plan import differences, plan_of
 from loadstone.systems.base.starting import Say, Starting, log_of, silent
@@ -63,7 +63,7 @@ class Running:
         Servers run on when this process ends. When it fails, exactly what this call started is ended.
         Raises LoadstoneError, also when it is up with other settings.
         """
-        plan = plan_of(self.system, nodes, settings or {}, file_system_bytes, isolated=isolated)
+        plan = self.plan_for(nodes, settings or {}, file_system_bytes, isolated=isolated)
         with self._alone(say):
             self._undo(say)
             before = self.known
@@ -78,6 +78,16 @@ class Running:
                 return
             self._up(before, State(plan, owner=owner), say)
 
+    def plan_for(
+        self, nodes: int | None, settings: Mapping[str, str], file_system_bytes: int = 0, *, isolated: bool = False
+    ) -> Plan:
+        """A plan with defaults filled in. Raises SystemsError for unknown settings, and for nodes without a network."""
+        network = networks.prefix(self.place.root) if isolated else ""
+        plan = plan_of(self.system, nodes, settings, file_system_bytes, network)
+        if network and not self.system.isolatable:
+            raise SystemsError(f"{self.name} cannot have a network for each node", "leave `isolate` out")
+        return plan
+
     def _up(self, before: State | None, new: State, say: Say) -> None:
         begin = before if before is not None and before.processes else new
         self._end_unrecorded(begin)
@@ -89,7 +99,7 @@ class Running:
             starting.save()
             self.resume()
             say(f"{self.name}: fetching its files, if missing, and writing its configuration")
-            self._mount_disks(new.plan)
+            self._prepare_nodes(new.plan)
             stages = self._stages(new.plan)
             alive = self._alive(begin)
             names = [server.name for servers in stages for server in servers]
@@ -186,7 +196,7 @@ class Running:
             say,
             owner=known.owner,
             file_system_bytes=plan.file_system_bytes,
-            isolated=plan.isolated,
+            isolated=bool(plan.network),
         )
 
     def journal(self, fault: undo.Undo) -> None:
@@ -228,7 +238,7 @@ class Running:
             if not known.processes:
                 # Recorded in an earlier boot: nothing of it runs.
                 known = State(known.plan, owner=known.owner)
-            self._mount_disks(known.plan)
+            self._prepare_nodes(known.plan)
             stages = self._stages(known.plan)
             every = [one.name for servers in stages for one in servers]
             starting = Starting(self.system, self.place, known, say)
@@ -319,8 +329,14 @@ class Running:
             )
         return [server]
 
-    def _mount_disks(self, plan: Plan) -> None:
-        """Mounts the file system of each node, if it has one. Raises SystemsError."""
+    def _isolate(self, server: Server, node: int) -> Server:
+        """A server that runs in the network of a node."""
+        return replace(server, argv=[*networks.enter(self.place.root, node), *server.argv])
+
+    def _prepare_nodes(self, plan: Plan) -> None:
+        """Creates the network and mounts the file system of each node, if it has one. Raises SystemsError."""
+        if plan.network:
+            networks.create_networks(self.place.root, plan.nodes)
         if not plan.file_system_bytes:
             return
         names = self.system.node_directories(plan)
@@ -334,6 +350,9 @@ class Running:
 
     def _stages(self, plan: Plan) -> Sequence[Sequence[Server]]:
         stages = self.system.stages(self.place, plan)
+        if plan.network:
+            nodes = {name: node for node, name in enumerate(self.system.node_directories(plan), 1)}
+            stages = [[self._isolate(server, nodes[server.name]) for server in servers] for servers in stages]
         names = [server.name for servers in stages for server in servers]
         assert len(names) == len({*names}), f"{self.name} has two servers of one name: {names}"
         return stages
@@ -371,6 +390,7 @@ class Running:
         self.system.clear(self.place)
         if self.place.data.exists():
             disks.remove_disks(self.place.root, self.place.data.iterdir())
+        networks.remove_networks(self.place.root)
         if self.place.data.exists():
             shutil.rmtree(self.place.data)
         (self.place.root / state.FILE).unlink(missing_ok=True)

@@ -37,8 +37,8 @@ class Plan:
     settings: Mapping[str, str]
     # The size of the file system that each node has for its directory; 0: none.
     file_system_bytes: int = 0
-    # Whether each node has a network namespace.
-    isolated: bool = False
+    # The first three numbers of the nodes' addresses, if each node has a network namespace: `10.77.3`; else empty.
+    network: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,9 @@ class System(ABC):
 
         Called about twice a second; may take a few seconds, must not block for long. Never raises for "not yet".
         """
+
+    # Whether its nodes can have a network namespace each: all addresses then begin with `Plan.network`.
+    isolatable: ClassVar[bool] = False
 
     def node_directories(self, plan: Plan) -> Sequence[str]:
         """The names of its nodes' directories in `place.data`, which are the servers' names.
