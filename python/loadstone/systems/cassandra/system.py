@@ -74,6 +74,12 @@ class Cassandra(System):
         """All nodes in one stage: a node restarted alone over its data would wait for the others."""
         return [[server(place, plan, node) for node in range(1, plan.nodes + 1)]]
 
+    isolatable: ClassVar = True
+
+    def node_directories(self, plan: Plan) -> Sequence[str]:
+        """One for each node."""
+        return [name(node) for node in range(1, plan.nodes + 1)]
+
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
         """Waits for what `nodetool status` calls UN, seen from each node."""
         names = {each.name for each in servers}
@@ -82,7 +88,7 @@ class Cassandra(System):
     def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
         """By the names of YCSB's binding."""
         properties = {
-            "hosts": ",".join(host(node) for node in range(1, plan.nodes + 1)),
+            "hosts": ",".join(host(plan, node) for node in range(1, plan.nodes + 1)),
             "port": str(port(plan, "port")),
         }
         if tls.is_requested(plan):
@@ -155,8 +161,9 @@ class Cassandra(System):
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
         """Whether each of a store's contact points is a node of this cluster; `localhost` is the first."""
         contact_points = [each.strip() for each in properties.get("hosts", "").split(",")]
-        hosts = {host(1) if each == "localhost" else each for each in contact_points}
-        return hosts <= {*own["hosts"].split(",")} and properties.get("port", "9042") == own["port"]
+        nodes = own["hosts"].split(",")
+        hosts = {nodes[0] if contact == "localhost" else contact for contact in contact_points}
+        return hosts <= {*nodes} and properties.get("port", "9042") == own["port"]
 
     def table_options(
         self, store: str, properties: Mapping[str, str], work: Mapping[str, Any]
