@@ -16,7 +16,7 @@ pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
         "cassandra-cql" | "cassandra2-cql" | "scylla" => Ok("cassandra"),
         "hbase098" | "hbase10" | "hbase12" | "hbase14" | "hbase2" | "hbase20" => Ok("hbase"),
         other if class_of(other).is_some() => Ok("jvm"),
-        other => Err(loadstone_registry::unknown(other)),
+        other => Err(loadstone_registry::ENGINE_STORES.refuse_name(other)),
     }
 }
 

@@ -14,7 +14,7 @@ use super::login::Link;
 use super::pool::Pool;
 use super::slot::Slot;
 use super::wire::{TRACING, Version, opcode, put_bytes, put_flags};
-use crate::error::{Failure, StoreError};
+use crate::error::{EngineError, Failure};
 use crate::remote::LastFailure;
 use crate::session::Connection;
 
@@ -78,8 +78,8 @@ impl Client {
     }
 
     /// Opens the connections.
-    pub async fn open(&self) -> Result<(), StoreError> {
-        let pool = self.pool().map_err(|failure| StoreError::failed(failure.message))?;
+    pub async fn open(&self) -> Result<(), EngineError> {
+        let pool = self.pool().map_err(|failure| EngineError::failed(failure.message))?;
         pool.open().await
     }
 
@@ -285,7 +285,7 @@ pub fn put_id(out: &mut Vec<u8>, id: &[u8]) {
 }
 
 impl Connection for Client {
-    async fn connect(&mut self) -> Result<(), StoreError> {
+    async fn connect(&mut self) -> Result<(), EngineError> {
         self.register(std::iter::empty());
         self.open().await
     }

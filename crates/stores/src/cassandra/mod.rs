@@ -38,7 +38,7 @@ use settings::Settings;
 
 use crate::about::{About, hosts, port, secret, setting};
 use crate::deadline::NAP;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
 use crate::reconnect::RECONNECT;
@@ -83,7 +83,7 @@ impl Cassandra {
 impl StatementStore for Cassandra {
     type Statements = StatementClient;
 
-    fn define(options: &Options, definitions: &[String]) -> Result<(), StoreError> {
+    fn define(options: &Options, definitions: &[String]) -> Result<(), EngineError> {
         execute_script(options, definitions).map(drop)
     }
 
@@ -121,27 +121,27 @@ impl Store for Cassandra {
     };
     const DRIVE: Drive = Drive::Task;
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         let settings = Settings::of(options)?;
         // On a separate thread, as the caller may be within a runtime.
         let discovered = std::thread::scope(|threads| {
             threads
                 .spawn(|| {
                     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-                    let runtime = runtime.map_err(|e| StoreError::failed(format!("cannot start an executor: {e}")))?;
+                    let runtime = runtime.map_err(|e| EngineError::failed(format!("cannot start an executor: {e}")))?;
                     tokio::task::LocalSet::new().block_on(&runtime, Cluster::discover(settings))
                 })
                 .join()
         });
         let cluster = discovered
-            .map_err(|_| StoreError::failed("internal error: the thread that reads the cluster panicked"))??;
+            .map_err(|_| EngineError::failed("internal error: the thread that reads the cluster panicked"))??;
         let cluster = Arc::new(cluster);
         let control = Control::start(&cluster);
-        let control = control.map_err(|error| StoreError::failed(format!("cannot start a thread: {error}")))?;
+        let control = control.map_err(|error| EngineError::failed(format!("cannot start a thread: {error}")))?;
         let store = Self { cluster, _control: Some(control) };
         let Guarantee { durability, how, .. } = store.kept();
         if options.durability == Durability::Device && durability != Durability::Device {
-            return Err(StoreError::usage(format!("durability=device, and {} has {how}", store.cluster.contact))
+            return Err(EngineError::usage(format!("durability=device, and {} has {how}", store.cluster.contact))
                 .hint("set commitlog_sync: batch in cassandra.yaml, or ask for durability=none"));
         }
         Ok(store)
@@ -188,7 +188,7 @@ impl Store for Cassandra {
         &[ReadLevel { name: "ALL", property: PROPERTY }, ReadLevel { name: "QUORUM", property: PROPERTY }]
     }
 
-    fn session(&self) -> Result<Self::Session, StoreError> {
+    fn session(&self) -> Result<Self::Session, EngineError> {
         Ok(Client::new(Arc::clone(&self.cluster)))
     }
 
@@ -209,11 +209,11 @@ impl Store for Cassandra {
     }
 
     /// Memtables and compactions are the servers' own affair.
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         Ok(())
     }
 
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         Ok(())
     }
 }

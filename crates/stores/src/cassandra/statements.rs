@@ -10,7 +10,7 @@ use super::client::{Client, Execution, Page, put_id};
 use super::cluster::Cluster;
 use super::types::put_routing_key;
 use super::wire::{opcode, put_flags};
-use crate::error::{Failure, StoreError};
+use crate::error::{EngineError, Failure};
 use crate::session::Connection;
 
 const TIMESTAMP: u8 = 0x20;
@@ -156,11 +156,11 @@ impl StatementClient {
 }
 
 impl Connection for StatementClient {
-    async fn connect(&mut self) -> Result<(), StoreError> {
+    async fn connect(&mut self) -> Result<(), EngineError> {
         let texts = self.statements.iter().filter(|statement| statement.prepared).map(|statement| &*statement.text);
         let mut numbers = self.client.register(texts).into_iter();
         self.client.open().await?;
-        let pool = self.client.pool().map_err(|failure| StoreError::failed(failure.message))?;
+        let pool = self.client.pool().map_err(|failure| EngineError::failed(failure.message))?;
         let mut prepared = Vec::new();
         for statement in &*self.statements {
             let Some(number) = statement.prepared.then(|| numbers.next()).flatten() else {
@@ -169,7 +169,7 @@ impl Connection for StatementClient {
             };
             let explain = |failure: Failure| {
                 let message = format!("the server cannot prepare \"{}\": {}", statement.text, failure.message);
-                StoreError::failed(message).hint(match failure.status {
+                EngineError::failed(message).hint(match failure.status {
                     Status::BadRequest => "create the keyspace and the table first",
                     _ => "see the log of the server",
                 })
