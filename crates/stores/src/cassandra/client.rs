@@ -185,6 +185,25 @@ impl Client {
         Ok(Some(answer::refusal(self.slot.opcode(), self.slot.body_of(&bytes).map_err(malformed)?)))
     }
 
+    /// Executes a prepared SELECT and passes its rows to `read`. After an ALTER of the table, the statement is prepared and executed
+    /// again, once.
+    #[inline]
+    pub async fn execute_select<T>(
+        &self,
+        execution: Execution<'_>,
+        values: impl Fn(&mut Vec<u8>) -> u16,
+        mut read: impl FnMut(Table<'_>, &Prepared) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        for _ in 0..2 {
+            let prepared = self.execute(execution, &values).await?;
+            let bytes = self.slot.bytes();
+            if let Some(table) = self.table(&bytes, Some(&prepared))? {
+                return read(table, &prepared);
+            }
+        }
+        Err(Failure::new(Status::UnexpectedState, "the columns of the rows differ from the announced ones"))
+    }
+
     /// The rows in the bytes of the answer. `None`: they have other columns than the prepared statement, which is prepared again
     /// before its next execution.
     #[inline]

@@ -6,6 +6,7 @@
 mod answer;
 mod client;
 mod cluster;
+mod compression;
 mod connection;
 mod consistency;
 mod control;
@@ -32,6 +33,7 @@ pub use schema::{Description, count_rows, execute_script};
 pub use statements::StatementClient;
 
 use cluster::Cluster;
+use compression::Algorithm;
 use control::Control;
 use loadstone_session::statements::{Statement, StatementStore};
 use settings::Settings;
@@ -116,6 +118,7 @@ impl Store for Cassandra {
             setting("cassandra.localdc"),
             setting("cassandra.connections"),
             setting("cassandra.protocol"),
+            setting("cassandra.compression"),
             RECONNECT,
         ],
     };
@@ -156,6 +159,7 @@ impl Store for Cassandra {
             .fact("version", format!("Cassandra {}", self.cluster.version))
             .fact("client", format!("loadstone {}", env!("CARGO_PKG_VERSION")))
             .fact("protocol", self.cluster.protocol.to_string())
+            .fact("compression", settings.compression.map_or("none", Algorithm::name))
             .fact("address", self.cluster.contact.to_string())
             .fact("encryption", tls::fact(settings.tls.as_ref(), self.cluster.encryption.as_deref()))
             .fact("keyspace", settings.keyspace.clone())

@@ -178,7 +178,7 @@ impl Pool {
             if link.is_none() {
                 self.revive(line);
             }
-            link.filter(|link| !link.connection().is_silent())
+            link.filter(|link| link.connection().admit())
         });
         // Where every node is silent, one of them is asked nevertheless.
         responsive.or_else(|| lines.order(replicas, turn).find_map(|line| line.live()))

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::compression::Algorithm;
 use super::consistency::Consistency;
 use super::wire::Version;
 use crate::error::EngineError;
@@ -54,6 +55,8 @@ pub struct Settings {
     pub tracing: bool,
     /// The version of the protocol; `None`: the latest that the contact point supports.
     pub protocol: Option<Version>,
+    /// How requests and answers are compressed.
+    pub compression: Option<Algorithm>,
     /// How connections are encrypted.
     pub tls: Option<Tls>,
 }
@@ -83,6 +86,14 @@ impl Settings {
         let enough = if per_client { 1 } else { options.clients.div_ceil(CLIENTS_PER_CONNECTION).max(1) };
         let login = options.get("cassandra.username").map(str::to_owned);
         let password = options.get("cassandra.password").unwrap_or_default().to_owned();
+        let (mut protocol, compression) = (protocol(options)?, compression(options)?);
+        if compression == Some(Algorithm::Snappy) {
+            if protocol == Some(Version::V5) {
+                return Err(EngineError::usage("cassandra.compression=snappy cannot be combined with protocol 5")
+                    .hint("use lz4, or cassandra.protocol=4"));
+            }
+            protocol = protocol.or(Some(Version::V4));
+        }
         let milliseconds = |name, default| number(options, name, default, MS_MAX).map(Duration::from_millis);
         number(options, "cassandra.maxconnections", 1, CONNECTIONS_MAX)?;
         let (read, write) = ("cassandra.readconsistencylevel", "cassandra.writeconsistencylevel");
@@ -102,7 +113,8 @@ impl Settings {
             local_dc: options.get("cassandra.localdc").unwrap_or_default().to_owned(),
             tracing: truth(options, "cassandra.tracing")?,
             reconnect: Reconnect::read(options)?,
-            protocol: protocol(options)?,
+            protocol,
+            compression,
             tls,
         })
     }
@@ -122,6 +134,20 @@ fn protocol(options: &Options) -> Result<Option<Version>, EngineError> {
             EngineError::usage(format!("cassandra.protocol must be a version of the native protocol, got \"{text}\""))
                 .hint("the versions are 3, 4 and 5; auto, the default, is the latest that the server supports")
         }),
+    }
+}
+
+fn compression(options: &Options) -> Result<Option<Algorithm>, EngineError> {
+    match options.get("cassandra.compression") {
+        None | Some("none") => Ok(None),
+        Some(text) => {
+            [Algorithm::Lz4, Algorithm::Snappy].into_iter().find(|known| known.name() == text).map(Some).ok_or_else(
+                || {
+                    EngineError::usage(format!("cassandra.compression must be none, lz4 or snappy, got \"{text}\""))
+                        .hint("the default is none")
+                },
+            )
+        }
     }
 }
 
@@ -187,6 +213,8 @@ mod tests {
             "hosts=a cassandra.readconsistencylevel=ANY",
             "hosts=a cassandra.protocol=2",
             "hosts=a cassandra.protocol=v4",
+            "hosts=a cassandra.compression=zstd",
+            "hosts=a cassandra.compression=snappy cassandra.protocol=5",
         ] {
             let error = settings(text).unwrap_err();
             assert!(error.is_usage() && error.hint.is_some(), "{text}");
