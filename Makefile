@@ -108,6 +108,7 @@ soak: all
 
 docs: all
 	$(VENV)/loadstone-engine schema
+	$(VENV)/python -m loadstone.engine
 	$(VENV)/python -m loadstone.workloads
 	$(VENV)/python -m loadstone.systems.reference
 
