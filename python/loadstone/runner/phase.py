@@ -61,7 +61,7 @@ def run(
     stems = [name] if engines == 1 else [f"{name}.{segment}" for segment in range(engines)]
     display.begin(phase)
     with ExitStack() as stack:
-        logs = [stack.enter_context((files / f"{stem}.events.jsonl").open("w")) for stem in stems]
+        logs = [stack.enter_context((files / f"{stem}.events.jsonl").open("w", buffering=1)) for stem in stems]
         histograms = hlog.Writer(stack.enter_context((files / f"{name}.hlog").open("w")))
 
         merger = stack.enter_context(Merger(engines))
