@@ -1,4 +1,4 @@
-"""Cassandra: one node, or three on separate loopback addresses."""
+"""Cassandra: up to nine nodes, on separate loopback addresses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COMPACTIONS = "SELECT active_tasks, pending_tasks FROM system_views.thread_pools
 
 
 class Cassandra(System):
-    """Apache Cassandra 5.0 or 4.1; all nodes start at once and are seeds."""
+    """Apache Cassandra 5.0, 4.1 or 4.0; all nodes start at once and are seeds."""
 
     name = "cassandra"
     title = "Apache Cassandra, 1 to 9 nodes"
@@ -47,7 +47,7 @@ class Cassandra(System):
     # Three at once take half a minute of two idle processors.
     deadline_s = 300.0
     settings = (
-        Setting("version", "5.0.9", "a release of 5.0 or 4.1 on Maven Central"),
+        Setting("version", "5.0.9", "a release of 5.0, 4.1 or 4.0 on Maven Central"),
         Setting("heap", "1G", "heap of each node"),
         Setting("port", "9042", "for clients, on each node's address"),
         Setting("storage_port", "7000", "between nodes, on each node's address"),
@@ -111,7 +111,10 @@ class Cassandra(System):
         except (UnreachableError, RefusedError) as error:
             return {**facts, "durability_unknown": f"the settings of cassandra could not be read: {error}"}
         sync = settings.get("commitlog_sync", "")
-        facts |= {"commitlog_sync": sync, "commitlog_sync_period": settings.get(PERIOD_SETTINGS.get(sync, ""), "")}
+        period = PERIOD_SETTINGS.get(sync, "")
+        # 4.0 has the old names, and gives milliseconds without their unit.
+        old = settings.get(f"{period}_in_ms", "").removesuffix(".0")
+        facts |= {"commitlog_sync": sync, "commitlog_sync_period": settings.get(period) or (f"{old}ms" if old else "")}
         logged = all(row["durable_writes"] for row in keyspaces)
         facts["durability"] = "none" if not logged else "device" if sync in ("batch", "group") else "interval"
         facts["how"] = f"commitlog_sync={sync}" if logged else "a keyspace has durable_writes=false"
