@@ -139,7 +139,8 @@ class Attempt:
             if interval.due is not None:
                 row.due = (row.due or 0) + interval.due
             self.start_unix_ns = interval.unix_ns - interval.start_ns - interval.length_ns
-            for part in (interval, *interval.earlier):
+            parts: tuple[Counts, ...] = (interval, *interval.earlier)
+            for part in parts:
                 self._add(phase, part)
         except (ValueError, TypeError):
             # A line of another version; the remaining ones are shown.
