@@ -11,7 +11,7 @@ from typing import Any
 from loadstone.errors import LoadstoneError
 from loadstone.format import units
 from loadstone.judge.finding import Finding, Severity
-from loadstone.judge.findings import look
+from loadstone.judge.findings import look as check_trial
 from loadstone.judge.settings import Settings
 from loadstone.live.tail import Tail
 from loadstone.live.trial import Attempt, read_json
@@ -64,14 +64,14 @@ class Run:
             return
         self.results[result.trial] = result
         series = self.folder.series(result.trial, result.attempt)
-        found = look(result, series, self._settings)[0]
-        self.findings += [(result.trial, finding) for finding in found if finding.severity > Severity.NOTE]
+        findings = check_trial(result, series, self._settings)[0]
+        self.findings += [(result.trial, finding) for finding in findings if finding.severity > Severity.NOTE]
         if result.end != "done":
             failed = Finding(result.end, Severity.INVALID, result.reason, "", (result.trial,))
             self.findings.append((result.trial, failed))
 
     def _find_current(self) -> None:
-        """The attempt whose directory is not complete, else the last one that ended."""
+        """The attempt whose directory is not complete, else the last complete one."""
         parts = sorted((self.folder.path / "trials").glob(f"*{UNDER_WAY}/{BEGUN}"))
         last = next(reversed(self.results.values()), None)
         if parts:
@@ -111,7 +111,7 @@ class Run:
             "name": self.folder.name,
             "expect": list(question.expect),
             "running": running,
-            "planned": self.planned_count,
+            "planned": self.count_planned(),
             "done": done,
             "failed": len(self.results) - done,
             "left": units.clock(left) if running and (left := self.seconds_left) is not None else "",
@@ -121,18 +121,17 @@ class Run:
             "trial": self.describe_current(running),
         }
 
-    @property
-    def planned_count(self) -> int:
-        """The trials that are planned so far, and at least those that the question asks for."""
+    def count_planned(self) -> int:
+        """The trials that are planned so far, or the number that the question asks for if that is larger."""
         variants = {variant_name(config) for config in self.planned.values()}
         return max(len(self.planned), self.folder.question.at_least * len(variants))
 
     @property
     def seconds_left(self) -> float | None:
         """An estimate by the pace of the last trials; None before two of them have begun."""
-        begun = sorted(result.start_unix_ns for result in self.results.values() if result.start_unix_ns)
-        steps = [(after - before) / 1e9 for before, after in pairwise(begun)][-PACE_TRIALS:]
-        remaining = self.planned_count - len(self.results)
+        starts = sorted(result.start_unix_ns for result in self.results.values() if result.start_unix_ns)
+        steps = [(after - before) / 1e9 for before, after in pairwise(starts)][-PACE_TRIALS:]
+        remaining = self.count_planned() - len(self.results)
         return median(steps) * remaining if steps else None
 
     def variants(self) -> list[dict[str, Any]]:
@@ -144,7 +143,7 @@ class Run:
         worst: dict[str, Severity] = {}
         for trial, finding in self.findings:
             worst[trial] = max(worst.get(trial, Severity.NOTE), finding.severity)
-        for trial, config in {**{name: each.config for name, each in self.results.items()}, **self.planned}.items():
+        for trial, config in {**{name: result.config for name, result in self.results.items()}, **self.planned}.items():
             result = self.results.get(trial)
             value = None if result is None else result.values.get(metric)
             state = "running" if trial == current else "planned" if result is None else result.end

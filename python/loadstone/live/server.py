@@ -1,6 +1,6 @@
 """The server of the live page: pages, server-sent events, and metrics on a second port.
 
-It is a process of its own that reads result folders, so viewers cost a trial nothing. It only reads, and has no
+It is a separate process that reads result folders, so viewers cost a trial nothing. It only reads, and has no
 request that changes anything.
 """
 
@@ -146,7 +146,7 @@ class Site:
         return self.catalogue.folder(name)
 
     @property
-    def followed(self) -> Folder | None:
+    def find_followed(self) -> Folder | None:
         """The run that started this server, else a running one, else the latest."""
         if self._followed is not None:
             return self._followed
@@ -198,14 +198,12 @@ class Site:
             return None if is_metrics else PlainTextResponse("only /metrics is here", 404)
         if is_metrics or not self.options.has_page:
             return PlainTextResponse("not found", 404)
-        given = request.query_params.get(TOKEN)
-        if self.options.has_token and given is not None and request.url.path == "/":
-            if not hmac.compare_digest(given.encode(), self.token.encode()):
+        requested = request.query_params.get(TOKEN)
+        if self.options.has_token and requested is not None and request.url.path == "/":
+            if not hmac.compare_digest(requested.encode(), self.token.encode()):
                 return PlainTextResponse("wrong token: open the address that loadstone printed", 403)
-            followed = None if self._followed is None else identify(self._followed.path)
-            place = (
-                "/" if followed is None or self.catalogue.folder(followed) is None else f"/run/{pages.quote(followed)}"
-            )
+            name = "" if self._followed is None else identify(self._followed.path)
+            place = f"/run/{pages.quote(name)}" if name and self.catalogue.folder(name) is not None else "/"
             response = RedirectResponse(place, 303)
             response.set_cookie(self.cookie, self.token, httponly=True, samesite="strict")
             return response
@@ -218,7 +216,7 @@ class Site:
 
     def metrics(self, _: Request) -> Response:
         """OpenMetrics of the followed run."""
-        folder = self.followed
+        folder = self.find_followed
         if folder is None:
             return PlainTextResponse(metrics.render(None, []), media_type=metrics.CONTENT_TYPE)
         return Response(self.watcher(folder).render_metrics(), headers={"Content-Type": metrics.CONTENT_TYPE})
@@ -281,21 +279,23 @@ class Site:
     async def stream(self, watcher: Watcher, request: Request) -> AsyncIterator[str]:
         """The events of one viewer."""
         self.viewers += 1
-        seen: dict[tuple[str, int], Any] = {}
+        sent_points: dict[tuple[str, int], Any] = {}
         sent, trial = "", None
         try:
             while not await request.is_disconnected():
                 reading = await asyncio.to_thread(watcher.read)
                 if reading.trial != trial:
-                    seen, trial = {}, reading.trial
+                    sent_points, trial = {}, reading.trial
                     yield write_event("begin", {"trial": trial})
                 if reading.text != sent:
                     sent = reading.text
                     yield f"event: state\ndata: {sent}\n\n"
                 # A point is replaced when it changes, and never altered.
-                fresh = [point for point in reading.points if seen.get((point["phase"], point["k"])) is not point]
+                fresh = [
+                    point for point in reading.points if sent_points.get((point["phase"], point["k"])) is not point
+                ]
                 if fresh:
-                    seen |= {(point["phase"], point["k"]): point for point in fresh}
+                    sent_points |= {(point["phase"], point["k"]): point for point in fresh}
                     yield write_event("points", {"points": fresh, "hosts": reading.hosts})
                 else:
                     # A comment shows a broken connection to both ends.
@@ -322,6 +322,8 @@ def listen(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host.strip("[]"), port))
+        # Clients that come before the first page is ready wait.
+        listener.listen()
     except OSError as error:
         listener.close()
         hint = "choose another port, or 0 for any that is free"

@@ -14,7 +14,7 @@ from loadstone.engine.histogram import Histogram, decode
 from loadstone.live.tail import Tail
 
 EVENTS = ".events.jsonl"
-# Names of the load's phase; each other name is of what is measured.
+# The name of the load's phase; other phases are measured.
 LOAD = "load"
 # The quantiles of a point.
 QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
@@ -87,7 +87,7 @@ class Attempt:
 
     @property
     def phase(self) -> str:
-        """What it does: `prepare`, `load`, `warm up` or `measure`."""
+        """Its state: `prepare`, `load`, `warm up` or `measure`."""
         name = next(reversed(self._tails), "")
         if not name:
             return "prepare"
@@ -178,7 +178,7 @@ class Attempt:
 
 
 def measure_use(before: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
-    """The use of the host between two samples: processors that were busy, and those that engines and servers used."""
+    """The use of the host between two samples: processors that were busy, and the use by engines and servers."""
     seconds = (sample["monotonic_ns"] - before["monotonic_ns"]) / 1e9
     ticks = sample["ticks_per_second"] * seconds
     total = [now - then for now, then in zip(sample["processors"]["cpu"], before["processors"]["cpu"], strict=True)]
