@@ -115,7 +115,7 @@ class Run:
             "done": done,
             "failed": len(self.results) - done,
             "left": units.clock(left) if running and (left := self.seconds_left) is not None else "",
-            "variants": self.variants(),
+            "variants": self.variants(running),
             "metric": self.metric,
             "findings": [describe(trial, finding) for trial, finding in self.findings[-FINDINGS_MAX:]],
             "trial": self.describe_current(running),
@@ -134,11 +134,11 @@ class Run:
         remaining = self.count_planned() - len(self.results)
         return median(steps) * remaining if steps else None
 
-    def variants(self) -> list[dict[str, Any]]:
+    def variants(self, running: bool) -> list[dict[str, Any]]:
         """Each variant with its trials: state, figure and verdict of each, in the order of repeats."""
         rows: dict[str, list[dict[str, Any]]] = {}
         is_part = self.current is not None and self.current.directory.name.endswith(UNDER_WAY)
-        current = self.current.trial if self.current is not None and is_part and self.is_running else ""
+        current = self.current.trial if self.current is not None and is_part and running else ""
         metric = self.metric
         worst: dict[str, Severity] = {}
         for trial, finding in self.findings:

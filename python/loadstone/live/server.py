@@ -45,8 +45,8 @@ from loadstone.report.markup import countable
 from loadstone.results.folder import Folder
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
-# The time between two reads of the files while a page is open.
-POLL_SECONDS = 0.5
+# The time between two reads of the files while a page is open: the engine reports once a second.
+POLL_SECONDS = 1.0
 # After the lab has ended, viewers see its end for this long.
 FAREWELL_SECONDS = 60.0
 TOKEN = "token"
