@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
@@ -51,7 +51,9 @@ def main(arguments: list[str]) -> int:
         action="store_true",
         help="with --resume: retry variants that were set aside after 3 failed attempts",
     )
-    parser.add_argument("--dry-run", action="store_true", help="show the plan and how long it takes, run nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show the plan, its time, and what would fail; run nothing"
+    )
     parser.add_argument("--share-host", action="store_true", help="allow another run on this host at the same time")
     parser.expect_options()
     parser.add_argument(
@@ -83,32 +85,50 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
 
     from loadstone.experiment.plan.plan import plan
 
-    planned = plan(loaded.experiment)
     if options.dry_run:
         from loadstone.experiment.plan.description import describe
+        from loadstone.runner.rehearsal import advice, rehearse
 
-        print(describe(planned, loaded.warnings))
+        planned = plan(loaded.experiment)
+        print("\n\n".join([describe(planned, loaded.warnings), *advice(planned)]), flush=True)
+        rehearse(planned)
         return 0
-    provide.for_stores(variant.store for variant in planned.variants)
     console = Console(stderr=True, emoji=False, markup=False, highlight=False)
+    folder, failed = perform(loaded, name, options, console, ENDING)
+    status = finish(folder, console, options)
+    return int(failed) or status
+
+
+def perform(
+    loaded: Loaded, name: str, options: Namespace, console: Console, ending: Sequence[signal.Signals] = ()
+) -> tuple[Folder, bool]:
+    """Runs the missing trials of an experiment; returns its folder, and whether any failed.
+
+    The signals `ending` end the run in good order. Raises LoadstoneError.
+    """
+    from loadstone.experiment.plan.plan import plan
+
+    planned = plan(loaded.experiment)
+    provide.for_stores(variant.store for variant in planned.variants)
     for warning in loaded.warnings:
         console.print(str(warning), soft_wrap=True)
     with exclusive_host(name, options) as note:
         folder = resumed(loaded, planned, name, options.results) if options.resume else None
         if folder is None:
-            from loadstone.runner.run import preflight
+            from loadstone.runner.rehearsal import advice, preflight
 
             preflight(planned)
-            folder = created(loaded, planned, name, options.results)
+            for text in advice(planned):
+                console.print(text, soft_wrap=True)
+            command = getattr(options, "command", None) or ["loadstone", *sys.argv[1:]]
+            folder = created(loaded, planned, name, options.results, command)
         note(folder.path)
         console.print(f"{folder.path}", style="bold")
-        for each in ENDING:
+        for each in ending:
             if signal.getsignal(each) is not signal.SIG_IGN:
                 signal.signal(each, interrupt)
         with viewing(folder, console, options):
-            failed = conduct(loaded, planned, folder, console, options.retry_failed)
-    status = finish(folder, console, options)
-    return int(failed) or status
+            return folder, conduct(loaded, planned, folder, console, options.retry_failed)
 
 
 @contextmanager
@@ -165,8 +185,8 @@ def interrupt(number: int, _: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
 
 
-def created(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
-    """Creates the result folder of a new run."""
+def created(loaded: Loaded, planned: Plan, name: str, root: Path, command: Sequence[str]) -> Folder:
+    """Creates the result folder of a new run that a command line started."""
     from loadstone.observe.environment import environment, shareable
     from loadstone.results.folder import Folder, new_path
 
@@ -177,9 +197,9 @@ def created(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
         # The order of loads in a search is not random.
         interleaved=loaded.experiment.find is None,
         experiment=loaded.resolved,
-        environment=environment(),
+        environment=environment(arguments=command),
         seed=loaded.experiment.seed,
-        command=shlex.join(shareable(["loadstone", *sys.argv[1:]])),
+        command=shlex.join(shareable(command)),
         workloads=digests(planned),
     )
 
@@ -234,9 +254,11 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, console: Console, ret
                 run = kind(loaded.experiment, planned, folder, progress, seconds, retry_failed)
                 reason = run.go()
         except BaseException as error:
+            finished = 0
             with suppress(LoadstoneError, OSError):
                 folder.repair()
-            if isinstance(error, KeyboardInterrupt | SystemExit | LoadstoneError):
+                finished = sum(trial.end == "done" for trial in folder.load().trials)
+            if finished and isinstance(error, KeyboardInterrupt | SystemExit | LoadstoneError):
                 hint = "continue with `loadstone run --resume` and the same arguments"
                 console.print(f"finished trials are kept; {hint}", soft_wrap=True)
             raise

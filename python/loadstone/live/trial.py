@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.engine.document import read
-from loadstone.engine.events import BESIDE, COMPOSED, WELL, Counts, Interval, Outcome
+from loadstone.engine.events import BESIDE, COMPOSED, WELL, Earlier, Interval, Outcome
 from loadstone.engine.histogram import Histogram, decode
 from loadstone.live.tail import Tail
 
@@ -139,13 +139,14 @@ class Attempt:
             if interval.due is not None:
                 row.due = (row.due or 0) + interval.due
             self.start_unix_ns = interval.unix_ns - interval.start_ns - interval.length_ns
-            for part in (interval, *interval.earlier):
+            parts: tuple[Interval | Earlier, ...] = (interval, *interval.earlier)
+            for part in parts:
                 self._add(phase, part)
         except (ValueError, TypeError):
             # A line of another version; the remaining ones are shown.
             return
 
-    def _add(self, phase: str, part: Counts) -> None:
+    def _add(self, phase: str, part: Interval | Earlier) -> None:
         row = self.rows[phase].get(part.k)
         if row is None:
             return
