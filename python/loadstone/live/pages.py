@@ -31,7 +31,7 @@ TILES = (
     ("p99", "p99", ""),
     ("max", "max", ""),
     ("failed", "errors", "/s"),
-    ("host", "host", "processors"),
+    ("host", "host", "CPUs"),
 )
 CHARTS = {
     "throughput": "Throughput, and operations due",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from itertools import pairwise
 from pathlib import Path
@@ -36,6 +37,8 @@ class Run:
         self.current: Attempt | None = None
         # Counts changes of everything but the current trial's points.
         self.version = 0
+        self._key: tuple[int, bool, str] | None = None
+        self._state: dict[str, Any] = {}
         self._plan, self._values = Tail(folder.path / "plan.jsonl"), Tail(folder.path / VALUES)
         try:
             self._settings = Settings.of(folder.question)
@@ -102,8 +105,15 @@ class Run:
         return first_metric(self.results.values(), self.folder.question.metrics)
 
     def state(self) -> dict[str, Any]:
-        """Everything but the points of the current trial, for the page."""
+        """Everything but the points of the current trial, for the page; the same object while nothing changed."""
         running = self.is_running
+        current = self.describe_current(running)
+        key = (self.version, running, json.dumps(current))
+        if key != self._key:
+            self._key, self._state = key, self._describe(running, current)
+        return self._state
+
+    def _describe(self, running: bool, current: dict[str, Any] | None) -> dict[str, Any]:
         done = sum(result.end == "done" for result in self.results.values())
         question = self.folder.question
         return {
@@ -118,7 +128,7 @@ class Run:
             "variants": self.variants(running),
             "metric": self.metric,
             "findings": [describe(trial, finding) for trial, finding in self.findings[-FINDINGS_MAX:]],
-            "trial": self.describe_current(running),
+            "trial": current,
         }
 
     def count_planned(self) -> int:

@@ -103,6 +103,8 @@ class Watcher:
         self._lock = threading.Lock()
         self._read = 0.0
         self._reading = Reading("", "", [], [])
+        self._state: dict[str, Any] = {}
+        self._text = ""
 
     def read(self) -> Reading:
         """Reads what is new, unless another viewer has just done so."""
@@ -112,9 +114,11 @@ class Watcher:
                 current = self.run.current
                 if current is not None and current not in self.attempts:
                     self.attempts = [*self.attempts[-1:], current]
-                text = json.dumps(countable(self.run.state()))
+                state = self.run.state()
+                if state is not self._state:
+                    self._state, self._text = state, json.dumps(countable(state))
                 points, hosts = ([], []) if current is None else (current.points(), list(current.host_points()))
-                self._reading = Reading(text, "" if current is None else current.trial, points, hosts)
+                self._reading = Reading(self._text, "" if current is None else current.trial, points, hosts)
                 self._read = time.monotonic()
             return self._reading
 
