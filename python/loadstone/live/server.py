@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +23,8 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
@@ -35,6 +35,7 @@ from starlette.responses import (
     StreamingResponse,
 )
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from loadstone.errors import LoadstoneError
 from loadstone.live import metrics, pages
@@ -57,12 +58,12 @@ POLICY = (
 # A report may come from elsewhere: its program must not read other pages with the viewer's cookie.
 SANDBOX = "sandbox allow-scripts allow-downloads"
 HEADERS = {
+    "Content-Security-Policy": POLICY,
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-Next = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,32 @@ class Watcher:
             return metrics.render(self.run, self.attempts)
 
 
+class Guard:
+    """Refuses foreign hosts, cross-site requests and wrong tokens; adds headers.
+
+    Plain ASGI: Starlette's base class sends every server-sent event through two queues.
+    """
+
+    def __init__(self, app: ASGIApp, refuse: Callable[[Request], Response | None]) -> None:
+        self._app, self._refuse = app, refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        answer: ASGIApp = self._refuse(Request(scope)) or self._app
+        await answer(scope, receive, send_with_headers)
+
+
 class Site:
     """The pages and their state."""
 
@@ -170,9 +197,7 @@ class Site:
             Route("/run/{experiment}/{time}/events", self.events),
             Route("/run/{experiment}/{time}/report", self.report),
         ]
-        return Starlette(
-            routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=self.guard)], lifespan=self.lifespan
-        )
+        return Starlette(routes=routes, middleware=[Middleware(Guard, refuse=self.refuse)], lifespan=self.lifespan)
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -181,14 +206,6 @@ class Site:
             self.catalogue.start()
         yield
         self.catalogue.stop()
-
-    async def guard(self, request: Request, call_next: Next) -> Response:
-        """Refuses foreign hosts, cross-site requests and wrong tokens; adds headers."""
-        response = self.refuse(request) or await call_next(request)
-        for name, value in HEADERS.items():
-            response.headers.setdefault(name, value)
-        response.headers.setdefault("Content-Security-Policy", POLICY)
-        return response
 
     def refuse(self, request: Request) -> Response | None:
         """The refusal of a request, or the redirection that sets the cookie; None where it is allowed."""
