@@ -36,6 +36,11 @@ impl EngineError {
     }
 }
 
+/// A count with its noun, for messages: `1 operation`, `36 operations`.
+pub fn many(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Fields are named by their paths.
 impl From<Refusal> for EngineError {
     fn from(refusal: Refusal) -> Self {

@@ -204,6 +204,16 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
+def detectable(ratio: Estimate, repeats: int) -> float:
+    """The smallest difference, as a share, whose interval excludes 1 with so many repeats and the spread of a ratio.
+
+    Half the interval's width on the logarithmic scale, which narrows with the root of the number of repeats; the ratio
+    must have a finite interval above 0.
+    """
+    assert ratio.low and ratio.high, "the interval exists"
+    return math.expm1(math.log(ratio.high / ratio.low) / 2 * math.sqrt(ratio.n / repeats))
+
+
 def repeats_for(ratio: Estimate, matters: float) -> int | None:
     """How many repeats would decide, if the ratio and its spread stay as they are; None without an interval.
 
