@@ -126,6 +126,7 @@ docs: all
 	$(VENV)/loadstone-engine schema
 	$(VENV)/python -m loadstone.workloads
 	$(VENV)/python -m loadstone.systems.reference
+	$(VENV)/python -m loadstone.api.reference
 
 clean:
 	rm -rf .venv target java/target build dist python/*.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -21,7 +21,7 @@ LEVELS = (
     ("doctor", "workloads"),
     ("runner",),
     ("commands",),
-    ("cli",),
+    ("api", "cli"),
 )
 # The rooms of `experiment`, with those that each may import.
 ROOMS: dict[str, set[str]] = {

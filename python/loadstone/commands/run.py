@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
@@ -71,16 +71,31 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
 
     from loadstone.experiment.plan.plan import plan
 
-    planned = plan(loaded.experiment)
     if options.dry_run:
         from loadstone.experiment.plan.description import describe
         from loadstone.runner.rehearsal import advice, rehearse
 
+        planned = plan(loaded.experiment)
         print("\n\n".join([describe(planned, loaded.warnings), *advice(planned)]), flush=True)
         rehearse(planned)
         return 0
-    provide.for_stores(variant.store for variant in planned.variants)
     console = Console(stderr=True, emoji=False, markup=False, highlight=False)
+    folder, failed = perform(loaded, name, options, console, ENDING)
+    print_results = getattr(options, "print_results", None)
+    return int(finish(folder, console, report=not options.no_report, print_results=print_results) or failed)
+
+
+def perform(
+    loaded: Loaded, name: str, options: Namespace, console: Console, ending: Sequence[signal.Signals] = ()
+) -> tuple[Folder, bool]:
+    """Runs the missing trials of an experiment; returns its folder, and whether any failed.
+
+    The signals `ending` end the run in good order. Raises LoadstoneError.
+    """
+    from loadstone.experiment.plan.plan import plan
+
+    planned = plan(loaded.experiment)
+    provide.for_stores(variant.store for variant in planned.variants)
     for warning in loaded.warnings:
         console.print(str(warning), soft_wrap=True)
     with exclusive_host(name, options) as note:
@@ -91,15 +106,14 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
             preflight(planned)
             for text in advice(planned):
                 console.print(text, soft_wrap=True)
-            folder = created(loaded, planned, name, options.results)
+            command = getattr(options, "command", None) or ["loadstone", *sys.argv[1:]]
+            folder = created(loaded, planned, name, options.results, command)
         note(folder.path)
         console.print(f"{folder.path}", style="bold")
-        for each in ENDING:
+        for each in ending:
             if signal.getsignal(each) is not signal.SIG_IGN:
                 signal.signal(each, interrupt)
-        failed = conduct(loaded, planned, folder, console, options.retry_failed)
-    print_results = getattr(options, "print_results", None)
-    return int(finish(folder, console, report=not options.no_report, print_results=print_results) or failed)
+        return folder, conduct(loaded, planned, folder, console, options.retry_failed)
 
 
 def exclusive_host(name: str, options: Namespace) -> AbstractContextManager[Callable[[Path], None]]:
@@ -120,8 +134,8 @@ def interrupt(number: int, _: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
 
 
-def created(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
-    """Creates the result folder of a new run."""
+def created(loaded: Loaded, planned: Plan, name: str, root: Path, command: Sequence[str]) -> Folder:
+    """Creates the result folder of a new run that a command line started."""
     from loadstone.observe.environment import environment, shareable
     from loadstone.results.folder import Folder, new_path
 
@@ -132,9 +146,9 @@ def created(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
         # The order of loads in a search is not random.
         interleaved=loaded.experiment.find is None,
         experiment=loaded.resolved,
-        environment=environment(),
+        environment=environment(arguments=command),
         seed=loaded.experiment.seed,
-        command=shlex.join(shareable(["loadstone", *sys.argv[1:]])),
+        command=shlex.join(shareable(command)),
         workloads=digests(planned),
     )
 

@@ -153,6 +153,10 @@ class Data:
     identity: Mapping[str, Any] = field(default_factory=dict, compare=False)
     # Their table on servers.
     table: str = field(default="", compare=False)
+    # Their place on servers, such as a keyspace, if other data may be next to them.
+    place: str = field(default="", compare=False)
+    # Whether they are loaded before the work. Work that only writes defines empty tables instead, for each trial.
+    loaded: bool = field(default=True, compare=False)
     # For work that ends by itself: the bytes that it moves, or how long it takes.
     moved_bytes: int = 0
     seconds: float = 0.0

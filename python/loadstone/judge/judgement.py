@@ -10,7 +10,7 @@ from typing import Literal
 from loadstone.format import units
 from loadstone.judge.figures import is_latency, lower_name
 from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, NotLooked, Severity, Verdict, verdict
-from loadstone.judge.settings import DEFAULTS
+from loadstone.judge.settings import DEFAULTS, FAULTS, LOSS
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Direction
@@ -196,7 +196,9 @@ class Judgement:
     @property
     def coverage(self) -> str:
         """How many of the checks could run; empty where all could."""
-        lacking, every = len({not_looked.check for not_looked in self.not_looked}), len(DEFAULTS)
+        lacking = len({not_looked.check for not_looked in self.not_looked})
+        has_faults = any(trial.faults for trial in self.results.trials)
+        every = len(DEFAULTS) - (0 if has_faults else len((*FAULTS, *LOSS)))
         return f"{every - lacking} of {every} checks could run" if lacking else ""
 
     def lower(self, cell: Cell) -> Cell:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from loadstone.errors import LoadstoneError
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.plan.plan import Plan, PlannedTrial
 from loadstone.fleet.local import Local
@@ -63,6 +64,7 @@ class Run:
             trials = repeats.at_least * len(self.plan.variants)
             progress = RunProgress(self.folder.name, trials, len(self.done), self.seconds_each)
             self.display.plan(progress)
+            shared = False
             for number, block in enumerate(self.plan.blocks(), 1):
                 # A block that has begun is completed: a missing trial would make its variant invalid.
                 if number > repeats.at_least and number not in planned and (reason := self.enough()):
@@ -72,6 +74,9 @@ class Run:
                 progress.trials = max(progress.trials, number * len(self.plan.variants))
                 for each in block:
                     if each.trial not in self.done and not self.attempts.set_aside(variant(each.variant.config)):
+                        if not shared:
+                            self.load_shared(conductor)
+                            shared = True
                         self.trial(conductor, each)
                         progress.finish()
         return self.enough() or self.stopped("at-most")
@@ -85,6 +90,22 @@ class Run:
             measure = self.experiment.measure.model_copy(update={"warmup": result["warmup_seconds"]})
             self.experiment = self.experiment.model_copy(update={"measure": measure})
             conductor.experiment = self.experiment
+
+    def load_shared(self, conductor: Conductor) -> None:
+        """Loads data that trials share on servers, so that no trial of the first block follows another's load."""
+        variants = self.plan.variants
+        servers = [planned.servers and planned.servers.how for planned in variants]
+        if not self.experiment.load.reuse or any(how != servers[0] for how in servers):
+            return
+        shared = [load for load in variants if load.data.loaded and load.data.place]
+        for key, planned in {load.load_key: load for load in shared}.items():
+            files, place = self.folder.path / "loads" / key, planned.data.place
+            files.mkdir(parents=True, exist_ok=True)
+            self.display.trial(f"load {place}")
+            try:
+                conductor.load(PlannedTrial(f"load-{key}", planned, 0, 0), files)
+            except LoadstoneError as error:
+                self.display.say(f"the load of {place} failed: {error.args[0]}; its trials load it again", bad=True)
 
     @contextmanager
     def conducting(self) -> Iterator[Conductor]:

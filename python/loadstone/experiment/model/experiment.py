@@ -82,11 +82,27 @@ class Vary(Part):
     zip: dict[str, tuple[Value, ...]] = Field(default={}, examples=[{"clients": [1, 2], "rate": [1000, 2000]}])
     """Dimensions whose values are paired: first with first, and so on."""
 
+    named: dict[str, dict[str, dict[str, Value]]] = Field(
+        default={}, examples=[{"setting": {"one copy": {"copies": 1, "level": "ONE"}}}]
+    )
+    """Dimensions whose values are names of settings. Each name sets several values for templates."""
+
     include: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "b"}]])
     """Additional variants; each gives a value for every dimension."""
 
     exclude: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "c"}]])
     """Excludes all variants with these values."""
+
+    def combine_dimensions(self) -> dict[str, tuple[Value, ...]]:
+        """The dimensions of which every combination is a variant."""
+        return {**self.matrix, **{dimension: tuple(names) for dimension, names in self.named.items()}}
+
+    def settings_at(self, point: Mapping[str, Value]) -> dict[str, Value]:
+        """The values that the names at a point set."""
+        settings: dict[str, Value] = {}
+        for dimension, names in self.named.items():
+            settings |= names.get(str(point.get(dimension)), {})
+        return settings
 
 
 # The keys of the long form of `vary`.

@@ -8,6 +8,7 @@ from typing import Literal
 
 from loadstone.engine.events import Note
 from loadstone.format import units
+from loadstone.judge.checks import faults
 from loadstone.judge.figures import note_text
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.judgement import VariantKey
@@ -42,7 +43,9 @@ def check(trial: TrialResult, _: Settings) -> Looks:
         yield Finding(LOST, Severity.INVALID, message, LOST_HINT, here, effect=excludes)
     # Only the runner knows the servers.
     yield from (
-        Finding(DIED, Severity.INVALID, note.message, note.hint, here) for note in trial.notes if note.name == DIED
+        Finding(DIED, Severity.INVALID, note.message, note.hint, here)
+        for note in trial.notes
+        if note.name == DIED and not is_requested(trial, note)
     )
     if trial.failures:
         attempts = units.many(len(trial.failures), "earlier attempt")
@@ -59,6 +62,18 @@ def check(trial: TrialResult, _: Settings) -> Looks:
 def find_cause(trial: TrialResult) -> Note | None:
     """The last note of a trial that failed: what ended it."""
     return trial.notes[-1] if trial.failed and trial.notes else None
+
+
+def is_requested(trial: TrialResult, note: Note) -> bool:
+    """Whether a server ended by a requested fault that is not lifted; a server that was started again must run."""
+    return any(
+        fault.is_verified
+        and fault.kind in faults.ENDING
+        and fault.planned_lift_ns is None
+        and server in note.message.split()
+        for fault in trial.faults
+        for server in fault.servers
+    )
 
 
 def find_interrupted(trials: Sequence[TrialResult]) -> Iterator[Finding]:

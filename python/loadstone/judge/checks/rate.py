@@ -11,6 +11,7 @@ from statistics import median
 
 from loadstone.engine.events import CENSORED
 from loadstone.format import units
+from loadstone.judge.checks import faults
 from loadstone.judge.figures import LOWER, attempted, censored, clients, due, operations, share
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
@@ -46,6 +47,9 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
         yield NotLooked(RATE_NOT_HELD, "it is not known whether a rate was set")
     if trial.loop != "open":
         return
+    if faults.has_fault(trial):
+        yield from check_rate_outside_fault(trial, settings)
+        return
     target, done = trial.fact("target"), attempted(trial)
     missed = 1 - done / target if target and done is not None else 0.0
     uncounted = trial.value("censored") is None and not any(CENSORED in counts for counts in trial.statuses.values())
@@ -62,6 +66,18 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
         yield rate_finding(
             trial, f"{units.percent(share)} of the {total:,.0f} operations that were due {outcome}", share
         )
+
+
+def check_rate_outside_fault(trial: TrialResult, settings: Settings) -> Looks:
+    """Operations that never ended before a requested fault and after the recovery: others are the fault's result."""
+    outside = faults.outside_counts(trial, "unanswered")
+    if outside is None:
+        yield NotLooked(RATE_NOT_HELD, "operations outside the fault were not counted", ours=True)
+        return
+    count, total = outside
+    if total and count / total > settings.threshold(RATE_NOT_HELD, "censored"):
+        message = f"{units.percent(count / total)} of the {total:,.0f} operations due outside the fault never ended"
+        yield rate_finding(trial, message, count / total)
 
 
 def has_queue(trial: TrialResult, missed: float) -> bool:
@@ -134,7 +150,12 @@ def check_clients(trial: TrialResult, settings: Settings) -> Looks:
     if late is not None and late > settings.threshold(CLIENT_LIMITED, "late"):
         message = f"{units.percent(late)} of the operations waited over 1 ms because all clients were busy"
         hint = "the response time includes that wait; use more clients to see the store's own limit"
-        yield Finding(CLIENT_LIMITED, Severity.NOTE, message, hint, (trial.trial,), size=late)
+        severity = Severity.NOTE
+        if faults.has_fault(trial):
+            # All clients wait for the faulty server: the load on the healthy servers is no longer open.
+            severity = Severity.INVALID
+            hint = "use at least rate × share of the operations hit × time-out clients, or a shorter time-out"
+        yield Finding(CLIENT_LIMITED, severity, message, hint, (trial.trial,), size=late)
 
 
 def clients_decided(trial: TrialResult) -> bool:
