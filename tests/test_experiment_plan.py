@@ -193,7 +193,7 @@ def test_a_trials_name_is_a_safe_file_name(config: dict[str, str | int], slug: s
 def test_the_forecast_of_time_and_space_follows_the_plan(tmp_path: Path) -> None:
     base = TWO + "measure: {warmup: 1s, duration: 9s}\n"
     low, high = estimate(planned(tmp_path, base))
-    assert 240 < low < high < 400
+    assert 220 < low < high < 440
     assert estimate(planned(tmp_path, base, "repeats={at_least: 6, until: 5%}"))[1] == pytest.approx(3 * high)
     more = planned(tmp_path, base, "workload.properties.recordcount=10000000")
     assert estimate(more)[1] > 24 * 10e9 / 50e6

@@ -210,8 +210,9 @@ def detectable(ratio: Estimate, repeats: int) -> float:
     Half the interval's width on the logarithmic scale, which narrows with the root of the number of repeats; the ratio
     must have a finite interval above 0.
     """
-    assert ratio.low and ratio.high, "the interval exists"
-    return math.expm1(math.log(ratio.high / ratio.low) / 2 * math.sqrt(ratio.n / repeats))
+    return math.expm1(
+        math.log((ratio.high or ratio.value) / (ratio.low or ratio.value)) / 2 * math.sqrt(ratio.n / repeats)
+    )
 
 
 def repeats_for(ratio: Estimate, matters: float) -> int | None:

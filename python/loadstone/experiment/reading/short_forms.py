@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loadstone.experiment.model.experiment import LONG
+from loadstone.experiment.model.values import rate_number
 from loadstone.experiment.reading.path import Path
 from loadstone.experiment.reading.tree import Items, Node, Scalar, Table
 
@@ -29,12 +30,19 @@ def expanded(node: Node, path: Path) -> Node:
         case ("systems", _, "start"), Scalar(value=str()):
             return Table.of("system", node)
         case ("vary", "matrix" | "zip", _), Scalar() if node.value is not None:
-            return Items([node], node.location)
+            return expanded(Items([node], node.location), path)
+        case ("vary", "matrix" | "zip", "rate"), Items():
+            return replace(node, items=[plain_rate(item) for item in node.items])
         case ("vary",), Table() if not any(name in LONG for name in node.entries):
             return expanded_entries(Table.of("matrix", node), path)
         case _, Table():
             return expanded_entries(node, path)
     return node
+
+
+def plain_rate(node: Node) -> Node:
+    """A rate without its unit."""
+    return replace(node, value=rate_number(node.value)) if isinstance(node, Scalar) else node
 
 
 def listed_systems(value: Items) -> Node:
