@@ -20,6 +20,7 @@ LEVELS = (
     ("experiment", "fleet", "report"),
     ("doctor", "workloads"),
     ("runner",),
+    ("live",),
     ("commands",),
     ("api", "cli"),
 )
