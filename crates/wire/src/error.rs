@@ -37,7 +37,7 @@ impl EngineError {
 }
 
 /// A count with its noun, for messages: `1 operation`, `36 operations`.
-pub fn many(number: u64, noun: &str) -> String {
+pub fn count_noun(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 

@@ -9,7 +9,7 @@ use super::config::{Reporting, reporting};
 use super::core_workload::core;
 use super::properties::Properties;
 use super::{bindings, hosted, known, rate, time_series};
-use loadstone_wire::error::{EngineError, many};
+use loadstone_wire::error::{EngineError, count_noun};
 use loadstone_wire::spec::{
     DurabilitySpec, InsertSpec, LedgerSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec,
 };
@@ -106,7 +106,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
     if let Some(operations) = operations.filter(|&n| n > 0 && n < clients) {
         warnings.push(format!(
             "threadcount {clients} is above the number of operations: using {}",
-            many(operations, "client")
+            count_noun(operations, "client")
         ));
         clients = operations;
     }

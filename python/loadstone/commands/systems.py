@@ -54,7 +54,7 @@ def up(options: Namespace) -> int:
 
 
 def choose_port(running: Running) -> dict[str, str]:
-    """The port of a named instance: the one that it has, else the first free one after the default."""
+    """The port of a named instance: its present port, else the first free port after the default."""
     default = next((setting.default for setting in running.system.settings if setting.name == "port"), None)
     if default is None:
         return {}

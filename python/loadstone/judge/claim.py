@@ -145,7 +145,7 @@ def lose(comparison: Comparison, tested: Tested, scenario: Scenario, claim: Clai
     return replace(comparison, claim=claim, why=why, findings=(*comparison.findings, finding))
 
 
-# More repeats than so many times those of the run are not suggested: users rarely have the time.
+# A larger multiple of the run's repeats is not suggested: users rarely have the time.
 TIMES_MAX = 4
 
 

@@ -81,7 +81,7 @@ def findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
     elif order == "apart" and min(len(pair.baselines), len(pair.contenders)) > 1:
         message = f"the runs of {pair.baseline} and {pair.contender} did not alternate: {DAYS}"
     if message:
-        # In a search, the sides were in one experiment, at loads of their own.
+        # In a search, the sides were in one experiment, at separate loads.
         hint = SEARCHED if pair.is_one_run and results.question.find else DECIDES
         yield Finding(sides_differ.NAME, Severity.SUSPECT, message, hint, pair.trials)
     elif not pair.is_one_run and order == "unknown":

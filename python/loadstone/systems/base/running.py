@@ -55,7 +55,7 @@ class Running:
             raise SystemsError(f'"{instance}" is not a name of an instance', "use letters, digits and . _ -")
         if instance and name in SINGLE:
             raise SystemsError(f"{name} has a single instance on a host", f"leave out the name {instance}")
-        # Of an instance with a name of its own: `redis@second`.
+        # With the name of its instance: `redis@second`.
         self.name = f"{name}{AT}{instance}" if instance else name
         # Normalised, because servers are found again by it.
         self.place = Place(Path(root or systems_root()).resolve() / self.name, cache_root())
