@@ -205,7 +205,7 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
 
 
 def detectable(ratio: Estimate, repeats: int) -> float:
-    """The smallest difference, as a share, whose interval excludes 1, by the number of repeats and the spread of a ratio.
+    """The smallest difference, as a share, whose interval excludes 1 with this number of repeats and a ratio's spread.
 
     Half the interval's width on the logarithmic scale, which narrows with the root of the number of repeats; the ratio
     must have a finite interval above 0.
