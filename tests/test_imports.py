@@ -18,10 +18,12 @@ LEVELS = (
     ("importers", "observe", "search"),
     ("judge", "systems"),
     ("experiment", "fleet", "report"),
+    ("faults",),
     ("doctor", "workloads"),
     ("runner",),
+    ("live",),
     ("commands",),
-    ("cli",),
+    ("api", "cli"),
 )
 # The rooms of `experiment`, with those that each may import.
 ROOMS: dict[str, set[str]] = {

@@ -85,8 +85,9 @@ def note_findings(trial: TrialResult, found: Collection[str], decided: Collectio
         name = RENAMED.get(note.name, note.name)
         check = NOTE_CHECKS.get(name, name)
         known = name == check and (check in found or check in decided)
+        is_cause = attempts.INCOMPLETE in found and note == attempts.find_cause(trial)
         # The fact, or the trial's end, already covers it.
-        if known or (note.name == "debug-build" and "profile" in trial.facts) or note.name == trial.end:
+        if known or is_cause or (note.name == "debug-build" and "profile" in trial.facts) or note.name == trial.end:
             continue
         about: About = "latencies" if check == SERVICE_TIME else "all"
         severity = NOTE_SEVERITIES.get(check, Severity.NOTE)

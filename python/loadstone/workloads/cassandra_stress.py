@@ -17,10 +17,11 @@ from loadstone.engine.trial import Spec
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Stages
 from loadstone.experiment.model import template
-from loadstone.experiment.model.values import Part, Text, VariedCount
+from loadstone.experiment.model.values import Part, Text, VariedCount, VariedLength
 from loadstone.format import units
+from loadstone.results.value import Value
 from loadstone.workloads.front_end import spec_of
-from loadstone.workloads.pace import INTERVAL_MS, interval_ms, pace
+from loadstone.workloads.pace import INTERVAL_MS, counting, pace
 
 if TYPE_CHECKING:
     from loadstone.experiment.model.experiment import Experiment, Measure
@@ -58,6 +59,14 @@ class CassandraStress(Part):
 
     population: VariedCount = Field(default=1_000_000, examples=[1_000_000])
     """Partitions. They are written before a command that reads, so that every read finds its row."""
+
+    written_for: VariedLength | None = Field(default=None, examples=["10s"])
+    """Write for this time instead, before a command that reads, with the clients of the command, as the Hydra scale
+    tests do. Reads of partitions that were not written by then fail."""
+
+    writers: VariedCount = Field(default=1, examples=[5])
+    """With `written_for`: the number of writers that all begin at the first partition, as processes of cassandra-stress
+    do without `segment=`. Together they write as many partitions as one of them alone, in a fraction of the time."""
 
 
 def stores() -> Collection[str]:
@@ -100,6 +109,7 @@ def data(work: CassandraStress) -> Data:
     spec = translate_command(work, clients=1, hosts="127.0.0.1", port="9042", factor=None)["work"]
     names = ("compat", "keyspace", "key_bytes", "columns", "size", "row_population_ratio", "revisit")
     identity = {**{name: spec[name] for name in names}, "population": work.population}
+    identity |= {"written_for": work.written_for, "writers": work.writers} if work.written_for else {}
     size = len(spec["columns"]) * mean_size(spec["size"])
     return Data(work.population, size, identity, place=spec["keyspace"], loaded=not writes(work))
 
@@ -187,7 +197,10 @@ def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> St
         "until": {"operations": 1},
     }
     stages = [("schema", schema)]
-    if not writes(variant.work):
+    if variant.work.written_for and not writes(variant.work):
+        seconds = variant.work.written_for / variant.work.writers
+        stages.append(("load", {**written, "clients": variant.clients, "until": {"seconds": seconds}}))
+    elif not writes(variant.work):
         stages.append(("load", {**written, "until": {"operations": variant.work.population}}))
     return Stages(stages, alone=("schema",))
 
@@ -202,12 +215,22 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
         "work": {**spec["work"], "definitions": []},
         "seed": seed,
         "until": until,
-        "interval_ms": INTERVAL_MS if seconds is None else interval_ms(seconds),
+        **({"interval_ms": INTERVAL_MS} if seconds is None else counting(measure)),
         "pace": pace(variant, spec["pace"]),
         "warmup_seconds": measure.warmup or 0.0,
         "inserts": {**spec["inserts"], "keep_going": True},
         "settle": False,
     }
+
+
+def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
+    """Partitions written before reads, from the first on; and reads that found no row."""
+    last = launched[-1]
+    if last.name == "load":
+        population = last.spec["work"]["population"]["sequence"]["last"]
+        yield Value("partitions_written", min(last.result.summary.succeeded, population), "", 1)
+    elif missing := last.result.summary.missing_rows:
+        yield Value("rows_missing", missing.reads, "", 1)
 
 
 def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
@@ -225,4 +248,17 @@ def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     return facts
 
 
-KIND = Kind(CassandraStress, True, stores, title, data, preflight, phases, check, changing, facts=facts)
+KIND = Kind(
+    CassandraStress,
+    True,
+    stores,
+    title,
+    data,
+    preflight,
+    phases,
+    check,
+    changing,
+    facts=facts,
+    figures=figures,
+    remote=True,
+)

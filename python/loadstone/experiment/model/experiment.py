@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, create_model
 from pydantic.fields import FieldInfo
 
+from loadstone.experiment.model.faults import Fault
 from loadstone.experiment.model.system import Hooks, System
 from loadstone.experiment.model.values import (
     Arrival,
@@ -19,11 +20,13 @@ from loadstone.experiment.model.values import (
     Bound,
     Count,
     Durability,
+    Label,
     Length,
     LengthOrNone,
     Natural,
     Number,
     Part,
+    Placement,
     Property,
     Rate,
     Reuse,
@@ -132,6 +135,13 @@ class Measure(Part):
     """Record the outcome of every write, and read back after each trial which acknowledged writes are missing. For YCSB
     workloads; each trial loads a fresh store."""
 
+    interval: Length | None = Field(default=None, examples=["100ms"])
+    """Length of the intervals in which operations are counted. Default: `100ms` with `faults`, else `1s`, or shorter so
+    that a window has 20."""
+
+    deadline: Length | None = Field(default=None, examples=["250ms"])
+    """Operations that succeed later than this after they were due (closed loop: sent) are counted as late."""
+
 
 class Load(Part):
     """How the data of a trial are loaded."""
@@ -148,12 +158,48 @@ class Load(Part):
     """Store properties for the load; they override the system's."""
 
 
+class HostGroup(Part):
+    """Hosts of a cluster, by their label."""
+
+    label: Label | None = Field(default=None, examples=["role=clients"])
+    """A label `KEY=VALUE` of these hosts."""
+
+
+class FleetHosts(Part):
+    """The hosts for clients, and the hosts on which the servers run."""
+
+    clients: HostGroup = Field(
+        default=HostGroup(), description="Hosts for clients.", examples=[{"label": "role=clients"}]
+    )
+    servers: HostGroup = Field(
+        default=HostGroup(), description="Hosts of the servers.", examples=[{"label": "role=servers"}]
+    )
+
+
 class Fleet(Part):
-    """How many engines run, on this machine."""
+    """Where engines run, and how many."""
+
+    on: Literal["local", "ray"] = Field(default="local", examples=["ray"])
+    """local: this machine. ray: the hosts of a Ray cluster, for networked stores (`pip install 'loadstone[ray]'`)."""
+
+    address: Text = Field(default="auto", examples=["10.0.0.1:6379"])
+    """The head of the Ray cluster; `auto`: on this machine."""
 
     engines: Count = Field(default=1, examples=[4])
     """Engine processes that share the clients, rate and operations of a trial. For networked stores, files and
     sorts."""
+
+    per_host: Count | None = Field(default=None, examples=[1])
+    """Engine processes on each host, instead of `engines`."""
+
+    placement: Placement = Field(default="apart", examples=["role=clients"])
+    """Hosts of the engines. `apart`: without servers. `beside`: the hosts of the servers. Or a label `KEY=VALUE`."""
+
+    hosts: FleetHosts = Field(
+        default=FleetHosts(),
+        description=str(FleetHosts.__doc__),
+        examples=[{"clients": {"label": "role=clients"}, "servers": {"label": "role=servers"}}],
+    )
 
 
 class Repeats(Part):
@@ -258,6 +304,10 @@ class Experiment(Part):
     measure: Measure = Field(
         default=Measure(), description=str(Measure.__doc__), examples=[{"warmup": "1s", "duration": "5s"}]
     )
+    faults: tuple[Fault, ...] = Field(default=(), examples=[[{"do": "kill", "at": "60s", "lift": "10s"}]])
+    """Faults in the measured window: the servers and instants are drawn from seed and repeat, equally for all variants
+    of a block."""
+
     load: Load = Field(default=Load(), description=str(Load.__doc__), examples=[{"reuse": "copy"}])
     fleet: Fleet = Field(default=Fleet(), description=str(Fleet.__doc__), examples=[{"engines": 4}])
     repeats: Repeats = Field(
@@ -271,6 +321,10 @@ class Experiment(Part):
     compare: Compare = Field(
         default=Compare(), description=str(Compare.__doc__), examples=[{"by": "system", "baseline": "lmdb"}]
     )
+    expect: tuple[Text, ...] = Field(default=(), examples=[["read.p99 < 10ms", "errors == 0", "throughput >= 0.95x"]])
+    """Conditions that the results must meet: on each variant, or with `x` on its ratio to the baseline. `loadstone run`
+    exits with 1 if one is false, and with 3 if one is undecided. A string is one of them."""
+
     claims: Literal["device"] | None = Field(default=None, examples=["device"])
     """device: results from the page cache are invalid."""
 
@@ -318,6 +372,7 @@ class Experiment(Part):
             claims=self.claims,
             verify=self.measure.verify,
             checks=self.checks,
+            expect=self.expect,
             find={**self.find.model_dump(mode="json"), "confirmations": CONFIRMATIONS} if self.find else None,
         )
 

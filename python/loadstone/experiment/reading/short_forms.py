@@ -22,18 +22,26 @@ def expanded_entries(table: Table, path: Path) -> Table:
 def expanded(node: Node, path: Path) -> Node:
     """The long form of the value at a path."""
     match path, node:
+        case ((("faults", int(), "at") | ("faults", int(), "lift")), Scalar()) if node.value is not None:
+            return Table.of("from", node)
+        case ("faults", int(), "server"), Scalar() if node.value is not None:
+            return Items([node], node.location)
         case ("systems",), Items():
             return listed_systems(node)
         case ((("workload",) | ("workloads", _)), Scalar(value=str())):
             return Table.of("file", node)
         case ("systems", _, "start"), Scalar(value=str()):
             return Table.of("system", node)
+        case ("expect",), Scalar(value=str()):
+            return Items([node], node.location)
         case ("vary", "matrix" | "zip", _), Scalar() if node.value is not None:
             return Items([node], node.location)
         case ("vary",), Table() if not any(name in LONG for name in node.entries):
             return expanded_entries(Table.of("matrix", node), path)
         case _, Table():
             return expanded_entries(node, path)
+        case ("faults",), Items():
+            return replace(node, items=[expanded(fault, (*path, i)) for i, fault in enumerate(node.items)])
     return node
 
 

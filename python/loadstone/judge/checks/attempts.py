@@ -53,8 +53,15 @@ def check(trial: TrialResult, _: Settings) -> Looks:
         yield Finding(RETRIED, Severity.SUSPECT, message, RETRIED_HINT, here)
     if trial.end not in ("done", *LOST_ENDS):
         reason, hint = note_text(trial, INCOMPLETE, trial.end)
+        if not reason and (note := find_cause(trial)) is not None:
+            reason, hint = f": {note.message}", note.hint
         message = f"the trial was not finished: {trial.end}{reason}"
         yield Finding(INCOMPLETE, Severity.INVALID, message, hint or RESUME, here, effect=excludes)
+
+
+def find_cause(trial: TrialResult) -> Note | None:
+    """The last note of a trial that failed: what ended it."""
+    return trial.notes[-1] if trial.failed and trial.notes else None
 
 
 def is_requested(trial: TrialResult, note: Note) -> bool:
@@ -106,7 +113,7 @@ def find_empty(trials: Sequence[TrialResult]) -> Iterator[Finding]:
     """No trial at all, or none with a figure: that is never valid."""
     if not any(trial.values for trial in trials):
         message = "no trial has a figure" if trials else "there are no trials"
-        hint = "see the trials' own findings" if trials else RESUME
+        hint = "see the trials' own findings" if trials else "run the experiment again"
         yield Finding(INCOMPLETE, Severity.INVALID, message, hint, tuple(trial.trial for trial in trials))
 
 

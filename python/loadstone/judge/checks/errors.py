@@ -18,6 +18,9 @@ PHASES = {MEASURED: "operations", LOAD: "operations of the load"}
 # A share of one kind of operation.
 KIND_SHARE = 0.1
 UNCLOSED_HINT = "look at the store's log; a session that does not close has not confirmed its last writes"
+# Reads of rows that were never written.
+MISSING = "rows_missing"
+MISSING_HINT = "load the whole population before the reads; several writers need a range each (`segment=k/n`)"
 # How the engine's note continues when it quotes the system's message.
 FIRST = ", the first: "
 
@@ -56,8 +59,17 @@ def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Findi
         message = f"{message}, {unsent:,.0f} of them unsent: no server could be reached"
     hint = "see the counts by operation and status; a failed operation can be faster than one that works"
     cause = first(trial) if prefix == MEASURED else ""
+    if prefix == MEASURED and (missing := trial.value(MISSING)):
+        cause, hint = f"{describe_missing(trial, missing)}{cause}", MISSING_HINT
     effect = Effect(excludes=True)
     yield Finding(NAME, severity, f"{message}{cause}", hint, (trial.trial,), effect=effect, size=bad / tries)
+
+
+def describe_missing(trial: TrialResult, missing: float) -> str:
+    """Reads that found no row, and the partitions that the load wrote."""
+    written = trial.value("partitions_written")
+    reads = f"; {missing:,.0f} reads found no row"
+    return reads if written is None else f"{reads}: the load wrote only partitions 1 to {written:,.0f}"
 
 
 def failing(trial: TrialResult) -> Iterator[str]:

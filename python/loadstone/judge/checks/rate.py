@@ -23,7 +23,12 @@ CLIENT_LIMITED, GENERATOR_LIMITED = "client-limited", "generator-limited"
 # The notes of the engine under these names make a trial invalid.
 INVALIDATING = (RATE_NOT_HELD, GENERATOR_LIMITED)
 RATE_HINT = "lower the rate, or search for the highest rate that is held: `find: {over: rate}`; throughput stands"
-BOUNDS_HINT = "set spin.sleep=true, use another host, or lower the rate"
+BOUNDS_HINT = (
+    "lower the rate, use another host, or have idle clients spin: `properties: {spin.sleep: true}` of the system"
+    " (-p spin.sleep=true of YCSB)"
+)
+# Below this number of clients, neither a second engine nor a second executor helps.
+FEW_CLIENTS = 33
 # Beyond this share, the bursts of late operations change the load itself.
 FAR = 0.1
 # Beyond this share, the engine's own time is not known well enough.
@@ -191,10 +196,15 @@ def lateness(trial: TrialResult, settings: Settings) -> Looks:
 
 def processors(trial: TrialResult, settings: Settings) -> Looks:
     """Threads that drive clients of a networked store, at their limit. The system may be faster by any factor."""
-    share, hint = trial.value("executor.busy_max"), "more engines, or a host with more processors"
+    share, hint = trial.value("executor.busy_max"), "use a host with more processors"
+    is_large = (clients(trial) or FEW_CLIENTS) >= FEW_CLIENTS
+    if is_large:
+        hint += ", or `fleet: {engines: N}`"
     # One thread at its limit delays its clients, however idle the other processors are.
     if share is not None:
-        message, hint = "an executor was busy for {} of the time", f"more executors (executors=N), {hint}"
+        message = "an executor was busy for {} of the time"
+        if is_large:
+            hint += ", or `properties: {executors: N}` of the system"
     else:
         share, message = trial.value("cpu.engine_share"), "the engine used {} of the processors"
     if share is None:
@@ -202,7 +212,7 @@ def processors(trial: TrialResult, settings: Settings) -> Looks:
     elif share > settings.threshold(GENERATOR_LIMITED, "cpu"):
         text = message.format(units.percent(share))
         here, effect = (trial.trial,), Effect(understates=math.inf)
-        yield Finding(GENERATOR_LIMITED, Severity.INVALID, text, f"use {hint}", here, effect=effect, size=share)
+        yield Finding(GENERATOR_LIMITED, Severity.INVALID, text, hint, here, effect=effect, size=share)
 
 
 def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
