@@ -119,7 +119,10 @@ class ScriptedStore:
             for status, latencies in groups[at].items():
                 if has_latencies:
                     text = encode(histogram_of(latencies))
-                    row.outcomes.append(Outcome("READ", status, len(latencies), text, text))
+                    count = len(latencies)
+                    row.outcomes.append(
+                        Outcome(operation="READ", status=status, count=count, service=text, response=text)
+                    )
                 if status == "OK":
                     late = sum(deadline_ns is not None and latency > deadline_ns for latency in latencies)
                     row.good += len(latencies) - late
