@@ -33,7 +33,7 @@ LAB_COMMANDS = {
     "check": "check whether results can be trusted, and why not",
     "report": "write report.html and report.md again",
     "import": "import results of YCSB, cassandra-stress, TestDFSIO, fio and others",
-    "export": "export the table of values as CSV or Parquet",
+    "export": "export figures as CSV or Parquet, or the whole folder as one .zip file",
     "doctor": "check whether this machine is fit for measuring, and what to do about it",
     "systems": "start and stop servers on this machine: loadstone systems up cassandra --nodes 3",
 }
