@@ -30,6 +30,7 @@ LAB_COMMANDS = {
     "list": "list results",
     "show": "show a run's results as tables",
     "compare": "compare runs of different times, or files of other tools, with the first",
+    "history": "show figures by version and commit over all results of one question",
     "check": "check whether results can be trusted, and why not",
     "report": "write report.html and report.md again",
     "import": "import results of YCSB, cassandra-stress, TestDFSIO, fio and others",
