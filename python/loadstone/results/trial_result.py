@@ -36,6 +36,9 @@ class Series:
     # Operations that were due, where a rate was set, and operations that ended, successfully or not.
     due: tuple[int, ...] = ()
     ended: tuple[int, ...] = ()
+    # In trials with faults and a rate: operations due in the interval that succeeded, before and after their deadline.
+    good: tuple[int, ...] = ()
+    late: tuple[int, ...] = ()
 
     @property
     def whole_rates(self) -> tuple[float, ...]:
@@ -52,14 +55,14 @@ class Series:
     def from_json(cls, document: Mapping[str, Any]) -> Series:
         """Reads series.json. Raises ValueError when it is not valid."""
         made = read(Series, document)
-        others = filter(None, (made.p50_ns, made.p99_ns, made.failed, made.due, made.ended))
+        others = filter(None, (made.p50_ns, made.p99_ns, made.failed, made.due, made.ended, made.good, made.late))
         if len({*map(len, (made.start_seconds, made.length_seconds, made.throughput, *others))}) > 1:
             raise ValueError("a series whose columns are of different lengths")
         return made
 
 
-# Fields that results of version 1 lack.
-SERIES_OPTIONAL = frozenset({"due", "ended"})
+# Fields that results of version 1, or trials without faults, lack.
+SERIES_OPTIONAL = frozenset({"due", "ended", "good", "late"})
 
 
 class ByMetric:
