@@ -128,12 +128,17 @@ def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> 
         base |= {"systems": {"only": {"store": next(iter(kind.stores()))}}, "workload": {path[1]: needed}}
     if path == ["workloads"]:
         del base["workload"]
+    if path[0] == "faults":
+        base |= {"systems": {"redis": {"start": {"file_system": "1GB"}}}, "measure": {"warmup": 1, "duration": 300}}
+        if len(path) > 1:
+            base["faults"] = [{"do": "kill", "at": {"from": "80s"}, "lift": {"from": "20s"}}]
     for example in model.model_fields[key].examples or []:
         value = flow(example).replace("../workloads", str(WORKLOADS)).replace("workload{letter}", "workloada")
         document = copy.deepcopy(base)
         holder = document
         for word in path[:-1]:
-            holder = holder.setdefault(word, {})
+            below: Any = holder.setdefault(word, {})
+            holder = below[0] if isinstance(below, list) else below
         holder[path[-1]] = yaml.safe_load(value)
         assert complaints(document) == []
         if key in ("include", "exclude"):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, create_model
 from pydantic.fields import FieldInfo
 
+from loadstone.experiment.model.faults import Fault
 from loadstone.experiment.model.system import Hooks, System
 from loadstone.experiment.model.values import (
     Arrival,
@@ -133,6 +134,13 @@ class Measure(Part):
     ledger: Boolean = False
     """Record the outcome of every write, and read back after each trial which acknowledged writes are missing. For YCSB
     workloads; each trial loads a fresh store."""
+
+    interval: Length | None = Field(default=None, examples=["100ms"])
+    """Length of the intervals in which operations are counted. Default: `100ms` with `faults`, else `1s`, or shorter so
+    that a window has 20."""
+
+    deadline: Length | None = Field(default=None, examples=["250ms"])
+    """Operations that succeed later than this after they were due (closed loop: sent) are counted as late."""
 
 
 class Load(Part):
@@ -296,6 +304,10 @@ class Experiment(Part):
     measure: Measure = Field(
         default=Measure(), description=str(Measure.__doc__), examples=[{"warmup": "1s", "duration": "5s"}]
     )
+    faults: tuple[Fault, ...] = Field(default=(), examples=[[{"do": "kill", "at": "60s", "lift": "10s"}]])
+    """Faults in the measured window: the servers and instants are drawn from seed and repeat, equally for all variants
+    of a block."""
+
     load: Load = Field(default=Load(), description=str(Load.__doc__), examples=[{"reuse": "copy"}])
     fleet: Fleet = Field(default=Fleet(), description=str(Fleet.__doc__), examples=[{"engines": 4}])
     repeats: Repeats = Field(

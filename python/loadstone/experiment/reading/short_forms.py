@@ -22,6 +22,10 @@ def expanded_entries(table: Table, path: Path) -> Table:
 def expanded(node: Node, path: Path) -> Node:
     """The long form of the value at a path."""
     match path, node:
+        case ((("faults", int(), "at") | ("faults", int(), "lift")), Scalar()) if node.value is not None:
+            return Table.of("from", node)
+        case ("faults", int(), "server"), Scalar() if node.value is not None:
+            return Items([node], node.location)
         case ("systems",), Items():
             return listed_systems(node)
         case ((("workload",) | ("workloads", _)), Scalar(value=str())):
@@ -36,6 +40,8 @@ def expanded(node: Node, path: Path) -> Node:
             return expanded_entries(Table.of("matrix", node), path)
         case _, Table():
             return expanded_entries(node, path)
+        case ("faults",), Items():
+            return replace(node, items=[expanded(fault, (*path, i)) for i, fault in enumerate(node.items)])
     return node
 
 

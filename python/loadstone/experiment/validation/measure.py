@@ -80,13 +80,14 @@ def check_steady(context: Context) -> bool:
 def check_pilot(context: Context, measure: Measure) -> None:
     """Decides whether there is a pilot block; without one, the warm-up has a default."""
     experiment = context.experiment
-    possible = experiment.find is None and measure.duration is not None
+    possible = experiment.find is None and measure.duration is not None and not experiment.faults
     if experiment.pilot and (measure.warmup is not None or not possible):
-        reason = "with `find`" if experiment.find else "without `measure.duration`" if not possible else ""
+        reason = "with `find`" if experiment.find else "with `faults`" if experiment.faults else ""
+        reason = reason or ("" if possible else "without `measure.duration`")
         reason = reason or "with `measure.warmup`, which it would find"
         context.wrong(("pilot",), f"there can be no pilot block {reason}", "leave `pilot` out")
     pilot = possible and measure.warmup is None and experiment.pilot is not False
-    if measure.warmup is None and not pilot:
+    if measure.warmup is None and not pilot and not experiment.faults:
         measure = measure.model_copy(update={"warmup": WARMUP_SECONDS})
     context.complete(measure=measure, pilot=pilot)
 

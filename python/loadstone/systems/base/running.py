@@ -12,7 +12,7 @@ from pathlib import Path
 
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems import registry
-from loadstone.systems.base import activity, process, state
+from loadstone.systems.base import activity, disks, elsewhere, networks, process, state, undo
 from loadstone.systems.base.files.cache import READABLE, cache_root, locked
 from loadstone.systems.base.plan import differences, plan_of
 from loadstone.systems.base.starting import Say, Starting, log_of, silent
@@ -54,6 +54,8 @@ class Running:
         say: Say = silent,
         *,
         owner: str = "",
+        file_system_bytes: int = 0,
+        isolated: bool = False,
     ) -> None:
         """Starts the system; if it already runs with the same plan, only the servers that have died.
 
@@ -61,8 +63,9 @@ class Running:
         Servers run on when this process ends. When it fails, exactly what this call started is ended.
         Raises LoadstoneError, also when it is up with other settings.
         """
-        plan = plan_of(self.system, nodes, settings or {})
+        plan = self.plan_for(nodes, settings or {}, file_system_bytes, isolated=isolated)
         with self._alone(say):
+            self._undo(say)
             before = self.known
             if before is not None and before.plan != plan:
                 what = "is up" if before.started else "has kept data"
@@ -75,6 +78,16 @@ class Running:
                 return
             self._up(before, State(plan, owner=owner), say)
 
+    def plan_for(
+        self, nodes: int | None, settings: Mapping[str, str], file_system_bytes: int = 0, *, isolated: bool = False
+    ) -> Plan:
+        """A plan with defaults filled in. Raises SystemsError for unknown settings, and for nodes without a network."""
+        network = networks.prefix(self.place.root) if isolated else ""
+        plan = plan_of(self.system, nodes, settings, file_system_bytes, network)
+        if network and not self.system.isolatable:
+            raise SystemsError(f"{self.name} cannot have a network for each node", "leave `isolate` out")
+        return plan
+
     def _up(self, before: State | None, new: State, say: Say) -> None:
         begin = before if before is not None and before.processes else new
         self._end_unrecorded(begin)
@@ -86,6 +99,7 @@ class Running:
             starting.save()
             self.resume()
             say(f"{self.name}: fetching its files, if missing, and writing its configuration")
+            self._prepare_nodes(new.plan)
             stages = self._stages(new.plan)
             alive = self._alive(begin)
             names = [server.name for servers in stages for server in servers]
@@ -109,6 +123,9 @@ class Running:
         if not self.place.root.exists():
             return False
         with self._alone(say):
+            # A step that fails now may succeed once the servers have ended.
+            with contextlib.suppress(SystemsError):
+                self._undo(say)
             unread: SystemsError | None = None
             try:
                 known = self.known
@@ -119,6 +136,7 @@ class Running:
             if known is not None:
                 self._stop(known, known.processes, say)
             there = self._end_unrecorded(None) or there
+            self._undo(say)
             if keep_data and unread is not None:
                 hint = f"save what you need of {self.place.data}; `loadstone systems down {self.name}` removes it"
                 raise SystemsError(str(unread.args[0]), hint)
@@ -157,15 +175,70 @@ class Running:
             for member in process.tree(one):
                 process.send(member, number)
 
+    def stop(self, servers: Sequence[str]) -> bool:
+        """Ends servers in order, all at once, and waits for them; False if one had to be killed."""
+        known = self._started()
+        chosen = [started for started in known.started if started.process.name in servers]
+        processes = [started.process for started in chosen]
+        for started in chosen:
+            process.send(started.process, started.stop)
+        remaining = process.wait_gone(processes, max(started.patience_s for started in chosen))
+        process.end(processes, 0)
+        return not remaining
+
+    def revive(self, say: Say = silent) -> None:
+        """Starts the servers that have ended, over their data, and waits until all are ready. Raises SystemsError."""
+        known = self._started()
+        plan = known.plan
+        self.up(
+            plan.nodes,
+            plan.settings,
+            say,
+            owner=known.owner,
+            file_system_bytes=plan.file_system_bytes,
+            isolated=bool(plan.network),
+        )
+
+    def journal(self, fault: undo.Undo) -> None:
+        """Records on disk how to undo a fault, which `up`, `down` and `restart` then do. Raises SystemsError."""
+        undo.write(self.place.root / undo.FILE, fault)
+
+    def undo(self, say: Say = silent) -> bool:
+        """Undoes a fault that is recorded; False if there is none. Raises SystemsError."""
+        with self._alone(say):
+            return self._undo(say)
+
+    def _undo(self, say: Say) -> bool:
+        path = self.place.root / undo.FILE
+        fault = undo.load(path)
+        if fault is None:
+            return False
+        say(f"{self.name}: undoing a fault: {fault.fault}")
+        for step in undo.pending_steps(fault):
+            servers = [server for server in self.processes() if server.name == step.target]
+            if step.do == "resume":
+                for member in (member for server in servers for member in process.tree(server)):
+                    process.send(member, signal.SIGCONT)
+            elif step.do == "unmount":
+                if disks.is_shut_down(Path(step.text)):
+                    process.end(servers, 0)
+                    disks.unmount(Path(step.text))
+            else:
+                undo.carry_out(step)
+        undo.clear(path)
+        return True
+
     def restart(self, server: str | None = None, say: Say = silent) -> None:
         """Ends a server and starts it again over its data; all of them if none is named."""
         with self._alone(say):
+            self._undo(say)
             known = self._started()
             names = self._names(known, server)
             self._stop(known, [each for each in known.processes if each.name in names], say)
             if not known.processes:
                 # Recorded in an earlier boot: nothing of it runs.
                 known = State(known.plan, owner=known.owner)
+            self._prepare_nodes(known.plan)
             stages = self._stages(known.plan)
             every = [one.name for servers in stages for one in servers]
             starting = Starting(self.system, self.place, known, say)
@@ -256,8 +329,30 @@ class Running:
             )
         return [server]
 
+    def _isolate(self, server: Server, node: int) -> Server:
+        """A server that runs in the network of a node."""
+        return replace(server, argv=[*networks.enter(self.place.root, node), *server.argv])
+
+    def _prepare_nodes(self, plan: Plan) -> None:
+        """Creates the network and mounts the file system of each node, if it has one. Raises SystemsError."""
+        if plan.network:
+            networks.create_networks(self.place.root, plan.nodes)
+        if not plan.file_system_bytes:
+            return
+        names = self.system.node_directories(plan)
+        if not names:
+            raise SystemsError(f"{self.name} cannot have a file system for each node", "leave `file_system` out")
+        user = elsewhere.user()
+        for name in names:
+            directory = elsewhere.directory_for(user, self.place, name).resolve()
+            disks.mount_disk(disks.image(self.place.root, name), directory, plan.file_system_bytes)
+            directory.chmod(READABLE)
+
     def _stages(self, plan: Plan) -> Sequence[Sequence[Server]]:
         stages = self.system.stages(self.place, plan)
+        if plan.network:
+            nodes = {name: node for node, name in enumerate(self.system.node_directories(plan), 1)}
+            stages = [[self._isolate(server, nodes[server.name]) for server in servers] for servers in stages]
         names = [server.name for servers in stages for server in servers]
         assert len(names) == len({*names}), f"{self.name} has two servers of one name: {names}"
         return stages
@@ -293,6 +388,9 @@ class Running:
     def _forget(self) -> None:
         """Removes data and state, the state last, so that an interrupted `down` can be repeated."""
         self.system.clear(self.place)
+        if self.place.data.exists():
+            disks.remove_disks(self.place.root, self.place.data.iterdir())
+        networks.remove_networks(self.place.root)
         if self.place.data.exists():
             shutil.rmtree(self.place.data)
         (self.place.root / state.FILE).unlink(missing_ok=True)
