@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
@@ -152,6 +153,25 @@ def test_cut_node_is_not_reached(tiny: Tiny, how: str) -> None:
     running.down()
     assert tiny.nothing_left()
     assert not any(name.startswith(label(running.place.root)) for name in names())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("error", [errno.EIO, errno.EROFS])
+def test_stopped_disk_is_mounted_again(tiny: Tiny, error: int) -> None:
+    running = running_of(tiny.root)
+    running.up(1, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
+    directory = running.place.data / "tiny-1"
+    if error == errno.EROFS:
+        # ext4 does this itself when it notices an error, which a shutdown under load may cause.
+        subprocess.run(["mount", "-o", "remount,ro", directory], check=True)
+    else:
+        disks.shut_down(directory)
+    assert disks.is_shut_down(directory)
+    running.kill()
+    running.up(1, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
+    assert not disks.is_shut_down(directory)
+    running.down()
+    assert tiny.nothing_left()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
