@@ -391,6 +391,7 @@ class Running:
         self.system.clear(self.place)
         if self.place.data.exists():
             disks.remove_disks(self.place.root, self.place.data.iterdir())
+            elsewhere.remove(self.place)
         networks.remove_networks(self.place.root)
         if self.place.data.exists():
             shutil.rmtree(self.place.data)
