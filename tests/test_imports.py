@@ -21,6 +21,7 @@ LEVELS = (
     ("faults",),
     ("doctor", "workloads"),
     ("runner",),
+    ("live",),
     ("commands",),
     ("api", "cli"),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from event_support import SECOND, earlier, encoded, executor, interval, outcome, parsed, ready, summary
+from loadstone.engine import __main__ as event_types
 from loadstone.engine.events import Interval, Ready, Result, Summary
 from loadstone.engine.trial import EngineError
 from loadstone.experiment.kind import EngineLaunch, Launched
@@ -27,6 +29,12 @@ from results_support import by_tag, intervals
 
 US, MS = 1_000, 1_000_000
 LOAD = EngineLaunch("load", "prepare", lambda *_: {})
+
+
+def test_event_types_match_the_schema() -> None:
+    assert event_types.TYPES.read_text() == event_types.render(json.loads(event_types.SCHEMA.read_text())), (
+        "run make docs"
+    )
 
 
 def result(outcomes: list[dict[str, Any]], **changes: Any) -> Result:
@@ -203,9 +211,9 @@ def test_a_load_with_unclosed_clients_fails_the_trial(monkeypatch: pytest.Monkey
     conductor.display = PlainLines(Console())
     monkeypatch.setattr(conductor, "_run", lambda *_: loaded(2))
     with pytest.raises(EngineError, match="2 clients of the load did not close: writes that they buffered may be lost"):
-        conductor._complete(LOAD, Path(), 1, Path())
+        conductor._complete(LOAD, "", Path(), 1, Path())
     monkeypatch.setattr(conductor, "_run", lambda *_: loaded(0))
-    (found,) = conductor._complete(LOAD, Path(), 1, Path())
+    (found,) = conductor._complete(LOAD, "", Path(), 1, Path())
     assert found.result.summary.unclosed == 0
 
 

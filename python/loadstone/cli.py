@@ -32,6 +32,7 @@ LAB_COMMANDS = {
     "show": "show a run's results as tables",
     "compare": "compare runs of different times, or files of other tools, with the first",
     "check": "check whether results can be trusted, and why not",
+    "serve": "show results in the browser, a running experiment second by second",
     "report": "write report.html and report.md again",
     "import": "import results of YCSB, cassandra-stress, TestDFSIO, fio and others",
     "export": "export the table of values as CSV or Parquet",

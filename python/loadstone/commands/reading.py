@@ -24,6 +24,12 @@ def keys(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def expecting(results: ResultSet, conditions: Sequence[str]) -> ResultSet:
+    """The results with further expectations."""
+    expected = (*results.question.expect, *conditions)
+    return replace(results, question=replace(results.question, expect=tuple(dict.fromkeys(expected))))
+
+
 def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
     """Judges and prints results as the options say."""
     grouping = {name: keys(getattr(options, name)) for name in ("table", "row", "col")}
@@ -67,6 +73,13 @@ def document(judgement: Judgement) -> dict[str, Any]:
     """A judgement as data, in base units."""
     return {
         "answer": judgement.sentence,
+        "expectations": [
+            {
+                **parts(item, "text", "of", "answer", "unit", "why", "remedy"),
+                **parts(item.estimate, "value", "low", "high", "level", "n"),
+            }
+            for item in judgement.expectations
+        ],
         "verdict": str(judgement.verdict),
         "not_looked": {each.check: each.reason for each in judgement.not_looked},
         "cells": [

@@ -138,6 +138,30 @@ class Search:
 
 
 @dataclass(frozen=True)
+class Expectation:
+    """One condition on one variant, or on one comparison."""
+
+    # As written.
+    text: str
+    # The variant, or both sides of the comparison; empty where there is one variant only.
+    of: str
+    # Whether the condition holds; None: undecided.
+    holds: bool | None
+    # The figure or ratio with the interval that decides; None where nothing was measured.
+    estimate: Estimate | None
+    unit: str
+    # Why it is undecided, or what decided in addition to the figure.
+    why: str = ""
+    # The measurement that would decide; empty where it is decided.
+    remedy: str = ""
+
+    @property
+    def answer(self) -> str:
+        """`true`, `false` or `undecided`."""
+        return "undecided" if self.holds is None else str(self.holds).lower()
+
+
+@dataclass(frozen=True)
 class Judgement:
     """The whole of it."""
 
@@ -162,6 +186,8 @@ class Judgement:
     notes: Mapping[str, str] = field(default_factory=dict)
     # How well each run's own throughput is known, by trial; runs whose course is too short are left out.
     within: Mapping[str, Estimate] = field(default_factory=dict)
+    # The conditions of the question's `expect`, on each variant or comparison.
+    expectations: tuple[Expectation, ...] = ()
 
     @property
     def sentence(self) -> str:

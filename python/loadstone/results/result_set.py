@@ -58,6 +58,8 @@ class Question:
     repeats: bool = False
     # The least difference that matters, as a share of the baseline's figure (0.01: 1 %).
     matters: float = MATTERS
+    # Conditions that decide whether the results pass: `read.p99 < 10ms`, `throughput >= 0.95x`.
+    expect: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,9 @@ def rehearse(plan: Plan) -> None:
 
     Raises LoadstoneError with all errors.
     """
-    of_plan = (partial(check_space, plan), partial(require_support, plan))
-    raise_all(errors([*start_checks(plan), *connection_checks(plan), *front_end_checks(plan), *of_plan]))
+    checks: list[Callable[[], object]] = [*start_checks(plan), *connection_checks(plan), *front_end_checks(plan)]
+    checks += [partial(check_space, plan), partial(require_support, plan)]
+    raise_all(errors(checks))
 
 
 def errors(checks: Iterable[Callable[[], object]]) -> dict[str, LoadstoneError]:

@@ -30,6 +30,8 @@ from loadstone.systems.base.running import Running
 DIED = "server-died"
 UNITS = {"bytes": "B", "ns": "ns", "seconds": "s"}
 FIGURES = "server."
+# The end of the name of a counter since the server's start: results have its growth in the measured phase.
+TOTAL = "_total"
 
 
 class ServersError(LoadstoneError):
@@ -95,8 +97,16 @@ class TrialServers:
             yield Value("load.settle", self.waited.seconds * 1e9, "ns", 1)
         for prefix, counters in ((f"{FIGURES}before.", self.before), (FIGURES, self.after)):
             for name, number in self._with_regions(counters).items():
+                if name.endswith(TOTAL):
+                    continue
                 unit = UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""
                 yield Value(prefix + name, float(number), unit, 1)
+
+        for name in self.after.keys() & self.before.keys():
+            if name.endswith(TOTAL):
+                # A server that was started again counts from 0.
+                growth = max(self.after[name] - self.before[name], 0.0)
+                yield Value(FIGURES + name.removesuffix(TOTAL), growth, "", 1)
 
     def _with_regions(self, counters: Mapping[str, float]) -> dict[str, float]:
         """Adds the number of regions of the tested table, by a name that does not depend on the table's."""

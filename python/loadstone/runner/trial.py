@@ -12,7 +12,7 @@ from pathlib import Path
 from loadstone.engine import secrets
 from loadstone.engine.describe import description
 from loadstone.engine.events import Note
-from loadstone.engine.trial import EngineError
+from loadstone.engine.trial import EngineError, Spec
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import CommandContext, Ended, EngineLaunch, ObservedCommand, Phase, kind_of
 from loadstone.experiment.model.experiment import Experiment
@@ -20,7 +20,7 @@ from loadstone.experiment.model.points import values as values_of_names
 from loadstone.experiment.plan.plan import PlannedTrial
 from loadstone.faults.fault import FaultError
 from loadstone.faults.injector import Injector
-from loadstone.fleet.local import Local
+from loadstone.fleet.interface import Fleet
 from loadstone.judge.checks import errors
 from loadstone.observe import device
 from loadstone.results.trial_result import Scalar, TrialResult, values
@@ -50,7 +50,7 @@ class Conductor:
     experiment: Experiment
     spaces: datasets.DataSpaces
     display: Display
-    fleet: Local
+    fleet: Fleet
     servers: RunServers
 
     def conduct(self, planned: PlannedTrial, files: Path, begun: TrialResult) -> TrialResult:
@@ -198,7 +198,7 @@ class Conductor:
                 ended = self._command(each, planned, directory, files, at, None, injector)
                 run = phase_result.parsed(each, ended)
                 return PhaseResult(each.role, [*run.figures(), *settled], run.facts, run.notes, run.end)
-            runs = self._run(each, directory, self._seed(planned), files, None)
+            runs = self._run(each, variant.placement, directory, self._seed(planned), files, None)
             failure = kind_of(variant).failure(runs)
             notes = [*phase_result.notes_of(runs), *([failure] if failure else [])]
             end = "failed" if failure else phase_result.end_of(runs)
@@ -246,12 +246,12 @@ class Conductor:
                 raise command.failure(part.name, ended)
             figures = phase_result.parsed(part, ended).figures()
             return PhaseResult(part.role, figures, notes=[*phase_result.survivor_notes(part, ended)])
-        loads = self._complete(part, directory, seed, files)
+        loads = self._complete(part, planned.variant.placement, directory, seed, files)
         return PhaseResult(part.role, phase_result.figures_of(part, planned.variant, loads))
 
-    def _complete(self, each: EngineLaunch, directory: Path, seed: int, files: Path) -> list[Finished]:
+    def _complete(self, each: EngineLaunch, placement: str, directory: Path, seed: int, files: Path) -> list[Finished]:
         """Loads all data by engines. Raises EngineError if some are missing, since the trial needs all of them."""
-        loads = self._run(each, directory, seed, files, None)
+        loads = self._run(each, placement, directory, seed, files, None)
         for load in loads:
             summary = load.result.summary
             if load.lost:
@@ -289,7 +289,7 @@ class Conductor:
             self.display.step("measure")
             if isinstance(each, EngineLaunch):
                 with injector or nullcontext():
-                    runs = self._run(each, directory, self._seed(planned), files, watch, injector)
+                    runs = self._run(each, variant.placement, directory, self._seed(planned), files, watch, injector)
             else:
                 ended = self._command(each, planned, directory, files, at, watch)
         if at is not None:
@@ -302,6 +302,7 @@ class Conductor:
     def _run(
         self,
         each: EngineLaunch,
+        placement: str,
         directory: Path,
         seed: int,
         files: Path,
@@ -313,9 +314,11 @@ class Conductor:
         begun = complete = False
         try:
             for name, spec in stages.specs:
-                engines = 1 if name in stages.alone else self.experiment.fleet.engines
+                engines = 1 if name in stages.alone else self._engines(placement)
+                if each.role == "measure":
+                    self._refuse_race(spec, placement, engines)
                 where = (watch, files, self.display, self.fleet)
-                runs.append(phase.run(spec, name, *where, engines, self._timeout(), injector))
+                runs.append(phase.run(spec, name, *where, engines, self._timeout(), placement, injector))
                 if runs[-1].lost or runs[-1].result.summary.end != "done":
                     return runs
                 begun = True
@@ -324,8 +327,20 @@ class Conductor:
             for name, spec in stages.after_failure if begun and not complete else ():
                 # The failure is what is reported. What cannot be removed, the next trial tries to.
                 with suppress(LoadstoneError):
-                    phase.run(spec, name, None, files, self.display, self.fleet, 1, LEAVING_SECONDS)
+                    phase.run(spec, name, None, files, self.display, self.fleet, 1, LEAVING_SECONDS, placement)
         return runs
+
+    def _engines(self, placement: str) -> int:
+        """The number of engines of a trial."""
+        settings = self.experiment.fleet
+        return settings.engines if settings.per_host is None else settings.per_host * self.fleet.hosts(placement)
+
+    def _refuse_race(self, spec: Spec, placement: str, engines: int) -> None:
+        """A closed loop that ends by number ends on each host at another time. Raises EngineError on several hosts."""
+        hosts = min(self.fleet.hosts(placement), engines)
+        if hosts > 1 and spec["pace"]["mode"] == "closed" and spec["until"].get("operations") is not None:
+            message = f"a closed loop limited by a number of operations is a race between {hosts} hosts"
+            raise EngineError(f"{message}: the slowest decides the tail", "limit it by time, or set a rate", 2)
 
     def _command(
         self,

@@ -249,5 +249,16 @@ def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
 
 
 KIND = Kind(
-    CassandraStress, True, stores, title, data, preflight, phases, check, changing, facts=facts, figures=figures
+    CassandraStress,
+    True,
+    stores,
+    title,
+    data,
+    preflight,
+    phases,
+    check,
+    changing,
+    facts=facts,
+    figures=figures,
+    remote=True,
 )

@@ -326,4 +326,5 @@ KIND = Kind(
     facts=facts,
     figures=figures,
     operations=operations,
+    remote=True,
 )

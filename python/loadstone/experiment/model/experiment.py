@@ -20,11 +20,13 @@ from loadstone.experiment.model.values import (
     Bound,
     Count,
     Durability,
+    Label,
     Length,
     LengthOrNone,
     Natural,
     Number,
     Part,
+    Placement,
     Property,
     Rate,
     Reuse,
@@ -156,12 +158,48 @@ class Load(Part):
     """Store properties for the load; they override the system's."""
 
 
+class HostGroup(Part):
+    """Hosts of a cluster, by their label."""
+
+    label: Label | None = Field(default=None, examples=["role=clients"])
+    """A label `KEY=VALUE` of these hosts."""
+
+
+class FleetHosts(Part):
+    """The hosts for clients, and the hosts on which the servers run."""
+
+    clients: HostGroup = Field(
+        default=HostGroup(), description="Hosts for clients.", examples=[{"label": "role=clients"}]
+    )
+    servers: HostGroup = Field(
+        default=HostGroup(), description="Hosts of the servers.", examples=[{"label": "role=servers"}]
+    )
+
+
 class Fleet(Part):
-    """How many engines run, on this machine."""
+    """Where engines run, and how many."""
+
+    on: Literal["local", "ray"] = Field(default="local", examples=["ray"])
+    """local: this machine. ray: the hosts of a Ray cluster, for networked stores (`pip install 'loadstone[ray]'`)."""
+
+    address: Text = Field(default="auto", examples=["10.0.0.1:6379"])
+    """The head of the Ray cluster; `auto`: on this machine."""
 
     engines: Count = Field(default=1, examples=[4])
     """Engine processes that share the clients, rate and operations of a trial. For networked stores, files and
     sorts."""
+
+    per_host: Count | None = Field(default=None, examples=[1])
+    """Engine processes on each host, instead of `engines`."""
+
+    placement: Placement = Field(default="apart", examples=["role=clients"])
+    """Hosts of the engines. `apart`: without servers. `beside`: the hosts of the servers. Or a label `KEY=VALUE`."""
+
+    hosts: FleetHosts = Field(
+        default=FleetHosts(),
+        description=str(FleetHosts.__doc__),
+        examples=[{"clients": {"label": "role=clients"}, "servers": {"label": "role=servers"}}],
+    )
 
 
 class Repeats(Part):
@@ -283,6 +321,10 @@ class Experiment(Part):
     compare: Compare = Field(
         default=Compare(), description=str(Compare.__doc__), examples=[{"by": "system", "baseline": "lmdb"}]
     )
+    expect: tuple[Text, ...] = Field(default=(), examples=[["read.p99 < 10ms", "errors == 0", "throughput >= 0.95x"]])
+    """Conditions that the results must meet: on each variant, or with `x` on its ratio to the baseline. `loadstone run`
+    exits with 1 if one is false, and with 3 if one is undecided. A string is one of them."""
+
     claims: Literal["device"] | None = Field(default=None, examples=["device"])
     """device: results from the page cache are invalid."""
 
@@ -330,6 +372,7 @@ class Experiment(Part):
             claims=self.claims,
             verify=self.measure.verify,
             checks=self.checks,
+            expect=self.expect,
             find={**self.find.model_dump(mode="json"), "confirmations": CONFIRMATIONS} if self.find else None,
         )
 

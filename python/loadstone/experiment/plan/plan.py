@@ -56,6 +56,8 @@ class Variant:
     load_properties: Mapping[str, str]
     # None if the store has no servers, or the file names none.
     servers: Servers | None = None
+    # The hosts of its engines: `apart`, `beside`, or a label.
+    placement: str = "apart"
     faults: tuple[PlannedFault, ...] = ()
 
     def before(self, names: Mapping[str, Scalar]) -> list[str]:
@@ -212,6 +214,7 @@ class Builder:
             load_clients=experiment.load.clients or clients,
             load_properties=loading,
             servers=needed,
+            placement=str(names["placement"]),
             faults=plan_faults(experiment, render),
         )
 

@@ -15,8 +15,9 @@ from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.base.plan import choice, whole
 from loadstone.systems.base.system import Place, Plan, Server, SystemsError
 
-# Those whose cassandra.yaml has the names and units used here, and that run on Java 17.
-RELEASES = ("4.1", "5.0")
+# Those that run on Java 17. The cassandra.yaml of 4.0 has other names for times, without units (CASSANDRA-15234).
+RELEASES = ("4.0", "4.1", "5.0")
+UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 # Cassandra's defaults for each way to sync the commit log; a batch is synced immediately.
 PERIODS = {"periodic": "10000ms", "batch": "", "group": "1000ms"}
 AUTHENTICATORS = ("AllowAllAuthenticator", "PasswordAuthenticator")
@@ -94,12 +95,29 @@ def tokens(plan: Plan) -> list[str]:
     return [str(-(2**63) + node * 2**64 // plan.nodes) for node in range(plan.nodes)]
 
 
+def release(plan: Plan) -> str:
+    """The line of releases: `4.0` of 4.0.19."""
+    return plan.settings["version"].rpartition(".")[0]
+
+
+def use_old_names(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as 4.0 has them: `read_request_timeout: 5s` is `read_request_timeout_in_ms: 5000`."""
+    renamed = {}
+    for setting, value in written.items():
+        time = re.fullmatch(r"(\d+)(ms|s|m|h|d)", str(value))
+        if time and setting.endswith(("_timeout", "_period", "_window")):
+            renamed[f"{setting}_in_ms"] = int(time[1]) * UNITS_MS[time[2]]
+        else:
+            renamed[setting] = value
+    return renamed
+
+
 def jars(plan: Plan) -> list[Path]:
     """Cassandra's files, fetched if missing."""
     version = plan.settings["version"]
-    if version.rpartition(".")[0] not in RELEASES:
+    if release(plan) not in RELEASES:
         raise SystemsError(
-            f'version cannot be "{version}"', f"write a release of {' or '.join(RELEASES)}: --set version=5.0.9"
+            f'version cannot be "{version}"', f"write a release of {', '.join(RELEASES)}: --set version=5.0.9"
         )
     return class_path(f"cassandra-{version}", [f"org.apache.cassandra:cassandra-all:{version}"])
 
@@ -143,7 +161,11 @@ def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
     if period := commitlog_period(plan):
         written["commitlog_sync_group_window" if sync == "group" else "commitlog_sync_period"] = period
     if tls.is_requested(plan):
+        if release(plan) == "4.0":
+            raise SystemsError("tls needs version 4.1 or later: 4.0 reads no PEM files", "use --set version=4.1.10")
         written["client_encryption_options"] = encryption(place)
+    if release(plan) == "4.0":
+        written = use_old_names(written)
     others = more(plan)
     if both := sorted(written.keys() & others):
         # Some of them keep the servers on loopback, and their data where `down` finds them.

@@ -1,9 +1,11 @@
-"""Cassandra: one node, or three on separate loopback addresses."""
+"""Cassandra: up to nine nodes, on separate loopback addresses."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,26 +24,30 @@ KEYSPACES = "SELECT keyspace_name, durable_writes FROM system_schema.keyspaces"
 PERIOD_SETTINGS = {"periodic": "commitlog_sync_period", "group": "commitlog_sync_group_window"}
 # A node deletes the file of a hint once it is delivered.
 HINTS = "SELECT files FROM system_views.pending_hints"
+POOLS = "SELECT pending_tasks, blocked_tasks_all_time FROM system_views.thread_pools"
+POOL_FIGURES = {"tasks_pending": "pending_tasks", "tasks_blocked_total": "blocked_tasks_all_time"}
+# Logged every 5 s by MessagingMetrics.
+DROPPED = re.compile(r"messages were dropped in last \d+ ms: (\d+) internal and (\d+) cross node")
 COMPACTIONS = "SELECT active_tasks, pending_tasks FROM system_views.thread_pools WHERE name = 'CompactionExecutor'"
 
 
 class Cassandra(System):
-    """Apache Cassandra 5.0 or 4.1; all nodes start at once and are seeds."""
+    """Apache Cassandra 5.0, 4.1 or 4.0; all nodes start at once and are seeds."""
 
     name = "cassandra"
-    title = "Apache Cassandra, 1 or 3 nodes"
+    title = "Apache Cassandra, 1 to 9 nodes"
     # Of the user's tables; the node's own are small.
     activities: ClassVar = {
         "flush": r"ColumnFamilyStore.*Enqueuing flush of (?!system(_\w+)?\.)",
         "compaction": r"CompactionTask.*Compacting \(\S+\) \[(?!\S*/data/system(_\w+)?/)",
     }
-    nodes = (1, 3)
+    nodes = range(1, 10)
     # Hints stay in memory, where no table shows them, for `hints_flush_period`: 10 s.
     unseen_s = 11.0
     # Three at once take half a minute of two idle processors.
     deadline_s = 300.0
     settings = (
-        Setting("version", "5.0.9", "a release of 5.0 or 4.1 on Maven Central"),
+        Setting("version", "5.0.9", "a release of 5.0, 4.1 or 4.0 on Maven Central"),
         Setting("heap", "1G", "heap of each node"),
         Setting("port", "9042", "for clients, on each node's address"),
         Setting("storage_port", "7000", "between nodes, on each node's address"),
@@ -105,7 +111,10 @@ class Cassandra(System):
         except (UnreachableError, RefusedError) as error:
             return {**facts, "durability_unknown": f"the settings of cassandra could not be read: {error}"}
         sync = settings.get("commitlog_sync", "")
-        facts |= {"commitlog_sync": sync, "commitlog_sync_period": settings.get(PERIOD_SETTINGS.get(sync, ""), "")}
+        period = PERIOD_SETTINGS.get(sync, "")
+        # 4.0 has the old names, and gives milliseconds without their unit.
+        old = settings.get(f"{period}_in_ms", "").removesuffix(".0")
+        facts |= {"commitlog_sync": sync, "commitlog_sync_period": settings.get(period) or (f"{old}ms" if old else "")}
         logged = all(row["durable_writes"] for row in keyspaces)
         facts["durability"] = "none" if not logged else "device" if sync in ("batch", "group") else "interval"
         facts["how"] = f"commitlog_sync={sync}" if logged else "a keyspace has durable_writes=false"
@@ -127,6 +136,8 @@ class Cassandra(System):
                 figures[f"{name(node)}.live_heap_bytes"] = live
             if node in nodes:
                 figures |= {f"{name(node)}.{figure}": count for figure, count in compactions(plan, node).items()}
+            for figure, count in read_pressure(place, plan, node, reachable=node in nodes).items():
+                figures[f"ring.{figure}"] = figures.get(f"ring.{figure}", 0) + count
         return figures
 
     def find_backlog(self, place: Place, plan: Plan) -> str | None:
@@ -166,6 +177,23 @@ class Cassandra(System):
             "fieldcount": str(work.get("field_count", 10)),
             "fieldnameprefix": str(work.get("field_name_prefix", "field")),
         }
+
+
+def read_pressure(place: Place, plan: Plan, node: int, *, reachable: bool) -> Mapping[str, float]:
+    """Signs of overload on a node: messages dropped and tasks blocked since its start; tasks and hints that wait."""
+    dropped = 0
+    with suppress(OSError), (place.logs / f"{name(node)}.log").open(errors="replace") as log:
+        dropped = sum(int(match[1]) + int(match[2]) for line in log if (match := DROPPED.search(line)))
+    pressure = {"messages_dropped_total": float(dropped)}
+    if not reachable:
+        return pressure
+    with suppress(UnreachableError, RefusedError), connect(plan, node, ONLY_LOOK_S) as cql:
+        for row in cql.query(POOLS):
+            for figure, column in POOL_FIGURES.items():
+                pressure[figure] = pressure.get(figure, 0) + int(str(row[column]))
+        # Not before 4.1.
+        pressure["hint_files"] = sum(int(str(row["files"])) for row in cql.query(HINTS))
+    return pressure
 
 
 def compactions(plan: Plan, node: int) -> Mapping[str, int]:
