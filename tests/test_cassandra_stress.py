@@ -178,3 +178,35 @@ def test_commands_are_the_workload_of_an_experiment(target: Target, tmp_path: Pa
         json.loads(path.read_bytes())["work"]["keyspace"] for path in folder.path.glob("trials/*/run.spec.json")
     }
     assert specs == "lab"
+
+
+SHARED = """
+question: Do more clients read faster?
+systems: {cassandra: {attach: {hosts: [%s], port: %s}, fresh: none}}
+vary:
+  matrix: {operation: [read, write], clients: [1, 2]}
+  named: {setting: {first: {place: a}, second: {place: b}}}
+workload:
+  cassandra-stress: {command: "{operation} -schema keyspace={operation}_{place}", population: 300}
+load: {reuse: copy, clients: 2}
+measure: {warmup: 0, duration: 300ms}
+pilot: false
+repeats: 2
+"""
+
+
+def test_reads_share_populations_loaded_before_the_first_trial(target: Target, tmp_path: Path) -> None:
+    text = SHARED % (target.up.properties["hosts"], target.up.properties["port"])
+    loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report")
+    folder = only_folder(tmp_path)
+    done = trials(folder)
+    assert [trial.end for trial in done] == ["done"] * 16
+    assert all(set(trial.statuses[str(trial.config["operation"]).upper()]) == {"OK"} for trial in done)
+    loads = [json.loads(path.read_bytes()) for path in folder.path.glob("loads/*/load.spec.json")]
+    assert sorted(spec["work"]["keyspace"] for spec in loads) == ["read_a", "read_b"]
+    assert {spec["clients"] for spec in loads} == {2}
+    # Writes define their tables for each trial; reads load nothing.
+    defining = {
+        trial.config["operation"] for trial in done if (folder.files(trial.trial, 1) / "schema.spec.json").exists()
+    }
+    assert defining == {"write"}

@@ -71,7 +71,11 @@ def test_the_schema_is_valid_and_describes_every_key() -> None:
 
 
 # Scales for a quick look, whose warnings are expected.
-LOOKS = {("hdfs-replication.yaml", "small")}
+LOOKS = {
+    ("cassandra-replay-hydra.yaml", "small"),
+    ("cassandra-scale.yaml", "small"),
+    ("hdfs-replication.yaml", "small"),
+}
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

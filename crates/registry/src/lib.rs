@@ -48,7 +48,7 @@ pub static STORES: &[RecordTarget] = &[
 pub const FILE_STORES: &[About] = &[FileStore::ABOUT, HdfsStore::ABOUT];
 
 /// The descriptions of the stores of records.
-fn abouts() -> impl Iterator<Item = &'static About> + Clone {
+pub fn abouts() -> impl Iterator<Item = &'static About> + Clone {
     STORES.iter().map(|target| &target.store.about)
 }
 

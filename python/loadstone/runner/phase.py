@@ -75,7 +75,7 @@ def run(
         merger = stack.enter_context(Merger([part.title for part in running.parts]))
         for part in running.parts:
             stem = name if len(running.parts) == 1 else f"{name}.{part.stem}"
-            logs.append(stack.enter_context((files / f"{stem}.events.jsonl").open("w")))
+            logs.append(stack.enter_context((files / f"{stem}.events.jsonl").open("w", buffering=1)))
             for segment in part.specs:
                 stem = name if engines == 1 else f"{name}.{segment['segment']['k']}"
                 (files / f"{stem}.spec.json").write_text(json.dumps(recorded(segment)) + "\n")

@@ -23,7 +23,7 @@ from loadstone.judge.checks import errors
 from loadstone.observe import device
 from loadstone.results.trial_result import Scalar, TrialResult, values
 from loadstone.results.value import Value
-from loadstone.runner import command, datasets, hooks, phase, phase_result
+from loadstone.runner import command, datasets, fault_figures, hooks, phase, phase_result
 from loadstone.runner.phase import Finished
 from loadstone.runner.phase_result import PhaseResult
 from loadstone.runner.progress import Display
@@ -87,8 +87,6 @@ class Conductor:
             notes += (*at.still_busy(),)
             measured += at.values()
             at.write(files / "servers.json")
-        if main.series is not None:
-            (files / "series.json").write_text(json.dumps(main.series.to_json()) + "\n")
         ended = replace(
             begun,
             values=amplified(values(*measured)),
@@ -101,7 +99,24 @@ class Conductor:
             of_system=main.of_system,
             loop=main.loop,
         )
+        ended, series = fault_figures.add_figures(ended, main.series, files)
+        if series is not None:
+            (files / "series.json").write_text(json.dumps(series.to_json()) + "\n")
         return self._hidden(ended)
+
+    def load(self, planned: PlannedTrial, files: Path) -> None:
+        """Loads data that trials share on servers, if they are not there. Raises LoadstoneError if the load fails."""
+        directory = self.spaces.at(planned.variant.directory).fresh()
+        try:
+            self.display.step("servers")
+            at = self.servers.prepare(planned.variant, files / "servers.log", reuse=True)
+            planned = replace(planned, variant=with_address(planned.variant, at))
+            with self._hooked(planned, directory, files):
+                for part in kind_of(planned.variant).phases(planned.variant, self.experiment):
+                    if part.role == "prepare":
+                        self._prepare(part, planned, directory, files, at)
+        finally:
+            datasets.remove(directory)
 
     def _hidden(self, result: TrialResult) -> TrialResult:
         """A result with the facts of the fleet, and without secrets."""

@@ -16,8 +16,10 @@ from pydantic import Field
 from loadstone.engine.trial import Spec
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Stages
-from loadstone.experiment.model.values import Part, Text, VariedCount
+from loadstone.experiment.model import template
+from loadstone.experiment.model.values import Part, Text, VariedCount, VariedLength
 from loadstone.format import units
+from loadstone.results.value import Value
 from loadstone.workloads.front_end import spec_of
 from loadstone.workloads.pace import INTERVAL_MS, interval_ms, pace
 
@@ -45,6 +47,8 @@ OF_EXPERIMENT = {
     "-errors": "nothing instead: failures are counted, and do not end a trial",
 }
 REPLICATION = "replication_factor"
+# The commands that only write.
+WRITES = ("write", "insert", "counter_write", "counterwrite")
 
 
 class CassandraStress(Part):
@@ -55,6 +59,14 @@ class CassandraStress(Part):
 
     population: VariedCount = Field(default=1_000_000, examples=[1_000_000])
     """Partitions. They are written before a command that reads, so that every read finds its row."""
+
+    written_for: VariedLength | None = Field(default=None, examples=["10s"])
+    """Write for this time instead, before a command that reads, with the clients of the command, as the Hydra scale
+    tests do. Reads of partitions that were not written by then fail."""
+
+    writers: VariedCount = Field(default=1, examples=[5])
+    """With `written_for`: the number of writers that all begin at the first partition, as processes of cassandra-stress
+    do without `segment=`. Together they write as many partitions as one of them alone, in a fraction of the time."""
 
 
 def stores() -> Collection[str]:
@@ -75,14 +87,16 @@ def check(context: Context, path: Keys, keys: Any) -> None:
 
 def writes(work: CassandraStress) -> bool:
     """Whether the command only writes."""
-    return work.command.split()[0] in ("write", "insert", "counter_write", "counterwrite")
+    return work.command.split()[0] in WRITES
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
     """Commands that write change data that other trials may read."""
-    tokens = str(keys.command).split()
-    if tokens and not tokens[0].endswith("read"):
-        yield f"command: {tokens[0]}"
+    command = template.render_partly(str(keys.command), point)
+    operation = command.split()[0] if command.split() else "read"
+    # A command that only writes defines new tables.
+    if not operation.endswith("read") and operation not in WRITES:
+        yield f"command: {operation}"
 
 
 def title(work: CassandraStress) -> str:
@@ -95,7 +109,9 @@ def data(work: CassandraStress) -> Data:
     spec = translate_command(work, clients=1, hosts="127.0.0.1", port="9042", factor=None)["work"]
     names = ("compat", "keyspace", "key_bytes", "columns", "size", "row_population_ratio", "revisit")
     identity = {**{name: spec[name] for name in names}, "population": work.population}
-    return Data(work.population, len(spec["columns"]) * mean_size(spec["size"]), identity)
+    identity |= {"written_for": work.written_for, "writers": work.writers} if work.written_for else {}
+    size = len(spec["columns"]) * mean_size(spec["size"])
+    return Data(work.population, size, identity, place=spec["keyspace"], loaded=not writes(work))
 
 
 def mean_size(size: str) -> int:
@@ -181,7 +197,10 @@ def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> St
         "until": {"operations": 1},
     }
     stages = [("schema", schema)]
-    if not writes(variant.work):
+    if variant.work.written_for and not writes(variant.work):
+        seconds = variant.work.written_for / variant.work.writers
+        stages.append(("load", {**written, "clients": variant.clients, "until": {"seconds": seconds}}))
+    elif not writes(variant.work):
         stages.append(("load", {**written, "until": {"operations": variant.work.population}}))
     return Stages(stages, alone=("schema",))
 
@@ -204,6 +223,16 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
     }
 
 
+def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
+    """Partitions written before reads, from the first on; and reads that found no row."""
+    last = launched[-1]
+    if last.name == "load":
+        population = last.spec["work"]["population"]["sequence"]["last"]
+        yield Value("partitions_written", min(last.result.summary.succeeded, population), "", 1)
+    elif missing := last.result.summary.missing_rows:
+        yield Value("rows_missing", missing.reads, "", 1)
+
+
 def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     """The number and size of partitions, the mix of operations, and how numbers of partitions are chosen."""
     work = launched[-1].spec["work"]
@@ -219,4 +248,17 @@ def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     return facts
 
 
-KIND = Kind(CassandraStress, True, stores, title, data, preflight, phases, check, changing, facts=facts, remote=True)
+KIND = Kind(
+    CassandraStress,
+    True,
+    stores,
+    title,
+    data,
+    preflight,
+    phases,
+    check,
+    changing,
+    facts=facts,
+    figures=figures,
+    remote=True,
+)

@@ -262,4 +262,5 @@ SIZE_SCHEMA: dict[str, Any] = {
 }
 Size = Annotated[int, PlainValidator(size), WithJsonSchema(SIZE_SCHEMA), Varied()]
 VariedCount = Annotated[int, whole(1), schema("integer", minimum=1), Varied()]
+VariedLength = Annotated[float, length(above=True), LENGTH_SCHEMA, WRITTEN, Varied()]
 VariedBoolean = Annotated[StrictBool, Varied()]

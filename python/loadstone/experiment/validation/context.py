@@ -186,8 +186,11 @@ def check_templates(context: Context) -> set[str]:
 def check_named(context: Context, each: Template, word: str) -> None:
     """One name in a template."""
     given = {"rate": context.experiment.rate, "operations": context.experiment.measure.operations}
-    own = [key for key in GIVEN if key not in context.dimensions and given.get(key, key) is not None]
-    known = [*context.dimensions, *own, *each.later, *(names_of_servers(context) if each.is_command else ())]
+    given_names = [key for key in GIVEN if key not in context.dimensions and given.get(key, key) is not None]
+    named = context.experiment.vary.named.values()
+    settings = dict.fromkeys(key for names in named for own in names.values() for key in own)
+    later = (*each.later, *(names_of_servers(context) if each.is_command else ()))
+    known = [*context.dimensions, *settings, *given_names, *later]
     if word in known:
         return
     context.lost.add(each.path)

@@ -34,6 +34,7 @@ def examine(tree: Table, bases: tuple[Path, ...]) -> Context:
     servers.check(context)
     compare.check(context)
     figures.check(context)
+    figures.check_expectations(context)
     compare.check_thresholds(context)
     measure.check(context)
     fleet.check(context)
