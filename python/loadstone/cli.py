@@ -38,6 +38,7 @@ LAB_COMMANDS = {
     "export": "export the table of values as CSV or Parquet",
     "doctor": "check whether this machine is fit for measuring, and what to do about it",
     "completion": "print completion for bash, zsh or fish, or the man page: loadstone completion bash",
+    "fleet": "the hosts of a Ray cluster: loadstone fleet status",
     "systems": "start and stop servers on this machine: loadstone systems up cassandra --nodes 3",
 }
 MODULES = {"import": "importing", "time": "timing"}

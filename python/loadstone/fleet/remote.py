@@ -60,6 +60,30 @@ class Remote:
         for number in missing:
             self.links[number].is_open = True
 
+    def survey(self, *, is_examined: bool = False) -> dict[int, str]:
+        """Reads facts and clocks of every host, without engines; returns why hosts are unfit.
+
+        `is_examined`: also compares versions, installs the engine, and runs `doctor` there.
+        """
+        errors: dict[int, str] = {}
+        for link in self.links:
+            try:
+                self._open(link.number)
+                self._await({link.number}, self._take_facts if is_examined else self._note_facts)
+                if is_examined:
+                    self._ship([link.number])
+                    self.transport.send(link.number, {"doctor": True})
+                    self._await({link.number}, self._note_facts)
+                self.compare_clocks([link.number])
+                link.is_open = True
+            except EngineError as error:
+                errors[link.number] = str(error.args[0])
+        return errors
+
+    @staticmethod
+    def _note_facts(link: Link, body: Mapping[str, Any]) -> None:
+        link.facts = {**link.facts, **body.get("facts", {})}
+
     def _open(self, number: int) -> None:
         self.links[number].clock = ClockWatch()
         self.transport.open(number)
