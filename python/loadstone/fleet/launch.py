@@ -169,7 +169,8 @@ class Launched:
         if slow := slowest_host({names[number]: summary for number, summary in self._summaries.items()}):
             notes.append(slow)
         hardware = [host for link in self._links for host in link.facts.get("hosts", ())]
-        return Observations(values, fingerprint({"hosts": hardware}), notes, self._lost_segments)
+        facts = {**fingerprint({"hosts": hardware}), "host_names": ", ".join(names.values())}
+        return Observations(values, facts, notes, self._lost_segments)
 
     @property
     def _margin_ns(self) -> int:

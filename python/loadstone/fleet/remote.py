@@ -13,6 +13,7 @@ from loadstone.engine.trial import EngineError, Spec
 from loadstone.fleet.clock import Clock, ClockWatch
 from loadstone.fleet.interface import LineListener
 from loadstone.fleet.launch import LOST_HINT, LOST_STATUS, RECEIVE_SECONDS, Launched, Link
+from loadstone.fleet.placement import APART, NEXT_TO_SERVERS
 from loadstone.fleet.shipping import hash_file
 from loadstone.fleet.transport import Reply, Transport
 from loadstone.results.trial_result import Scalar
@@ -21,6 +22,8 @@ from loadstone.results.trial_result import Scalar
 ROUNDS = 8
 # An agent that starts imports Loadstone first; the first start on a busy host took 16 s.
 CONNECT_SECONDS = 90.0
+# Roles of hosts in tables, by placement.
+ROLES = {APART: "clients", NEXT_TO_SERVERS: "nodes"}
 # Between attempts to start an agent.
 RETRY_SECONDS = 2.0
 
@@ -49,6 +52,20 @@ class Remote:
     def hosts(self, placement: str) -> int:
         """The number of hosts of a placement."""
         return len(self.groups[placement])
+
+    def describe(self) -> list[dict[str, Any]]:
+        """The hosts of all placements: hardware, name, labels, and their role by the first placement."""
+        roles: dict[int, str] = {}
+        for placement, numbers in self.groups.items():
+            for number in numbers:
+                roles.setdefault(number, ROLES.get(placement, placement))
+        self.connect(list(roles))
+        rows = []
+        for number, role in sorted(roles.items()):
+            link = self.links[number]
+            hardware: dict[str, Any] = next(iter(link.facts.get("hosts", ())), {})
+            rows.append({**hardware, "name": link.host.name, "role": role, "labels": dict(link.host.labels)})
+        return rows
 
     def connect(self, numbers: Sequence[int]) -> None:
         """Starts agents where none runs, and reads the facts of hosts. Raises EngineError for a silent host."""

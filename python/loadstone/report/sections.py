@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from loadstone.format import units
 from loadstone.judge.answer import apart
 from loadstone.judge.finding import Verdict
-from loadstone.report import comparison, facts, loads, probes, reproduce, scenarios, servers, trials
+from loadstone.report import comparison, facts, hosts, loads, probes, reproduce, scenarios, servers, trials
 from loadstone.report.charts import course, device, intervals, percentiles, scaling
 from loadstone.report.charts.figure import Figure, Panel
 from loadstone.report.reproduce import Recipe
@@ -65,6 +65,7 @@ def sections(view: View) -> list[Section]:
             over_time(view),
             devices(view),
             Section("servers", "Servers", tables=tuple(servers.tables(view))),
+            Section("hosts", "Hosts", tables=tuple(hosts.tables(view))),
             warned(view),
             compare_guarantees(view),
             tabled("host", "What happened on the hosts", "Median over the trials, and the range.", facts.host(view)),
