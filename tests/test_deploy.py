@@ -1,99 +1,117 @@
-"""The Grafana dashboard and the Prometheus configuration agree with the metrics that a run serves."""
+"""The Kubernetes manifest in `deploy/`: fixed hosts, no second attempt, one client pod on a node."""
 
 from __future__ import annotations
 
-import json
-import re
-from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 import yaml
 
-from live_support import write_folder
-from loadstone.live.metrics import render
-from loadstone.live.run import Run
-from test_expectations import make_run, scatter
-from test_live import parse_families, write_attempt
+from lab_support import ROOT
 
-DEPLOY = Path(__file__).parent.parent / "deploy"
-DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana-dashboard.json").read_text())
-PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
-# What Grafana requires of a dashboard of this schema version (its JSON model), as far as this one uses it.
-SCHEMA = {
-    "type": "object",
-    "required": ["title", "uid", "schemaVersion", "panels", "templating", "time"],
-    "properties": {
-        "uid": {"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,40}$"},
-        "schemaVersion": {"type": "integer", "minimum": 36},
-        "id": {"type": "null"},
-        "panels": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "required": ["id", "type", "title", "gridPos", "targets", "fieldConfig", "options", "datasource"],
-                "properties": {
-                    "type": {"enum": ["stat", "timeseries", "heatmap"]},
-                    "gridPos": {
-                        "required": ["x", "y", "w", "h"],
-                        "properties": {"x": {"minimum": 0, "maximum": 23}, "w": {"minimum": 1, "maximum": 24}},
-                    },
-                    "targets": {
-                        "type": "array",
-                        "minItems": 1,
-                        "items": {"required": ["expr", "refId", "datasource", "legendFormat"]},
-                    },
-                },
-            },
-        },
-    },
+MANIFEST = ROOT / "deploy/rayjob.yaml"
+
+
+def fields(*closed: str, **required: dict[str, Any]) -> dict[str, Any]:
+    """A mapping with these fields; `closed` names optional ones, and then no further field is allowed."""
+    properties = {**{name: {} for name in closed}, **required}
+    extra = {"additionalProperties": False} if closed else {}
+    return {"type": "object", "properties": properties, "required": [*required], **extra}
+
+
+def constant(value: object) -> dict[str, Any]:
+    return {"const": value}
+
+
+TOKEN = {
+    "type": "array",
+    "allOf": [
+        {"contains": constant({"name": "RAY_AUTH_MODE", "value": "token"})},
+        {"contains": fields(name=constant("RAY_AUTH_TOKEN"), valueFrom=fields(secretKeyRef=fields(name={}, key={})))},
+    ],
 }
+CONTAINERS = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": 1,
+    "items": fields("volumeMounts", name={}, image={}, env=TOKEN, resources=fields(requests={}, limits={})),
+}
+APART = fields(
+    podAntiAffinity=fields(
+        requiredDuringSchedulingIgnoredDuringExecution={
+            "contains": fields(
+                topologyKey=constant("kubernetes.io/hostname"),
+                labelSelector=fields(matchLabels=constant({"loadstone": "clients"})),
+            )
+        }
+    )
+)
+# Fields of a RayJob (ray.io/v1) of KubeRay 1.7. Its schema drops unknown fields silently, so they are refused here.
+SCHEMA = fields(
+    "metadata",
+    apiVersion=constant("ray.io/v1"),
+    kind=constant("RayJob"),
+    spec=fields(
+        "activeDeadlineSeconds",
+        "submitterPodTemplate",
+        backoffLimit=constant(0),
+        submissionMode={"enum": ["K8sJobMode", "HTTPMode", "SidecarMode", "InteractiveMode"]},
+        shutdownAfterJobFinishes=constant(True),
+        entrypoint={"type": "string", "pattern": "^loadstone run "},
+        rayClusterSpec=fields(
+            "rayVersion",
+            enableInTreeAutoscaling=constant(False),
+            headGroupSpec=fields(
+                "labels",
+                rayStartParams={"additionalProperties": {"type": "string"}},
+                template=fields(spec=fields("volumes", containers=CONTAINERS)),
+            ),
+            workerGroupSpecs={
+                "type": "array",
+                "minItems": 1,
+                "items": fields(
+                    groupName={},
+                    replicas={"type": "integer"},
+                    minReplicas={"type": "integer"},
+                    maxReplicas={"type": "integer"},
+                    labels=constant({"role": "clients"}),
+                    rayStartParams={},
+                    template=fields(
+                        metadata=fields(labels=constant({"loadstone": "clients"})),
+                        spec=fields("hostNetwork", affinity=APART, containers=CONTAINERS),
+                    ),
+                ),
+            },
+        ),
+    ),
+)
 
 
-def test_dashboard_has_the_structure_that_grafana_reads() -> None:
-    jsonschema.validate(DASHBOARD, SCHEMA)
-    assert len({panel["id"] for panel in PANELS}) == len(PANELS)
-    variables = {f"${{{variable['name']}}}" for variable in DASHBOARD["templating"]["list"]}
-    assert {panel["datasource"]["uid"] for panel in PANELS} <= variables
+def complaints(document: Any) -> list[str]:
+    """Violations of the schema, and groups whose size may change."""
+    messages = [error.message for error in jsonschema.Draft202012Validator(SCHEMA).iter_errors(document)]
+    for group in document["spec"]["rayClusterSpec"]["workerGroupSpecs"]:
+        if len({group.get(name) for name in ("replicas", "minReplicas", "maxReplicas")}) != 1:
+            messages.append(f"{group['groupName']}: its size may change")
+    return messages
 
 
-def test_panels_do_not_overlap() -> None:
-    places = [panel["gridPos"] for panel in PANELS]
-    assert all(place["x"] + place["w"] <= 24 for place in places)
-    for first, second in combinations(places, 2):
-        apart = first["x"] + first["w"] <= second["x"] or second["x"] + second["w"] <= first["x"]
-        assert apart or first["y"] + first["h"] <= second["y"] or second["y"] + second["h"] <= first["y"]
+def test_ray_job_is_valid() -> None:
+    assert complaints(yaml.safe_load(MANIFEST.read_text())) == []
 
 
 @pytest.mark.parametrize(
-    "target", [target for panel in PANELS for target in panel["targets"]], ids=lambda target: target["expr"]
+    ("text", "damage"),
+    [
+        ("backoffLimit: 0", "backoffLimit: 2"),
+        ("backoffLimit: 0", "backofLimit: 0"),
+        ("maxReplicas: 3", "maxReplicas: 5"),
+        ("enableInTreeAutoscaling: false", "enableInTreeAutoscaling: true"),
+        ("podAntiAffinity", "podAffinity"),
+        ("value: token", "value: disabled"),
+    ],
 )
-def test_panel_queries_metrics_that_are_served(tmp_path: Path, target: dict[str, Any]) -> None:
-    text = render(Run(write_folder(tmp_path / "a", make_run({"a": scatter(1000)}))), [write_sampled(tmp_path / "t")])
-    samples = [sample for family in parse_families(text).values() for sample in family.samples]
-    names, labels = {sample.name for sample in samples}, {label for sample in samples for label in sample.labels}
-    expression = target["expr"]
-    assert set(re.findall(r"loadstone_\w+", expression)) <= names
-    used = {name for group in re.findall(r"by \(([^)]*)\)", expression) for name in group.split(", ")}
-    used |= set(re.findall(r"[{,]\s*(\w+)\s*(?:=~|!=|=)", expression)) | set(
-        re.findall(r"{{(\w+)}}", target["legendFormat"])
-    )
-    assert used <= labels | {"le"}
-    assert expression.count("(") == expression.count(")")
-
-
-def write_sampled(directory: Path) -> Any:
-    """An attempt at a rate, with samples of the host."""
-    attempt = write_attempt(directory)
-    for row in attempt.rows["run"].values():
-        row.due = 4
-    attempt.hosts.append({"unix_ns": 0, "host": 1.0, "engine": 0.5, "servers": 0.0, "steal": 0.0})
-    return attempt
-
-
-def test_prometheus_scrapes_loopback() -> None:
-    (job,) = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"]
-    assert all(host.startswith("127.0.0.1:") for config in job["static_configs"] for host in config["targets"])
+def test_damaged_ray_job_is_invalid(text: str, damage: str) -> None:
+    document = yaml.safe_load(MANIFEST.read_text().replace(text, damage))
+    assert complaints(document)
