@@ -1,9 +1,12 @@
 //! From a store's name to its type, and from a spec to its workload kind.
 
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use loadstone_storage::store::{FileStore, HdfsStore};
-use loadstone_stores::cassandra::Cassandra;
+use loadstone_stores::cassandra::{
+    Cassandra, ColumnDescription, describe_statements, describe_tables, execute_script,
+};
 use loadstone_stores::fjall::Fjall;
 use loadstone_stores::hbase::HBase;
 use loadstone_stores::hse::Hse;
@@ -14,8 +17,12 @@ use loadstone_stores::postgres::{PostgreNoSql, Postgres};
 use loadstone_stores::redb::Redb;
 use loadstone_stores::redis::Redis;
 use loadstone_stores::rocksdb::RocksDb;
+use loadstone_session::Options;
 use loadstone_stores::{About, Store};
+use loadstone_stress::columns::{ColumnsSpec, SchemaColumn, TableSchema};
+use loadstone_stress::spec::Invalid;
 
+use loadstone_kinds::columns::{ColumnsTarget, ColumnsWork, Counts};
 use loadstone_kinds::files::{FileWork, HdfsFiles, LocalFiles};
 use loadstone_kinds::records::target::RecordTarget;
 use loadstone_kinds::records::{Records, RecordsOf};
@@ -92,18 +99,69 @@ pub fn run(spec: &TrialSpec, controls: &Receiver<Control>, observer: &mut dyn Ob
                 // One engine defines the tables for all.
                 "cassandra" if spec.segment.k == 0 => &StressTarget::<Cassandra>::new(&stress.definitions),
                 "cassandra" => &StressTarget::<Cassandra>::new(&[]),
-                other => {
-                    return Err(EngineError::usage(format!("the store \"{other}\" has no statements"))
-                        .hint("the store of statements is cassandra"));
-                }
+                other => return Err(refuse_statements(other)),
             };
             trial::run(spec, work, target, controls, observer)
+        }
+        WorkSpec::Statements(StatementsSpec::Columns(columns)) => {
+            run_columns(spec, columns, &Arc::new(Counts::new(columns.operations.len())), controls, observer)
         }
         // `trial` has a separate driver for sorts.
         WorkSpec::Sort(_) => {
             Err(EngineError::usage("a sort has no operations").hint("use loadstone-engine trial to run a stage of it"))
         }
     }
+}
+
+fn refuse_statements(store: &str) -> EngineError {
+    EngineError::usage(format!("the store \"{store}\" has no statements")).hint("the store of statements is cassandra")
+}
+
+/// Runs a trial of statements with generated values, and counts their rows during the trial. The types of the columns are the server's, so
+/// its tables are defined and read first.
+pub fn run_columns(
+    spec: &TrialSpec,
+    columns: &ColumnsSpec,
+    counts: &Arc<Counts>,
+    controls: &Receiver<Control>,
+    observer: &mut dyn Observer,
+) -> Result<End, EngineError> {
+    if spec.store.name != Cassandra::ABOUT.name {
+        return Err(refuse_statements(&spec.store.name));
+    }
+    let options = Options {
+        properties: spec.store.properties.clone(),
+        durability: spec.store.durability.into(),
+        clients: 1,
+        ..Options::default()
+    };
+    // One engine defines the tables for all.
+    if spec.segment.k == 0 && !columns.definitions.is_empty() {
+        execute_script(&options, &columns.definitions)?;
+    }
+    let invalid = |invalid: Invalid| EngineError::usage(format!("work.{}: {}", invalid.field, invalid.reason));
+    let names: Vec<(&str, &str)> =
+        columns.tables.iter().map(|table| (table.keyspace.as_str(), table.table.as_str())).collect();
+    let (tables, tokens) = describe_tables(&options, &names)?;
+    let schemas: Vec<TableSchema> = tables.into_iter().map(to_schema).collect();
+    let mut plan = columns.plan(&schemas).map_err(invalid)?;
+    let texts: Vec<String> = plan.operations.iter().map(|operation| operation.text.clone()).collect();
+    for (at, statement) in describe_statements(&options, &texts)?.into_iter().enumerate() {
+        plan.bind(columns, at, &statement.markers, &statement.columns).map_err(invalid)?;
+    }
+    let work = ColumnsWork::new(columns, plan, &tokens, spec.seed, Arc::clone(counts))?;
+    trial::run(spec, work, &ColumnsTarget::<Cassandra>::new(), controls, observer)
+}
+
+fn to_schema(columns: Vec<ColumnDescription>) -> TableSchema {
+    let column = |column: ColumnDescription| SchemaColumn {
+        name: column.name,
+        role: column.role,
+        position: column.position,
+        kind: column.kind,
+        is_frozen: column.is_frozen,
+    };
+    TableSchema { columns: columns.into_iter().map(column).collect() }
 }
 
 /// The error for an unknown store.

@@ -446,6 +446,25 @@ pub struct Sections {
     /// Reads of cassandra-stress that found no row; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_rows: Option<MissingRows>,
+    /// Rows and partitions of successful statements, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub statements: BTreeMap<String, StatementRows>,
+}
+
+/// The rows that a statement wrote or read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StatementRows {
+    /// Rows.
+    pub rows: u64,
+    /// Partitions with at least one of them.
+    pub partitions: u64,
+}
+
+impl Merge for StatementRows {
+    fn merge(&mut self, other: Self) {
+        self.rows += other.rows;
+        self.partitions += other.partitions;
+    }
 }
 
 /// Reads that found no row.
@@ -470,6 +489,9 @@ impl Merge for Sections {
         self.files.merge(other.files);
         self.sort.merge(other.sort);
         self.missing_rows.merge(other.missing_rows);
+        for (name, rows) in other.statements {
+            self.statements.entry(name).or_default().merge(rows);
+        }
     }
 }
 

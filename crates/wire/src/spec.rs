@@ -10,6 +10,7 @@ use loadstone_load::time_series::TimeSeriesSpec;
 use loadstone_load::{Refusal, Segment};
 use loadstone_storage::sort::job::{Job, Stage};
 use loadstone_storage::work::{Files, FilesSpec};
+use loadstone_stress::columns::ColumnsSpec;
 use loadstone_stress::spec::StressSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -170,6 +171,21 @@ pub enum WorkSpec {
 pub enum StatementsSpec {
     /// The predefined operations of cassandra-stress.
     Stress(StressSpec),
+    /// Any statements; their values come from generators of columns.
+    Columns(ColumnsSpec),
+}
+
+impl StatementsSpec {
+    fn check(&self) -> Result<(), Refusal> {
+        let checked = match self {
+            Self::Stress(stress) => stress.check(),
+            Self::Columns(columns) => columns.check(),
+        };
+        checked.map_err(|invalid| {
+            let message = format!("{{work.{}}}: {}", invalid.field, invalid.reason);
+            Refusal::new(message, format!("change {{work.{}}}", invalid.field))
+        })
+    }
 }
 
 /// One stage of a sort. The stages run one after another; their caller is the barrier between them.
@@ -304,10 +320,7 @@ impl TrialSpec {
             WorkSpec::Records(records) => records.check(self.phase == Phase::Run)?,
             WorkSpec::TimeSeries(series) => series.check(self.phase == Phase::Run)?,
             WorkSpec::Files(_) => self.validate_files()?,
-            WorkSpec::Statements(StatementsSpec::Stress(stress)) => stress.check().map_err(|invalid| {
-                let message = format!("{{work.{}}}: {}", invalid.field, invalid.reason);
-                Refusal::new(message, format!("change {{work.{}}}", invalid.field))
-            })?,
+            WorkSpec::Statements(statements) => statements.check()?,
             WorkSpec::Sort(_) => {}
         }
         let pace = Pace::new(&self.pace, self.seed);

@@ -9,6 +9,7 @@ mod cluster;
 mod connection;
 mod consistency;
 mod control;
+mod describe;
 mod login;
 mod murmur3;
 mod pool;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 
 pub use client::Client;
 pub use ring::Node;
+pub use describe::{ColumnDescription, StatementDescription, describe_statements, describe_tables};
 pub use schema::{Description, count_rows, execute_script};
 pub use statements::StatementClient;
 
