@@ -1,5 +1,6 @@
 # make         .venv/bin/loadstone and .venv/bin/loadstone-engine with its JVM host, and RocksDB in the local Maven repository
 # make demo    a first experiment on this machine, and its report
+# make wheel   dist/loadstone-….whl with the engine: needs neither cargo nor a JDK where it is installed
 # make test    everything that CI runs
 # make bench   side by side with other tools
 # make soak    the tests that take minutes to hours
@@ -43,15 +44,17 @@ PACKAGE = mvn --quiet --batch-mode --file java -Dmaven.repo.local=$(MAVEN_REPOSI
 
 PYTHON_SOURCES := python tests $(if $(wildcard benchmarks/*.py),benchmarks)
 
-.PHONY: all prerequisites build engine rocksdb demo test bench soak docs clean
+# The tools of those who change Loadstone.
+DEVELOPER := $(VENV)/.developer
+
+.PHONY: all prerequisites build engine rocksdb demo wheel test bench soak docs clean
 
 all: engine rocksdb
 
 prerequisites:
 	@PYTHON=$(PYTHON) bash scripts/prerequisites.sh
 
-# Cargo knows best whether anything under crates/ has changed, so it is always asked; pip is not, as that takes seconds,
-# and its own build of the engine then finds everything built.
+# Cargo knows best whether anything under crates/ has changed, so it is always asked; pip is not, as that takes seconds.
 build: prerequisites $(HOST)
 	cargo build --release --package loadstone-engine $(LOCKED)
 
@@ -60,9 +63,16 @@ $(HOST): java/pom.xml $(shell find java/src -name '*.java') | prerequisites
 	$(PACKAGE) --offline >/dev/null 2>&1 || $(PACKAGE)
 	touch $@
 
-$(VENV)/.installed: pyproject.toml python/loadstone/__init__.py | build
+# setup.py takes the engine that is named instead of building it.
+PIP_INSTALL = LOADSTONE_ENGINE=$(abspath $(ENGINE)) $(VENV)/pip install --quiet --disable-pip-version-check
+
+$(VENV)/.installed: pyproject.toml setup.py python/loadstone/__init__.py | build
 	test -x $(VENV)/python || $(PYTHON) -m venv .venv
-	$(VENV)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP_INSTALL) --editable .
+	touch $@
+
+$(DEVELOPER): $(VENV)/.installed
+	$(PIP_INSTALL) --editable '.[dev]'
 	touch $@
 
 # `install` puts a new file in the old one's place, so an engine that is running is left alone.
@@ -79,9 +89,15 @@ $(ROCKSDB)/%.jar:
 demo: all
 	$(VENV)/loadstone run experiments/quickstart.yaml
 
+# setuptools would also pack files that earlier builds have left in build/.
+wheel: $(VENV)/.installed
+	rm -rf build
+	LOADSTONE_ENGINE=$(abspath $(ENGINE)) $(VENV)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	ls -sh dist
+
 # The suite shares two processors among three workers and many servers. A test that fails there runs once more, alone, and
 # must pass; the second run prints its name.
-test: all
+test: all $(DEVELOPER)
 	cargo fmt --all --check
 	$(VENV)/ruff check
 	$(VENV)/ruff format --check
@@ -96,7 +112,7 @@ bench: all
 # A hundred times the fuzzing of `make test` (what fails is kept by proptest under proptest-regressions/), fifty crashes
 # of each kind, outages of up to 30 s with up to 2,000 clients, fifty pauses of a Cassandra and five kills of a Redis and a PostgreSQL whose writes are
 # all accounted for, the judge's simulations in full, forty experiments whose true difference is known, ten thousand damaged files to import, and ten thousand clients on real servers.
-soak: all
+soak: all $(DEVELOPER)
 	LOADSTONE_CRASHES=50 $(VENV)/pytest tests/test_lab_crash.py
 	LOADSTONE_OUTAGES=all $(VENV)/pytest tests/test_outages.py
 	LOADSTONE_SIMULATIONS=1 $(VENV)/pytest -n 2 -rP tests/test_judge_simulations.py tests/test_search_simulations.py
@@ -110,7 +126,8 @@ docs: all
 	$(VENV)/loadstone-engine schema
 	$(VENV)/python -m loadstone.workloads
 	$(VENV)/python -m loadstone.systems.reference
+	$(VENV)/python -m loadstone.api.reference
 
 clean:
-	rm -rf .venv target java/target build python/*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv target java/target build dist python/*.egg-info .mypy_cache .pytest_cache .ruff_cache
 	find python tests -name __pycache__ -prune -exec rm -rf {} +

@@ -26,6 +26,8 @@ CLIENTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96)
 REPEATS = 50
 PLAN_SECONDS, REPORT_SECONDS, REPORT_BYTES, HELP_SECONDS = 2.0, 60.0, 1e9, 0.15
 SMALL_CPU_SECONDS = 0.5
+OPEN = [sys.executable, "-c", "import sys, loadstone; loadstone.open(sys.argv[1]).trials"]
+OPEN_SECONDS, OPEN_BYTES = 2.0, 500e6
 
 EXPERIMENT = f"""
 question: Which of five stores holds most at any number of clients?
@@ -47,6 +49,7 @@ def at_scale(work: Path, repeats: int, blocks: int = REPEATS) -> None:
         ("(d) 10,000 trials planned", [LOADSTONE, "run", str(file), "--dry-run"], repeats, PLAN_SECONDS, None),
     ]
     folder = made(work / "results/large/now", blocks)
+    goals.append((f"(d) {count:,} trials opened", [*OPEN, str(folder.path)], repeats, OPEN_SECONDS, OPEN_BYTES))
     report = [LOADSTONE, "report", str(folder.path), "-o", str(work / "report")]
     goals.append((f"(d) {count:,} trials judged and reported", report, 1, REPORT_SECONDS, REPORT_BYTES))
     for name, command, times, seconds_goal, bytes_goal in goals:

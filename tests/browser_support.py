@@ -37,8 +37,8 @@ class Browser:
         self._browser.close()
         self._playwright.stop()
 
-    def open(self, file: Path, width: int, height: int, *, dark: bool = False, touch: bool = False) -> None:
-        """Opens a page of ours and waits until its charts are drawn."""
+    def open(self, file: Path | str, width: int, height: int, *, dark: bool = False, touch: bool = False) -> None:
+        """Opens a page of ours, or an address, and waits until its charts are drawn."""
         self.page.close()
         size = {"width": width, "height": height}
         self.page = self._browser.new_page(viewport=size, is_mobile=touch)  # type: ignore[arg-type]
@@ -48,7 +48,7 @@ class Browser:
         self.page.on("console", self._logged)
         self.page.on("pageerror", lambda error: self._complaints.append(str(error)))
         self.dark(dark)
-        self.page.goto(file.resolve().as_uri())
+        self.page.goto(file if isinstance(file, str) else file.resolve().as_uri())
         self.wait("!document.getElementById('charts') || document.documentElement.dataset.drawn === 'all'")
 
     def _asked(self, request: Request) -> None:

@@ -101,7 +101,7 @@ def test_an_interrupted_run_waits_for_a_hook_only_for_a_limited_time(
 def test_a_workload_file_need_not_set_an_end(tmp_path: Path) -> None:
     from loadstone.experiment.file import load
     from loadstone.experiment.plan.plan import plan
-    from loadstone.runner.run import preflight
+    from loadstone.runner.rehearsal import preflight
     from loadstone.workloads.ycsb import run_spec
 
     (tmp_path / "endless").write_text("recordcount=100\nupdateproportion=1\nreadproportion=0\n")

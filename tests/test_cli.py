@@ -90,7 +90,7 @@ def test_no_engine_anywhere_exits_1_with_a_hint(loadstone: Installation, command
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
         f"error: loadstone-engine not found beside {loadstone.command} nor on PATH\n"
-        "hint: build it with `make`, install it with `pip install .`, or name it in LOADSTONE_ENGINE\n"
+        "hint: install the wheel of `make wheel`, build it with `make`, or name it in LOADSTONE_ENGINE\n"
     )
 
 

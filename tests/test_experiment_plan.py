@@ -226,6 +226,28 @@ repeats: 6
     assert estimate(planned(tmp_path, text))[1] < 6 * 6 * 10e9 / 50e6 + 6 * 200
 
 
+def test_named_settings_fill_templates(tmp_path: Path) -> None:
+    text = """
+systems: {redis: {start: redis, properties: {redis.timeout: "{pause}", redis.port: "{port}"}}}
+workload: WORKLOADS/workloada
+vary:
+  matrix: {clients: [1, 2]}
+  named:
+    setting:
+      short: {pause: 1, port: 7}
+      long: {pause: 20, port: 8}
+  exclude: [{setting: long, clients: 2}]
+repeats: 6
+"""
+    named = planned(tmp_path, text)
+    assert [(dict(variant.config), variant.store_properties["redis.timeout"]) for variant in named.variants] == [
+        ({"system": "redis", "clients": 1, "setting": "short"}, "1"),
+        ({"system": "redis", "clients": 1, "setting": "long"}, "20"),
+        ({"system": "redis", "clients": 2, "setting": "short"}, "1"),
+    ]
+    assert {variant.store_properties["redis.port"] for variant in named.variants} == {"7", "8"}
+
+
 def test_the_load_can_have_other_clients_and_properties(tmp_path: Path) -> None:
     text = """
 systems: {redis: {start: redis, properties: {redis.timeout: "900", redis.port: "7"}}}

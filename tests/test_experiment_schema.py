@@ -71,7 +71,11 @@ def test_the_schema_is_valid_and_describes_every_key() -> None:
 
 
 # Scales for a quick look, whose warnings are expected.
-LOOKS = {("hdfs-replication.yaml", "small")}
+LOOKS = {
+    ("cassandra-replay-hydra.yaml", "small"),
+    ("cassandra-scale.yaml", "small"),
+    ("hdfs-replication.yaml", "small"),
+}
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -114,6 +118,8 @@ def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> 
         base["systems"]["served"] = {"store": "null", **({} if key in ("start", "attach") else words)}
     if path[0] == "fleet":
         base |= {"systems": {"served": {"store": "null"}}, "clients": 4}
+        if key not in ("on", "engines"):
+            base |= {"fleet": {"on": "ray"}}
     if (path[0] == "workload" and path[-1] in KINDS) or (len(path) > 2 and path[1] in KINDS):
         # A workload kind, with its required keys.
         kind = KINDS[path[1]]

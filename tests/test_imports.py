@@ -20,8 +20,9 @@ LEVELS = (
     ("experiment", "fleet", "report"),
     ("doctor", "workloads"),
     ("runner",),
+    ("live",),
     ("commands",),
-    ("cli",),
+    ("api", "cli"),
 )
 # The rooms of `experiment`, with those that each may import.
 ROOMS: dict[str, set[str]] = {

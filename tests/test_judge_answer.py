@@ -324,3 +324,36 @@ def test_withheld_metric_is_named() -> None:
 def test_sweep_answers_latency_at_its_knee() -> None:
     judgement = judge(replace(sweep(10), question=asking(metrics=("throughput", "read.p99"))))
     assert judgement.further == ("read p99 is 30.0 ms at 8, 30.0 ms at 16 clients",)
+
+
+def grow(loads: list[int], repeats: int = 6) -> ResultSet:
+    """rocksdb and lmdb at several numbers of clients."""
+    base = experiment(repeats=repeats)
+    trials = [
+        replace(trial, trial=f"{count}-{trial.trial}", config={**trial.config, "clients": count})
+        for count in loads
+        for trial in base.trials
+    ]
+    return replace(base, trials=trials)
+
+
+def test_comparison_over_loads_gives_the_range() -> None:
+    text = (
+        "throughput with lmdb is 1.33×, relative to rocksdb, at 1 to 4 clients (n=6, claimed at 3 of 3 loads, suspect)"
+    )
+    assert answer(grow([1, 2, 4])).replace("valid", "suspect") == text
+    few = answer(grow([1, 2, 4], repeats=3))
+    assert "n=3: no claim possible" in few
+    against = replace(grow([1, 2, 4]), question=asking(baseline="lmdb"))
+    assert answer(against).startswith("throughput is 25 % lower with rocksdb than with lmdb, at 1 to 4 clients (n=6,")
+
+
+def test_refused_load_is_outside_the_range() -> None:
+    results = grow([1, 2, 4])
+    damaged = [
+        replace(trial, values=given(wrong=5)(trial).values) if trial.config["clients"] == 4 else trial
+        for trial in results.trials
+    ]
+    text = answer(replace(results, trials=damaged))
+    assert "at 1 to 2 clients" in text
+    assert text.endswith("invalid, not ranked at 4 clients)")

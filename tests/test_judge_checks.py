@@ -9,6 +9,7 @@ import pytest
 
 import judge_cases_differences
 import judge_cases_failures
+import judge_cases_faults
 import judge_cases_generator
 import judge_cases_incomplete
 import judge_cases_page_cache
@@ -30,6 +31,7 @@ PAGES = ROOT / "docs/checks"
 CASES = [
     *judge_cases_differences.CASES,
     *judge_cases_failures.CASES,
+    *judge_cases_faults.CASES,
     *judge_cases_generator.CASES,
     *judge_cases_incomplete.CASES,
     *judge_cases_page_cache.CASES,

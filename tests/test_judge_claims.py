@@ -141,7 +141,7 @@ def test_lateness_of_the_generator_bounds_latencies(lower: float, claim: Claim) 
     found = asked(spoil, metric="read.p99")
     assert found.claim == claim
     if claim == "refused":
-        assert found.findings[-1].hint == "set spin.sleep=true, use another host, or lower the rate"
+        assert "`properties: {spin.sleep: true}` of the system" in found.findings[-1].hint
         assert "read.p99 of lmdb is 33 % lower than the read.p99 of rocksdb as measured" in found.findings[-1].message
 
 

@@ -116,7 +116,7 @@ def test_what_is_damaged_is_put_aside_and_not_thrown_away(folder: Folder) -> Non
 
 def test_a_line_of_another_kind_is_left_out_with_a_word(folder: Folder) -> None:
     lines.append(folder.path / "values.jsonl", {"trial": "x"})
-    assert folder.load().warnings == ("values.jsonl: a line is not a trial and left out ('values')",)
+    assert folder.load().warnings == ("values.jsonl: a line is not a trial and left out (it has no `config`)",)
 
 
 def test_a_full_device_leaves_the_table_as_it_was(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_files_without_the_mark_are_wrong_beside_files_with_it_alone(
 
 def merge_sections(*sections: dict[str, Any]) -> Summary:
     """The summary of segments that have these sections."""
-    with Merger(len(sections)) as merger:
+    with Merger([str(number) for number in range(len(sections))]) as merger:
         for segment, section in enumerate(sections):
             merger.hear(segment, json.dumps(ready()))
             merger.hear(segment, json.dumps(summary([], **section)))

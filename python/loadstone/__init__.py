@@ -1,3 +1,32 @@
-"""Loadstone: which data store, configuration or size handles my load, by how much, and can I trust the answer?"""
+"""Loadstone: which data store, configuration or size handles my load, by how much, and can I trust the answer?
+
+    import loadstone
+    run = loadstone.open("results/quickstart")
+    run.judgement.answer, run.figures, run.latencies("read").percentile(99.9), run.charts["throughput"]
+
+The interface is `loadstone.api`, imported at its first use: commands that need none of it start faster.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from loadstone.api import Judgement, Latencies, LoadstoneError, Percentile, Run, compare, load, open, run  # noqa: A004
 
 __version__ = "0.1.0"
+__all__ = ["Judgement", "Latencies", "LoadstoneError", "Percentile", "Run", "compare", "load", "open", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    """A public name of `loadstone.api`."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from loadstone import api
+
+    return getattr(api, name)
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion."""
+    return [*globals(), *__all__]

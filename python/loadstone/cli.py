@@ -24,17 +24,20 @@ ENGINE_COMMANDS = {
 }
 # The lab's, each a module of `loadstone.commands` (of the same name, where Python allows it).
 LAB_COMMANDS = {
-    "run": "run an experiment: loadstone run experiments/quickstart.yaml",
+    "example": "print an experiment file to start from: loadstone example embedded-stores > my.yaml",
+    "run": "run an experiment: loadstone run my.yaml",
     "time": "time commands against each other: loadstone time 'COMMAND A' 'COMMAND B'",
     "fio": "fio's command line: loadstone fio JOBFILE, with our verdict and report",
     "list": "list results",
     "show": "show a run's results as tables",
     "compare": "compare runs of different times, or files of other tools, with the first",
     "check": "check whether results can be trusted, and why not",
+    "serve": "show results in the browser, a running experiment second by second",
     "report": "write report.html and report.md again",
     "import": "import results of YCSB, cassandra-stress, TestDFSIO, fio and others",
     "export": "export the table of values as CSV or Parquet",
     "doctor": "check whether this machine is fit for measuring, and what to do about it",
+    "completion": "print completion for bash, zsh or fish, or the man page: loadstone completion bash",
     "systems": "start and stop servers on this machine: loadstone systems up cassandra --nodes 3",
 }
 MODULES = {"import": "importing", "time": "timing"}
@@ -109,7 +112,7 @@ def commands() -> dict[str, str]:
 
 def usage() -> str:
     """The help text, without a trailing newline."""
-    listed = "\n".join(f"  {name:<13}{what}" for name, what in commands().items())
+    listed = "\n".join(f"  {name:<17}{what}" for name, what in commands().items())
     return f"""\
 Loadstone: which data store, configuration or size handles my load, by how much, and can I trust the answer?
 

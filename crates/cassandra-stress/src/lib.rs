@@ -49,7 +49,8 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         return Ok(0);
     }
     if settings.front_end.print_spec {
-        let mut spec = translate::translate(&settings, &profiles, translate::first_threads(&settings)).map_err(name_options)?;
+        let mut spec =
+            translate::translate(&settings, &profiles, translate::first_threads(&settings)).map_err(name_options)?;
         match &mut spec.work {
             WorkSpec::Statements(StatementsSpec::Stress(work)) if settings.command.command.creates_schema() => {
                 work.definitions = schema_statements(&settings).iter().map(|text| drop_compact_storage(text)).collect();

@@ -143,13 +143,7 @@ impl<'a> Printer<'a> {
     }
 
     /// The figures of an operation, or of all. `earlier`: what is not counted, of rows and partitions.
-    fn figures(
-        &self,
-        readings: &Readings,
-        operation: Option<usize>,
-        seconds: f64,
-        earlier: &[(u64, u64)],
-    ) -> Figures {
+    fn figures(&self, readings: &Readings, operation: Option<usize>, seconds: f64, earlier: &[(u64, u64)]) -> Figures {
         let mut latencies = Reading::default();
         let (mut operations, mut errors, mut rows, mut partitions) = (0, 0, 0, 0);
         for ((step, status), all) in readings {
@@ -165,7 +159,9 @@ impl<'a> Printer<'a> {
             latencies.merge(&all[self.choose_time()]);
         }
         if self.names.is_counted {
-            for (own, earlier) in earlier.iter().enumerate().filter(|(own, _)| operation.is_none_or(|operation| operation == *own)) {
+            for (own, earlier) in
+                earlier.iter().enumerate().filter(|(own, _)| operation.is_none_or(|operation| operation == *own))
+            {
                 let now = self.names.counts.read(own);
                 rows += now.0.saturating_sub(earlier.0);
                 partitions += now.1.saturating_sub(earlier.1);
@@ -256,7 +252,8 @@ impl Observer for Printer<'_> {
             run_time_ms: length_ns / 1_000_000,
         };
         let failures = closed.moment.failures.messages();
-        let failures = failures.filter_map(|(step, status, message)| Some((self.names.operation_of(step)?, status, message)));
+        let failures =
+            failures.filter_map(|(step, status, message)| Some((self.names.operation_of(step)?, status, message)));
         self.notes = failures
             .map(|(own, status, message)| format!("{}: {}: {message}\n", self.names.name(own), status.name()))
             .collect();

@@ -127,7 +127,8 @@ pub fn run(settings: &Settings, profiles: &[Profile], controls: &Receiver<Contro
             }
         };
         let Step { summary, uncertainty, failed, unanswered, missing } = printer.finish(&end)?;
-        let explained = missing.filter(|_| profiles.is_empty()).and_then(|missing| coverage::explain(settings, &options, missing));
+        let explained =
+            missing.filter(|_| profiles.is_empty()).and_then(|missing| coverage::explain(settings, &options, missing));
         if let End::Failed(why) = &end {
             log.print(&format!("{FAILURE}\n"));
             return Err(explain_failure(explained, why));

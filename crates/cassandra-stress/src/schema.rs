@@ -9,8 +9,7 @@ use loadstone_wire::output::err;
 
 /// Creates the keyspace and the tables, where they are missing.
 pub fn create(settings: &Settings, profiles: &[Profile], options: &Options) -> Result<Description, StoreError> {
-    let statements =
-        if profiles.is_empty() { schema_statements(settings) } else { profile_definitions(profiles) };
+    let statements = if profiles.is_empty() { schema_statements(settings) } else { profile_definitions(profiles) };
     match execute_script(options, &statements) {
         // Cassandra 4.0 and later refuse it for new tables.
         Err(error) if refuses(&error, "COMPACT STORAGE") => {
@@ -21,8 +20,9 @@ pub fn create(settings: &Settings, profiles: &[Profile], options: &Options) -> R
         // ScyllaDB with tablets.
         Err(error) if refuses(&error, "SimpleStrategy") => {
             err("note: the server refuses SimpleStrategy; the keyspace is created with NetworkTopologyStrategy\n");
-            let network =
-                |text: &String| text.replace("org.apache.cassandra.locator.", "").replace("SimpleStrategy", "NetworkTopologyStrategy");
+            let network = |text: &String| {
+                text.replace("org.apache.cassandra.locator.", "").replace("SimpleStrategy", "NetworkTopologyStrategy")
+            };
             execute_script(options, &statements.iter().map(network).collect::<Vec<_>>())
         }
         done => done,

@@ -36,7 +36,8 @@ pub fn translate(settings: &Settings, profiles: &[Profile], threads: u32) -> Res
     let work = match &settings.command.user {
         Some(user) => StatementsSpec::Columns(columns_spec(settings, profiles, user)?),
         None => {
-            let mix = settings.operations().into_iter().filter_map(|(command, weight)| Some((operation(command)?, weight)));
+            let mix =
+                settings.operations().into_iter().filter_map(|(command, weight)| Some((operation(command)?, weight)));
             StatementsSpec::Stress(stress_spec(settings, mix.collect())?)
         }
     };
@@ -212,7 +213,8 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
         level => level,
     };
     // ANY is a level of writes; a command that reads at it is refused, as a server would refuse each read.
-    let reads = settings.operations().iter().any(|(command, _)| matches!(command, Command::Read | Command::CounterRead));
+    let reads =
+        settings.operations().iter().any(|(command, _)| matches!(command, Command::Read | Command::CounterRead));
     if reads || settings.command.user.as_ref().is_some_and(|user| !user.is_load()) {
         set("cassandra.readconsistencylevel", level.to_owned());
     }

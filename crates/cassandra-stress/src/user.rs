@@ -26,13 +26,18 @@ fn read_profile(path: &str) -> Result<Profile, EngineError> {
 
 /// One error with all mistakes, each with its line.
 fn refuse(path: &str, mistakes: &[Mistake]) -> EngineError {
-    let lines: Vec<String> = mistakes.iter().map(|mistake| format!("{path}:{}: {}", mistake.line, mistake.message)).collect();
+    let lines: Vec<String> =
+        mistakes.iter().map(|mistake| format!("{path}:{}: {}", mistake.line, mistake.message)).collect();
     let hint = mistakes.first().map_or_else(String::new, |mistake| mistake.hint.clone());
     EngineError::usage(lines.join("\n")).hint(hint)
 }
 
 /// The work of these profiles.
-pub fn columns_spec(settings: &Settings, profiles: &[Profile], user: &UserSettings) -> Result<ColumnsSpec, EngineError> {
+pub fn columns_spec(
+    settings: &Settings,
+    profiles: &[Profile],
+    user: &UserSettings,
+) -> Result<ColumnsSpec, EngineError> {
     let mut tables: Vec<TableSpec> = Vec::new();
     for profile in profiles {
         let mut table = profile.table.clone();
@@ -107,6 +112,7 @@ fn find_operation(name: &str, profiles: &[Profile]) -> Result<OperationSpec, Eng
             let queries = queries.chain(profile.token_range_queries.iter().map(|query| &query.name));
             names.extend(queries.map(|name| format!("{prefix}{name}")));
         }
-        EngineError::usage(format!("No query defined with name {name}")).hint(format!("the operations are {}", names.join(", ")))
+        EngineError::usage(format!("No query defined with name {name}"))
+            .hint(format!("the operations are {}", names.join(", ")))
     })
 }

@@ -5,6 +5,13 @@ use std::path::Path;
 use loadstone_stores::certificates;
 use loadstone_wire::error::EngineError;
 
+/// The help.
+pub const USAGE: &str = "\
+usage: loadstone-engine certificates DIR [--user NAME] HOST…
+
+Writes a CA, a server's certificate for the hosts, and a client's certificate for NAME (default: client), as PEM files.
+";
+
 const EXAMPLE: &str = "loadstone-engine certificates certificates localhost 127.0.0.1";
 
 /// Writes the files. The exit code.

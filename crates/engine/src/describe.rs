@@ -11,6 +11,14 @@ use loadstone_wire::error::EngineError;
 use loadstone_wire::output::out;
 use loadstone_ycsb::known::{KNOWN, Source};
 
+/// The help.
+pub const USAGE: &str = "\
+usage: loadstone describe
+
+Prints as JSON what this engine can do: stores with their properties, YCSB's properties with their meaning and default,
+workload kinds and front ends. docs/reference/schemas/describe.json has the format.
+";
+
 /// What an engine can do.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Description {

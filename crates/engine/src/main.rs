@@ -40,6 +40,10 @@ fn main() -> ExitCode {
             return fail(&error.hint("give names and values as UTF-8 text"));
         }
     };
+    if let Some(usage) = find_usage(&arguments) {
+        loadstone_wire::output::out(usage);
+        return ExitCode::SUCCESS;
+    }
     let (signals, controls) = channel();
     let result = match arguments.first().map(String::as_str) {
         Some("ycsb") => {
@@ -48,7 +52,10 @@ fn main() -> ExitCode {
         }
         Some("cassandra-stress") => {
             signals::listen(signals);
-            loadstone_cassandra_stress::main(&arguments[1..], &controls)
+            // The tool itself takes the word only.
+            let asks = matches!(&arguments[1..], [only] if is_help(only));
+            let remaining = if asks { &["help".to_owned()] } else { &arguments[1..] };
+            loadstone_cassandra_stress::main(remaining, &controls)
         }
         Some("dfsio") => {
             signals::listen(signals);
@@ -97,6 +104,23 @@ fn main() -> ExitCode {
         ),
         (Ok(code), None) => ExitCode::from(code),
         (Err(error), _) => fail(&error),
+    }
+}
+
+fn is_help(argument: &str) -> bool {
+    matches!(argument, "--help" | "-h")
+}
+
+/// The help of a command that has no options, if it is requested.
+fn find_usage(arguments: &[String]) -> Option<&'static str> {
+    let (command, remaining) = arguments.split_first()?;
+    match command.as_str() {
+        _ if !remaining.iter().any(|argument| is_help(argument)) => None,
+        "trial" => Some(trial_mode::USAGE),
+        "describe" => Some(describe::USAGE),
+        "schema" => Some(schema::USAGE),
+        "certificates" => Some(certificates::USAGE),
+        _ => None,
     }
 }
 

@@ -12,6 +12,13 @@ use loadstone_wire::error::EngineError;
 use loadstone_wire::event::Event;
 use loadstone_wire::spec::TrialSpec;
 
+/// The help.
+pub const USAGE: &str = "\
+usage: loadstone-engine schema [DIRECTORY]
+
+Writes the JSON Schemas and the generated reference pages below a clone of the repository (default: the working directory).
+";
+
 /// Every generated file: its path in the repository and its text.
 pub fn files() -> Vec<(&'static str, String)> {
     vec![

@@ -15,6 +15,19 @@ use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::{TrialSpec, WorkSpec};
 use serde::Deserialize;
 
+/// The help.
+pub const USAGE: &str = "\
+usage: loadstone trial <SPEC
+
+Runs one trial: its TrialSpec on standard input as a line of JSON, events on standard output, a line of JSON each. Print a spec
+to start from by --print-spec, and run it:
+
+  loadstone ycsb run null -p recordcount=1000 -p operationcount=1000 --print-spec | loadstone trial
+
+docs/reference/schemas has the formats: trial-spec.json, event.json and control.json. exit status: 0 done, 1 failed, 2 the spec
+is refused, 130 ended by a signal
+";
+
 /// A control line.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]

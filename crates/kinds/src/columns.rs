@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loadstone_load::{Status, StepId, Workload};
 use loadstone_session::statements::{BatchKind, Cells, NullStatements, Statement, StatementStore, Statements, Values};
 use loadstone_session::{Options, StoreError};
-use loadstone_stress::columns::{BATCH_ROWS_MAX, BatchType, ColumnsSpec, Fields, OperationWork, Plan, PlannedOperation};
+use loadstone_stress::columns::{
+    BATCH_ROWS_MAX, BatchType, ColumnsSpec, Fields, OperationWork, Plan, PlannedOperation,
+};
 use loadstone_stress::distribution::{Distribution, RatioSpec, Spec};
 use loadstone_stress::partition::{PartitionGenerator, Place};
 use loadstone_stress::population::{Population, Selection};
@@ -52,9 +54,9 @@ impl Counts {
 
     /// The rows and the partitions of an operation.
     pub fn read(&self, operation: usize) -> (u64, u64) {
-        self.0.get(operation).map_or((0, 0), |(rows, partitions)| {
-            (rows.load(Ordering::Relaxed), partitions.load(Ordering::Relaxed))
-        })
+        self.0
+            .get(operation)
+            .map_or((0, 0), |(rows, partitions)| (rows.load(Ordering::Relaxed), partitions.load(Ordering::Relaxed)))
     }
 }
 
@@ -212,7 +214,10 @@ impl ColumnsWork {
             population,
             tables: plan.generators(spec).map_err(usage)?,
             select: inserts.clone().map(|insert| ratio(&insert.select)).collect::<Result<_, _>>().map_err(refuse)?,
-            population_ratio: inserts.map(|insert| ratio(&insert.row_population)).collect::<Result<_, _>>().map_err(refuse)?,
+            population_ratio: inserts
+                .map(|insert| ratio(&insert.row_population))
+                .collect::<Result<_, _>>()
+                .map_err(refuse)?,
         };
         let stride_max = operations.iter().map(|operation| operation.partitions.max()).max().unwrap_or(1);
         Ok(Self {
@@ -501,9 +506,9 @@ impl ColumnsWork {
         let layout = &self.plan.layouts[planned.table];
         let mut state = operation.state.borrow_mut();
         let State { generators: Some(generators), scratch, .. } = &mut *state else { return Ok(()) };
-        let share = generators.population_ratio[planned.table].as_mut().map_or(1.0, |(sampler, ratio)| {
-            ratio.share(sampler.next_double())
-        });
+        let share = generators.population_ratio[planned.table]
+            .as_mut()
+            .map_or(1.0, |(sampler, ratio)| ratio.share(sampler.next_double()));
         let generator = &mut generators.tables[planned.table];
         let marker_of = |place: Place| planned.markers.iter().position(|other| *other == place);
         let mut returned: BTreeMap<Vec<u8>, (usize, bool)> = BTreeMap::new();
@@ -563,7 +568,10 @@ impl ColumnsWork {
                 let written = (!is_null).then_some(scratch.as_slice());
                 if cells.get(*at, column) != written {
                     let name = &layout.column(*place).name;
-                    return Err((Status::UnexpectedState, format!("partition {number}: row {row} has another value of {name}")));
+                    return Err((
+                        Status::UnexpectedState,
+                        format!("partition {number}: row {row} has another value of {name}"),
+                    ));
                 }
             }
         }
@@ -688,7 +696,13 @@ impl<S: Statements> ColumnsActor<'_, S> {
         self.task.failures.keep(StepId(operation.operation as u16), status, || Some(message.clone()));
         if work.policy.stop {
             let (name, key) = (work.operations[operation.operation].name, operation.number.to_string());
-            self.task.scheduler.halt_because(|| TrialFailure::Operation { operation: name, key, status, message, attempts: 0 });
+            self.task.scheduler.halt_because(|| TrialFailure::Operation {
+                operation: name,
+                key,
+                status,
+                message,
+                attempts: 0,
+            });
         }
     }
 }
@@ -735,7 +749,10 @@ impl<S: Statements> Actor for ColumnsActor<'_, S> {
                 (rows, rows.min(1), self.cells.bytes() as u64)
             }
         };
-        if status.is_ok() && watch.counted && let Some(counts) = work.counts.0.get(operation.operation) {
+        if status.is_ok()
+            && watch.counted
+            && let Some(counts) = work.counts.0.get(operation.operation)
+        {
             counts.0.fetch_add(rows, Ordering::Relaxed);
             counts.1.fetch_add(partitions, Ordering::Relaxed);
         }

@@ -55,7 +55,7 @@ pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
     if late > LATE_SHARE {
         add(
             format!("{:.2} % of the operations were sent more than 1 ms late although a client was idle", late * 100.0),
-            "run fewer clients per engine, use more engines, or set spin.sleep=true",
+            "lower the rate, run fewer clients, or let idle clients spin: -p spin.sleep=true",
         );
     }
     if closed.embedded {
@@ -84,7 +84,11 @@ pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
                     busiest.clients,
                     busiest.busy() * 100.0
                 ),
-                "use more executors or engines, or a host with more processors",
+                if busiest.clients > CLIENTS_PER_EXECUTOR {
+                    "use more executors (-p executors=N), or a host with more processors"
+                } else {
+                    "use a host with more processors, or end other programs on this one"
+                },
             );
         }
     } else {
@@ -93,7 +97,7 @@ pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
         if share > CPU_SHARE {
             add(
                 format!("the engine used {:.0} % of the processors", share * 100.0),
-                "use more engines, or a host with more processors",
+                "use a host with more processors, or end other programs on this one",
             );
         }
     }
@@ -131,6 +135,9 @@ fn servers_down(closed: &Closed<'_>) -> Option<Note> {
     let hint = "times are relative to the start of the measurement; see the logs of the servers for the cause";
     (!parts.is_empty()).then(|| note("server-events", format!("{}{more}", parts.join("; ")), hint))
 }
+
+/// The clients that one executor serves by default.
+const CLIENTS_PER_EXECUTOR: u64 = 32;
 
 /// Events of servers in a note.
 const EVENTS_SHOWN: usize = 8;

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
+use loadstone_session::Options;
 use loadstone_storage::store::{FileStore, HdfsStore};
-use loadstone_stores::cassandra::{
-    Cassandra, ColumnDescription, describe_statements, describe_tables, execute_script,
-};
+use loadstone_stores::cassandra::{Cassandra, ColumnDescription, describe_statements, describe_tables, execute_script};
 use loadstone_stores::fjall::Fjall;
 use loadstone_stores::hbase::HBase;
 use loadstone_stores::hse::Hse;
@@ -17,7 +16,6 @@ use loadstone_stores::postgres::{PostgreNoSql, Postgres};
 use loadstone_stores::redb::Redb;
 use loadstone_stores::redis::Redis;
 use loadstone_stores::rocksdb::RocksDb;
-use loadstone_session::Options;
 use loadstone_stores::{About, Store};
 use loadstone_stress::columns::{ColumnsSpec, SchemaColumn, TableSchema};
 use loadstone_stress::spec::Invalid;
@@ -55,7 +53,7 @@ pub static STORES: &[RecordTarget] = &[
 pub const FILE_STORES: &[About] = &[FileStore::ABOUT, HdfsStore::ABOUT];
 
 /// The descriptions of the stores of records.
-fn abouts() -> impl Iterator<Item = &'static About> + Clone {
+pub fn abouts() -> impl Iterator<Item = &'static About> + Clone {
     STORES.iter().map(|target| &target.store.about)
 }
 

@@ -365,7 +365,8 @@ impl ColumnsSpec {
             let (text, writes) = match &operation.work {
                 OperationWork::Insert => (insert_text(table, layout, &schemas[at]), true),
                 OperationWork::Validate => {
-                    let keys: Vec<String> = layout.key.iter().map(|column| format!("{} = ?", quote(&column.name))).collect();
+                    let keys: Vec<String> =
+                        layout.key.iter().map(|column| format!("{} = ?", quote(&column.name))).collect();
                     (format!("SELECT * FROM {} WHERE {}", table.full_name(), keys.join(" AND ")), false)
                 }
                 OperationWork::Query { cql, .. } => {
@@ -410,9 +411,10 @@ impl ColumnsSpec {
             let (_, rows, _) = layout.row_counts().map_err(|reason| invalid("tables", reason))?;
             let partitions = insert.partitions.as_ref().map_or(Ok(1), |spec| spec.range().map(|range| range.1));
             let partitions = partitions.map_err(|reason| invalid("tables", reason))? as f64;
-            let share = insert.select.as_ref().map_or(Ok(1.0), |ratio| {
-                ratio.distribution.range().map(|range| ratio.share(range.1 as f64))
-            });
+            let share = insert
+                .select
+                .as_ref()
+                .map_or(Ok(1.0), |ratio| ratio.distribution.range().map(|range| ratio.share(range.1 as f64)));
             let share = share.map_err(|reason| invalid("tables", reason))?;
             let rows = (rows * partitions * share / f64::from(self.visits)).max(1.0);
             if insert.batch == BatchType::Logged && rows > BATCH_ROWS_MAX as f64 {
@@ -451,7 +453,13 @@ impl Plan {
     ///
     /// # Errors
     /// A marker is not a column of the table, or rows cannot be compared.
-    pub fn bind(&mut self, spec: &ColumnsSpec, at: usize, markers: &[Described], results: &[Described]) -> Result<(), Invalid> {
+    pub fn bind(
+        &mut self,
+        spec: &ColumnsSpec,
+        at: usize,
+        markers: &[Described],
+        results: &[Described],
+    ) -> Result<(), Invalid> {
         let operation = &mut self.operations[at];
         let layout = &self.layouts[operation.table];
         let refuse = |reason: String| Err(invalid("operations", format!("{}: {reason}", operation.name)));
@@ -461,7 +469,9 @@ impl Plan {
         let mut places = Vec::new();
         for (name, kind) in markers {
             let Some(place) = layout.place(name) else {
-                return refuse(format!("the value of a ? is {name}, which is not a column of the table; write its value in the text"));
+                return refuse(format!(
+                    "the value of a ? is {name}, which is not a column of the table; write its value in the text"
+                ));
             };
             let column = layout.column(place);
             let is_same = CqlType::parse(kind).is_ok_and(|kind| kind == column.kind);
@@ -470,10 +480,16 @@ impl Plan {
             }
             places.push(place);
         }
-        if has_condition(&operation.text) && matches!(operation.work, OperationWork::Query { .. }) && operation.text.contains('?') {
+        if has_condition(&operation.text)
+            && matches!(operation.work, OperationWork::Query { .. })
+            && operation.text.contains('?')
+        {
             let after_if = split_at_word(&operation.text, "IF").map(|(_, rest)| rest);
             if after_if.is_some_and(|rest| rest.contains('?')) {
-                return refuse("a condition with a ? is not supported; write IF EXISTS, IF NOT EXISTS or IF column = VALUE".to_owned());
+                return refuse(
+                    "a condition with a ? is not supported; write IF EXISTS, IF NOT EXISTS or IF column = VALUE"
+                        .to_owned(),
+                );
             }
         }
         let (validates, is_query) = match operation.work {
@@ -492,7 +508,9 @@ impl Plan {
             }
             let (_, rows, _) = layout.row_counts().map_err(|reason| invalid("tables", reason))?;
             if rows > VALIDATED_ROWS_MAX {
-                return refuse(format!("rows cannot be compared: a partition has up to {rows:.0}, the limit is {VALIDATED_ROWS_MAX}"));
+                return refuse(format!(
+                    "rows cannot be compared: a partition has up to {rows:.0}, the limit is {VALIDATED_ROWS_MAX}"
+                ));
             }
             columns.extend(results.iter().map(|(name, _)| layout.place(name)));
             let missing = layout.clustering.iter().enumerate().find(|(at, column)| {
@@ -530,9 +548,11 @@ impl Plan {
 
 /// Why the rows of a table are not a function of the partition.
 fn find_unrepeatable(layout: &Layout, insert: &InsertSpec) -> Option<String> {
-    let is_full = |ratio: &Option<RatioSpec>| ratio.as_ref().is_none_or(|ratio| {
-        ratio.distribution.range().is_ok_and(|range| ratio.share(range.0 as f64) >= 1.0)
-    });
+    let is_full = |ratio: &Option<RatioSpec>| {
+        ratio
+            .as_ref()
+            .is_none_or(|ratio| ratio.distribution.range().is_ok_and(|range| ratio.share(range.0 as f64) >= 1.0))
+    };
     if !is_full(&insert.select) {
         return Some("select: writes a random part of the rows".to_owned());
     }
@@ -552,7 +572,9 @@ fn find_unrepeatable(layout: &Layout, insert: &InsertSpec) -> Option<String> {
             return Some(format!("{name}: the tool's collections have a random length; give it size: fixed(N)"));
         }
         if *kind == CqlType::TimeUuid && specs[2].is_some_and(|spec| !spec.is_fixed()) {
-            return Some(format!("{name}: the tool's timeuuid columns have a random number of values; give it cluster: fixed(N)"));
+            return Some(format!(
+                "{name}: the tool's timeuuid columns have a random number of values; give it cluster: fixed(N)"
+            ));
         }
     }
     None
@@ -568,7 +590,8 @@ fn layout(table: &TableSpec, schema: &TableSchema) -> Result<Layout, Invalid> {
     if schema.columns.is_empty() {
         return Err(invalid("tables", format!("there is no table {name}; add table_definition:, or create it")));
     }
-    let mut specs: BTreeMap<&str, &ColumnSpec> = table.columns.iter().map(|column| (column.name.as_str(), column)).collect();
+    let mut specs: BTreeMap<&str, &ColumnSpec> =
+        table.columns.iter().map(|column| (column.name.as_str(), column)).collect();
     let mut layout = Layout::default();
     let mut sorted: Vec<&SchemaColumn> = schema.columns.iter().collect();
     sorted.sort_by(|a, b| (a.position, &a.name).cmp(&(b.position, &b.name)));
@@ -637,7 +660,8 @@ fn tokens(text: &str) -> Vec<(usize, &str)> {
                 at = (at + 1).min(bytes.len());
             }
             byte if byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80 => {
-                while at < bytes.len() && (bytes[at].is_ascii_alphanumeric() || bytes[at] == b'_' || bytes[at] >= 0x80) {
+                while at < bytes.len() && (bytes[at].is_ascii_alphanumeric() || bytes[at] == b'_' || bytes[at] >= 0x80)
+                {
                     at += 1;
                 }
             }
@@ -710,7 +734,9 @@ fn parse_conditions(text: &str, layout: &Layout, places: &[Place]) -> Option<Vec
         match tail {
             [] => return Some(conditions),
             [(_, word), next @ ..] if word.eq_ignore_ascii_case("AND") => rest = next,
-            [(_, first), (_, second)] if first.eq_ignore_ascii_case("ALLOW") && second.eq_ignore_ascii_case("FILTERING") => {
+            [(_, first), (_, second)]
+                if first.eq_ignore_ascii_case("ALLOW") && second.eq_ignore_ascii_case("FILTERING") =>
+            {
                 return Some(conditions);
             }
             _ => return None,
@@ -809,13 +835,19 @@ mod tests {
             let described = |name: &str, kind: &str| (name.to_owned(), kind.to_owned());
             let results = [described("k", "int"), described("Name", "text"), described("s", "int")];
             let markers = [described("k", "int")];
-            plan.bind(&spec, 0, &markers, &results).map(|()| plan.operations[0].conditions.clone()).map_err(|error| error.reason)
+            plan.bind(&spec, 0, &markers, &results)
+                .map(|()| plan.operations[0].conditions.clone())
+                .map_err(|error| error.reason)
         };
         let cql = "SELECT * FROM t WHERE k = ?";
         let whole = Condition { place: Place::Key(0), operator: Operator::Equal, marker: 0 };
         assert_eq!(bind(|_, _| {}, cql), Ok(vec![whole]));
         for (change, reason) in [
-            ((|spec, _| spec.tables[0].insert.select = crate::distribution::parse_ratio("fixed(1)/2").unwrap()) as fn(&mut ColumnsSpec, &mut TableSchema), "select:"),
+            (
+                (|spec, _| spec.tables[0].insert.select = crate::distribution::parse_ratio("fixed(1)/2").unwrap())
+                    as fn(&mut ColumnsSpec, &mut TableSchema),
+                "select:",
+            ),
             (|_, schema| schema.columns.push(column("l", "regular", -1, "list<int>", false)), "frozen"),
             (|_, schema| schema.columns.push(column("l", "regular", -1, "list<int>", true)), "size: fixed(N)"),
         ] {

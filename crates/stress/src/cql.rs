@@ -243,7 +243,10 @@ mod tests {
         for text in ["int", "list<text>", "map<text, tuple<int, set<uuid>>>", "timeuuid"] {
             assert_eq!(CqlType::parse(text).unwrap().to_string(), text);
         }
-        assert_eq!(CqlType::parse("frozen<map<varchar,frozen<list<int>>>>").unwrap().to_string(), "map<text, list<int>>");
+        assert_eq!(
+            CqlType::parse("frozen<map<varchar,frozen<list<int>>>>").unwrap().to_string(),
+            "map<text, list<int>>"
+        );
         for text in ["duration", "vector<float, 3>", "list<>", "map<int>", "int>", "<", &"list<".repeat(50)] {
             assert!(CqlType::parse(text).is_err(), "{text}");
         }

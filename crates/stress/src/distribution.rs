@@ -23,13 +23,41 @@ use crate::number::{format_decimals, format_double};
 #[serde(try_from = "String", into = "String")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
 pub enum Spec {
-    Fixed { value: i64 },
-    Uniform { min: i64, max: i64 },
-    Gaussian { min: i64, max: i64, mean: f64, stdev: f64 },
-    Exponential { min: i64, max: i64, mean: f64 },
-    Extreme { min: i64, max: i64, shape: f64, scale: f64 },
-    QuantizedExtreme { min: i64, max: i64, shape: f64, scale: f64, quantas: u32 },
-    Sequence { start: i64, end: i64 },
+    Fixed {
+        value: i64,
+    },
+    Uniform {
+        min: i64,
+        max: i64,
+    },
+    Gaussian {
+        min: i64,
+        max: i64,
+        mean: f64,
+        stdev: f64,
+    },
+    Exponential {
+        min: i64,
+        max: i64,
+        mean: f64,
+    },
+    Extreme {
+        min: i64,
+        max: i64,
+        shape: f64,
+        scale: f64,
+    },
+    QuantizedExtreme {
+        min: i64,
+        max: i64,
+        shape: f64,
+        scale: f64,
+        quantas: u32,
+    },
+    Sequence {
+        start: i64,
+        end: i64,
+    },
     Inverse(Box<Spec>),
     /// An addition to the tool: `presets(70:1, 20:2.5, 10:3.5)`.
     Presets(Vec<Preset>),

@@ -133,7 +133,13 @@ impl Level {
     }
 
     /// Begins the values of a seed, and returns the seed of what is below.
-    fn open(&mut self, seed: i64, order: Order, accumulates: bool, mut random: impl FnMut(u64) -> u64) -> Result<i64, String> {
+    fn open(
+        &mut self,
+        seed: i64,
+        order: Order,
+        accumulates: bool,
+        mut random: impl FnMut(u64) -> u64,
+    ) -> Result<i64, String> {
         self.seed = seed;
         let count = self.generator.seed_level(seed);
         self.count = count;
@@ -169,7 +175,8 @@ impl Level {
     /// The values of equal bytes after the first.
     fn drop_duplicates(&mut self) {
         let Self { values, ends, order, .. } = self;
-        let value = |at: u32| &values[if at == 0 { 0 } else { ends[at as usize - 1] as usize }..ends[at as usize] as usize];
+        let value =
+            |at: u32| &values[if at == 0 { 0 } else { ends[at as usize - 1] as usize }..ends[at as usize] as usize];
         order.clear();
         order.extend(0..ends.len() as u32);
         order.sort_unstable_by(|a, b| value(*a).cmp(value(*b)).then(a.cmp(b)));
@@ -405,7 +412,9 @@ mod tests {
 
     fn layout(line: &str) -> (String, Layout) {
         let fields: Vec<&str> = line.split('|').collect();
-        let columns = |list: &str| list.split(';').filter(|text| !text.trim().is_empty()).map(|text| column(text.trim())).collect();
+        let columns = |list: &str| {
+            list.split(';').filter(|text| !text.trim().is_empty()).map(|text| column(text.trim())).collect()
+        };
         let layout = Layout {
             key: columns(fields[1]),
             clustering: columns(fields[2]),
@@ -441,7 +450,11 @@ mod tests {
             let mut generator = PartitionGenerator::new(layout, Compat::V4, Order::Arbitrary).unwrap();
             generator.open(fields[1].parse().unwrap(), |_| 0).unwrap();
             let key: Vec<String> = (0..layout.key.len()).map(|at| hex(generator.key(at))).collect();
-            assert_eq!((key.join(" ").as_str(), generator.identity().to_string().as_str()), (fields[2], fields[3]), "{line}");
+            assert_eq!(
+                (key.join(" ").as_str(), generator.identity().to_string().as_str()),
+                (fields[2], fields[3]),
+                "{line}"
+            );
             let rows: Vec<String> = (0..generator.rows().min(40)).map(|at| row(&mut generator, layout, at)).collect();
             assert_eq!(rows, fields[4..], "{} {}", fields[0], fields[1]);
             count += 1;
@@ -466,7 +479,9 @@ mod tests {
         assert_eq!(last, row(&mut generator, &layout, 9_999_999));
         assert_ne!(first, last);
         let level = &generator.levels[0];
-        assert!(level.values.capacity() + level.ends.capacity() + level.order.capacity() + level.current.capacity() < 64);
+        assert!(
+            level.values.capacity() + level.ends.capacity() + level.order.capacity() + level.current.capacity() < 64
+        );
     }
 
     #[test]

@@ -121,7 +121,11 @@ impl Reader {
             Content::Scalar(text) => Some(text.clone()),
             Content::Null => None,
             _ => {
-                self.report(node.line, format!("{name} must be a text, got {}", node.describe()), "write it in one line, or after |");
+                self.report(
+                    node.line,
+                    format!("{name} must be a text, got {}", node.describe()),
+                    "write it in one line, or after |",
+                );
                 None
             }
         }
@@ -161,17 +165,25 @@ impl Reader {
                 self.check_definition(definition, *line, word, name);
             }
         }
-        let extra_definitions = find("extra_definitions").map_or_else(Vec::new, |node| self.texts(node, "extra_definitions"));
+        let extra_definitions =
+            find("extra_definitions").map_or_else(Vec::new, |node| self.texts(node, "extra_definitions"));
         let columns = find("columnspec").map_or_else(Vec::new, |node| self.columns(node));
         let insert = find("insert").map_or_else(InsertSpec::default, |node| self.insert(node));
         let queries = find("queries").map_or_else(Vec::new, |node| self.queries(node));
         let ranges = find("token_range_queries").map_or_else(Vec::new, |node| self.token_range_queries(node));
         let mut names = BTreeSet::new();
         let lines = [find("queries"), find("token_range_queries")].into_iter().flatten();
-        for (name, line, _) in lines.filter_map(|node| if let Content::Map(entries) = &node.content { Some(entries) } else { None }).flatten() {
+        for (name, line, _) in lines
+            .filter_map(|node| if let Content::Map(entries) = &node.content { Some(entries) } else { None })
+            .flatten()
+        {
             let name = name.to_lowercase();
             if NAMES_RESERVED.contains(&name.as_str()) {
-                self.report(*line, format!("a query cannot be named {name}"), "insert and validate are built in; use another name");
+                self.report(
+                    *line,
+                    format!("a query cannot be named {name}"),
+                    "insert and validate are built in; use another name",
+                );
             } else if !names.insert(name.clone()) {
                 self.report(*line, format!("two queries are named {name}"), "use different names");
             }
@@ -195,7 +207,11 @@ impl Reader {
             return;
         }
         match find_name(definition, word) {
-            None => self.report(line, format!("the definition does not begin with CREATE {word} NAME"), format!("write CREATE {word} {name} …")),
+            None => self.report(
+                line,
+                format!("the definition does not begin with CREATE {word} NAME"),
+                format!("write CREATE {word} {name} …"),
+            ),
             Some(defined) if !defined.eq_ignore_ascii_case(name) => {
                 let message = format!("the definition creates {defined}, and the profile uses {name}");
                 self.report(line, message, "use one name");
@@ -209,7 +225,11 @@ impl Reader {
             Content::List(nodes) => nodes.iter().filter_map(|node| self.text(node, name)).collect(),
             Content::Null => Vec::new(),
             _ => {
-                self.report(node.line, format!("{name} must be a list, got {}", node.describe()), "begin each item with \"- \"");
+                self.report(
+                    node.line,
+                    format!("{name} must be a list, got {}", node.describe()),
+                    "begin each item with \"- \"",
+                );
                 Vec::new()
             }
         }
@@ -248,7 +268,11 @@ impl Reader {
             Content::List(nodes) => nodes.as_slice(),
             Content::Null => &[],
             _ => {
-                self.report(node.line, format!("columnspec must be a list, got {}", node.describe()), "write - name: COLUMN");
+                self.report(
+                    node.line,
+                    format!("columnspec must be a list, got {}", node.describe()),
+                    "write - name: COLUMN",
+                );
                 &[]
             }
         };
@@ -263,7 +287,11 @@ impl Reader {
                         has_name = true;
                         column.name = self.text(value, "name").unwrap_or_default();
                         if columns.iter().any(|other| other.name == column.name) {
-                            self.report(*line, format!("the column {} is listed twice", column.name), "remove one of them");
+                            self.report(
+                                *line,
+                                format!("the column {} is listed twice", column.name),
+                                "remove one of them",
+                            );
                         }
                     }
                     "size" => column.size = self.spec(value, "size"),
@@ -300,7 +328,8 @@ impl Reader {
                     if let Some((least, greatest)) = spec.as_ref().and_then(|spec| spec.range().ok())
                         && (least < 1 || greatest > PARTITIONS_MAX)
                     {
-                        let message = format!("partitions must be from 1 to {PARTITIONS_MAX}, got {least} to {greatest}");
+                        let message =
+                            format!("partitions must be from 1 to {PARTITIONS_MAX}, got {least} to {greatest}");
                         self.report(*line, message, "use fixed(1)");
                     }
                     insert.partitions = spec;
@@ -318,7 +347,11 @@ impl Reader {
                 "consistencylevel" | "serialconsistencylevel" => self.refuse_level(*line, key),
                 other => {
                     let message = format!("insert has no key {other}");
-                    self.report(*line, message, "the keys are partitions, select, batchtype, row-population and condition");
+                    self.report(
+                        *line,
+                        message,
+                        "the keys are partitions, select, batchtype, row-population and condition",
+                    );
                 }
             }
         }
@@ -326,7 +359,11 @@ impl Reader {
     }
 
     fn refuse_level(&mut self, line: usize, key: &str) {
-        self.report(line, format!("{key} cannot be set for one operation"), "remove it, and use cl= on the command line");
+        self.report(
+            line,
+            format!("{key} cannot be set for one operation"),
+            "remove it, and use cl= on the command line",
+        );
     }
 
     fn queries(&mut self, node: &Node) -> Vec<Query> {
@@ -376,7 +413,11 @@ impl Reader {
                     "columns" => query.columns = self.text(value, "columns").unwrap_or(query.columns),
                     "page_size" => match self.text(value, "page_size").and_then(|text| text.parse().ok()) {
                         Some(rows @ 1..=1_000_000) => query.page_rows = rows,
-                        _ => self.report(*line, "page_size must be a whole number from 1 to 1000000", "use page_size: 5000"),
+                        _ => self.report(
+                            *line,
+                            "page_size must be a whole number from 1 to 1000000",
+                            "use page_size: 5000",
+                        ),
                     },
                     other => {
                         let message = format!("a token range query has no key {other}");

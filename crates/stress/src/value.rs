@@ -248,7 +248,8 @@ fn append_sized(generator: &mut ValueGenerator, out: &mut Vec<u8>) {
 fn append_varint(value: i64, out: &mut Vec<u8>) {
     let bytes = value.to_be_bytes();
     let sign = if value < 0 { 0xFF } else { 0 };
-    let spare = bytes[..7].iter().zip(&bytes[1..]).take_while(|(byte, next)| **byte == sign && (*next ^ sign) < 0x80).count();
+    let spare =
+        bytes[..7].iter().zip(&bytes[1..]).take_while(|(byte, next)| **byte == sign && (*next ^ sign) < 0x80).count();
     out.extend_from_slice(&bytes[spare..]);
 }
 
@@ -293,7 +294,9 @@ mod tests {
 
     #[test]
     fn skipped_values_are_those_of_the_sequence() {
-        for (kind, population) in [("text", None), ("int", Some("gaussian(1..1000)")), ("list<int>", None), ("uuid", None)] {
+        for (kind, population) in
+            [("text", None), ("int", Some("gaussian(1..1000)")), ("list<int>", None), ("uuid", None)]
+        {
             let population = population.map(|text| parse_spec(text).unwrap());
             let specs = ValueSpecs { population, ..ValueSpecs::default() };
             let new = || {

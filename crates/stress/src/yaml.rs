@@ -210,7 +210,9 @@ mod tests {
 
     #[test]
     fn mistakes_have_lines() {
-        for (text, line) in [("a: 1\nb: 2\na: 3\n", 3), ("a: [1,\n", 2), ("a: *b\n", 1), ("a: 1\n---\nb: 2\n", 2), ("", 1)] {
+        for (text, line) in
+            [("a: 1\nb: 2\na: 3\n", 3), ("a: [1,\n", 2), ("a: *b\n", 1), ("a: 1\n---\nb: 2\n", 2), ("", 1)]
+        {
             assert_eq!(parse(text).unwrap_err().line, line, "{text:?}");
         }
     }

@@ -1,5 +1,7 @@
 //! The store for each of YCSB's binding names, and the class of those that run in the JVM store.
 
+use std::fmt::Write as _;
+
 use loadstone_wire::error::EngineError;
 
 /// Our store for a name.
@@ -16,8 +18,25 @@ pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
         "cassandra-cql" | "cassandra2-cql" | "scylla" => Ok("cassandra"),
         "hbase098" | "hbase10" | "hbase12" | "hbase14" | "hbase2" | "hbase20" => Ok("hbase"),
         other if class_of(other).is_some() => Ok("jvm"),
-        other => Err(loadstone_registry::unknown(other)),
+        other => {
+            let error = loadstone_registry::unknown(other);
+            let hint = error.hint.clone().unwrap_or_default();
+            Err(error.hint(format!("{hint}; {ANY_BINDING}")))
+        }
     }
+}
+
+/// How to use a binding that has no name here.
+const ANY_BINDING: &str =
+    "any other binding of YCSB runs in the JVM host: jvm -db site.ycsb.db.CLASS -cp 'YCSB/lib/*:YCSB/NAME-binding/lib/*'";
+
+/// The stores, a line each, for `--help`.
+pub fn list_stores() -> String {
+    let mut text = String::from("stores (docs/reference/stores; -p sets their properties):\n");
+    for about in loadstone_registry::abouts() {
+        let _ = writeln!(text, "  {:<15} {}", about.name, about.line);
+    }
+    text + "  mongodb, s3, …  the other names of YCSB's bindings run in the JVM host with their class: -cp names the jars\n"
 }
 
 /// The class of a binding of YCSB 0.17.0 for which there is no store, or which can be used besides the store.
@@ -80,6 +99,7 @@ mod tests {
             assert_eq!(resolve(name).unwrap(), "jvm");
         }
         assert_eq!(resolve("cassandra-cql").unwrap(), "cassandra", "although it has a class too");
-        assert!(resolve("mongdb").is_err());
+        let hint = resolve("mongdb").unwrap_err().hint.unwrap();
+        assert!(hint.contains("JVM host: jvm -db site.ycsb.db.CLASS -cp "), "{hint}");
     }
 }

@@ -37,7 +37,7 @@ use loadstone_wire::output::{err, out};
 /// Runs the front end. Returns the exit code.
 pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
     if arguments.iter().any(|arg| matches!(arg.as_str(), "--help" | "-help" | "-h")) || arguments.is_empty() {
-        out(USAGE);
+        out(&format!("{USAGE}\n{}", bindings::list_stores()));
         return Ok(if arguments.is_empty() { 2 } else { 0 });
     }
     let args = Args::parse(arguments)?;

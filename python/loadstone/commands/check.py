@@ -5,26 +5,31 @@ from __future__ import annotations
 from rich.text import Text
 
 from loadstone.commands.opening import open_results
-from loadstone.commands.parser import Parser, guarded
+from loadstone.commands.parser import Parser, check_conditions, guarded
+from loadstone.commands.reading import expecting
 from loadstone.format import units
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge
+from loadstone.report.expectations import exit_status
+from loadstone.report.gate import write_files
 from loadstone.report.terminal import standard_output, tables
 
 
 @guarded
 def main(arguments: list[str]) -> int:
-    """Prints findings. Exit status 0 if no result is suspect or invalid, else 1."""
+    """Prints findings. Exit status 1 if a result is suspect or invalid, or an expectation false; 3 if undecided."""
     parser = Parser(
         "check",
-        "Check results. Exit status 0 if none is suspect or invalid, else 1.",
+        "Check results and expectations. Exit status 0 if none is suspect, invalid or false, else 1; 3 if undecided.",
         "docs/checks/ describes every check.",
     )
     parser.results_at()
     parser.results_option()
+    parser.expect_options()
     parser.add_argument("-v", "--verbose", action="store_true", help="print every finding, not a few of each check")
     options = parser.parse_args(arguments)
-    results = open_results(options.results_at, options.results)
+    check_conditions(options.expect)
+    results = expecting(open_results(options.results_at, options.results), options.expect)
     judgement = judge(results)
     console = standard_output()
     for warning in results.warnings:
@@ -32,4 +37,7 @@ def main(arguments: list[str]) -> int:
     for line in tables.findings(judgement, whole=options.verbose):
         console.print(line, soft_wrap=True)
     console.print(f"{results.name}: {units.count(len(results.trials))} trials, {judgement.trust}", markup=False)
-    return int(judgement.verdict > Verdict.UNCHECKED)
+    for line in tables.expectations(judgement):
+        console.print(line, soft_wrap=True)
+    write_files(judgement, options.junit, options.summary)
+    return int(judgement.verdict > Verdict.UNCHECKED) or exit_status(judgement.expectations)

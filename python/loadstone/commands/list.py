@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     folders = find(options.results)
     if not folders:
-        print(f"no results below {options.results} yet; create some by `loadstone run experiments/quickstart.yaml`")
+        print(f"no results below {options.results} yet; `loadstone example` shows experiments to start from")
         return 0
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("name", "folder", "trials", "question"):

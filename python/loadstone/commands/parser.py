@@ -46,6 +46,19 @@ class Parser(argparse.ArgumentParser):
             "--results", metavar="DIR", type=Path, default=ROOT, help="where result folders are (default: %(default)s)"
         )
 
+    def expect_options(self) -> None:
+        """Adds the options of a gate."""
+        self.add_argument(
+            "--expect",
+            metavar="CONDITION",
+            action="append",
+            default=[],
+            help="a condition, such as 'read.p99 < 10ms', 'errors == 0' or 'throughput >= 0.95x' (x: relative to the"
+            " baseline); exit status 1 if it is false, 3 if undecided",
+        )
+        self.add_argument("--junit", metavar="FILE", type=Path, help="write the expectations as JUnit XML")
+        self.add_argument("--summary", metavar="FILE", type=Path, help="write a summary in Markdown for a pull request")
+
     def show_options(self) -> None:
         """Adds options to regroup tables, as in benchstat, and for the output format."""
         for name, what in (("table", "tables"), ("row", "rows"), ("col", "columns")):
@@ -65,6 +78,18 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--rank-invalid", action="store_true", help="also compare invalid trials")
         self.results_option()
         self.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def check_conditions(conditions: Sequence[str]) -> None:
+    """Raises UsageError for the first condition of `--expect` that is not valid."""
+    from loadstone.search.objective import expectations
+
+    for text in conditions:
+        try:
+            expectations(text)
+        except ValueError as error:
+            message, hint = error.args
+            raise UsageError(f"--expect: {message}", hint) from None
 
 
 def joined(arguments: Sequence[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from loadstone.format.suggestion import suggestion
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
 from loadstone.report.terminal import standard_output, tables
-from loadstone.results.projection import Projection, project
+from loadstone.results.projection import Projected, Projection, project
 from loadstone.results.result_set import ResultSet
 from loadstone.search.probe import Probe
 
@@ -23,28 +24,40 @@ def keys(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def expecting(results: ResultSet, conditions: Sequence[str]) -> ResultSet:
+    """The results with further expectations."""
+    expected = (*results.question.expect, *conditions)
+    return replace(results, question=replace(results.question, expect=tuple(dict.fromkeys(expected))))
+
+
 def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
     """Judges and prints results as the options say."""
-    if options.set:
-        # The model of an experiment takes as long to import as all that follows.
-        from loadstone.experiment.file import change_question
-
-        question = change_question(results.question, options.set)
-        if question.by is not None and question.by not in results.dimensions:
-            hint = suggestion(question.by, list(results.dimensions), "the dimensions are")
-            raise LoadstoneError(f'there is no dimension "{question.by}" in {results.name}', hint)
-        results = replace(results, question=question, recorded=results.question)
     grouping = {name: keys(getattr(options, name)) for name in ("table", "row", "col")}
-    stated = any(each.partition("=")[0].strip() in ("compare.guarantees", "compare.promises") for each in options.set)
-    promises = results.question.promises if stated else None
-    projection = Projection(**grouping, filter=options.filter, metrics=keys(options.metric) or (), promises=promises)
-    projected = project(results, projection)
+    projection = Projection(**grouping, filter=options.filter, metrics=keys(options.metric) or ())
+    projected = regroup(results, options.set, projection)
     judgement = judge(projected.results, rank_invalid=options.rank_invalid)
     if options.json:
         print(json.dumps(finite(document(judgement)), ensure_ascii=False, allow_nan=False))
     else:
         tables.show(standard_output(), judgement, projected)
     return judgement
+
+
+def regroup(results: ResultSet, settings: Sequence[str], projection: Projection) -> Projected:
+    """Results with the `settings` (`compare.by=system`) of their question and a projection. Raises LoadstoneError."""
+    if settings:
+        # The model of an experiment takes as long to import as all that follows.
+        from loadstone.experiment.file import change_question
+
+        question = change_question(results.question, settings)
+        if question.by is not None and question.by not in results.dimensions:
+            hint = suggestion(question.by, list(results.dimensions), "the dimensions are")
+            raise LoadstoneError(f'there is no dimension "{question.by}" in {results.name}', hint)
+        results = replace(results, question=question, recorded=results.question)
+    stated = any(
+        setting.partition("=")[0].strip() in ("compare.guarantees", "compare.promises") for setting in settings
+    )
+    return project(results, replace(projection, promises=results.question.promises if stated else None))
 
 
 def finite(part: Any) -> Any:
@@ -60,6 +73,13 @@ def document(judgement: Judgement) -> dict[str, Any]:
     """A judgement as data, in base units."""
     return {
         "answer": judgement.sentence,
+        "expectations": [
+            {
+                **parts(item, "text", "of", "answer", "unit", "why", "remedy"),
+                **parts(item.estimate, "value", "low", "high", "level", "n"),
+            }
+            for item in judgement.expectations
+        ],
         "verdict": str(judgement.verdict),
         "not_looked": {each.check: each.reason for each in judgement.not_looked},
         "cells": [

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
+import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from loadstone.commands.parser import Parser, UsageError, guarded
+from loadstone.commands.parser import Parser, UsageError, check_conditions, guarded
 from loadstone.errors import LoadstoneError
 from loadstone.systems import provide
 
@@ -27,12 +29,14 @@ if TYPE_CHECKING:
 
 # The environment variable for --share-host, for scripts and tests.
 SHARED = "LOADSTONE_SHARE_HOST"
+# The program of the process that serves the live page.
+SERVE = "import sys; from loadstone.cli import main; sys.exit(main())"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @guarded
 def main(arguments: list[str]) -> int:
-    """Runs an experiment; exit status 1 if a trial failed, 130 after Ctrl-C."""
+    """Runs an experiment; exit status 1 if a trial or expectation failed, 3 if one is undecided, 130 after Ctrl-C."""
     parser = Parser(
         "run",
         "Run an experiment: every variant several times, in random order; then judge the results and write a report.",
@@ -47,8 +51,16 @@ def main(arguments: list[str]) -> int:
         action="store_true",
         help="with --resume: retry variants that were set aside after 3 failed attempts",
     )
-    parser.add_argument("--dry-run", action="store_true", help="show the plan and how long it takes, run nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show the plan, its time, and what would fail; run nothing"
+    )
     parser.add_argument("--share-host", action="store_true", help="allow another run on this host at the same time")
+    parser.expect_options()
+    parser.add_argument(
+        "--live", action="store_true", help="show the run in the browser, on this host, while it is measured"
+    )
+    parser.add_argument("--live-port", metavar="PORT", type=int, default=0, help="the port of that page (default: any)")
+    parser.add_argument("--metrics-port", metavar="PORT", type=int, help="serve OpenMetrics on this port of this host")
     parser.add_argument("--no-report", action="store_true", help="write no report at the end")
     parser.results_option()
     options = parser.parse_args(arguments)
@@ -58,8 +70,12 @@ def main(arguments: list[str]) -> int:
     from loadstone import workloads
     from loadstone.experiment.file import load
 
+    check_conditions(options.expect)
     workloads.register()
     loaded = load(options.file, options.scale, options.set)
+    if options.expect:
+        expected = json.dumps([*loaded.experiment.expect, *options.expect])
+        loaded = load(options.file, options.scale, [*options.set, f"expect={expected}"])
     return carry_out(loaded, options.file.stem, options)
 
 
@@ -69,31 +85,76 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
 
     from loadstone.experiment.plan.plan import plan
 
-    planned = plan(loaded.experiment)
     if options.dry_run:
         from loadstone.experiment.plan.description import describe
+        from loadstone.runner.rehearsal import advice, rehearse
 
-        print(describe(planned, loaded.warnings))
+        planned = plan(loaded.experiment)
+        print("\n\n".join([describe(planned, loaded.warnings), *advice(planned)]), flush=True)
+        rehearse(planned)
         return 0
-    provide.for_stores(variant.store for variant in planned.variants)
     console = Console(stderr=True, emoji=False, markup=False, highlight=False)
+    folder, failed = perform(loaded, name, options, console, ENDING)
+    status = finish(folder, console, options)
+    return int(failed) or status
+
+
+def perform(
+    loaded: Loaded, name: str, options: Namespace, console: Console, ending: Sequence[signal.Signals] = ()
+) -> tuple[Folder, bool]:
+    """Runs the missing trials of an experiment; returns its folder, and whether any failed.
+
+    The signals `ending` end the run in good order. Raises LoadstoneError.
+    """
+    from loadstone.experiment.plan.plan import plan
+
+    planned = plan(loaded.experiment)
+    provide.for_stores(variant.store for variant in planned.variants)
     for warning in loaded.warnings:
         console.print(str(warning), soft_wrap=True)
     with exclusive_host(name, options) as note:
         folder = resumed(loaded, planned, name, options.results) if options.resume else None
         if folder is None:
-            from loadstone.runner.run import preflight
+            from loadstone.runner.rehearsal import advice, preflight
 
             preflight(planned)
-            folder = created(loaded, planned, name, options.results)
+            for text in advice(planned):
+                console.print(text, soft_wrap=True)
+            command = getattr(options, "command", None) or ["loadstone", *sys.argv[1:]]
+            folder = created(loaded, planned, name, options.results, command)
         note(folder.path)
         console.print(f"{folder.path}", style="bold")
-        for each in ENDING:
+        for each in ending:
             if signal.getsignal(each) is not signal.SIG_IGN:
                 signal.signal(each, interrupt)
-        failed = conduct(loaded, planned, folder, console, options.retry_failed)
-    print_results = getattr(options, "print_results", None)
-    return int(finish(folder, console, report=not options.no_report, print_results=print_results) or failed)
+        with viewing(folder, console, options):
+            return folder, conduct(loaded, planned, folder, console, options.retry_failed)
+
+
+@contextmanager
+def viewing(folder: Folder, console: Console, options: Namespace) -> Iterator[None]:
+    """Serves the live page and the metrics from a separate process while the run lasts, if requested.
+
+    Its standard input is a lease: it ends shortly after this process, however that ends.
+    """
+    has_page, metrics_port = getattr(options, "live", False), getattr(options, "metrics_port", None)
+    if not has_page and metrics_port is None:
+        yield
+        return
+    words = [sys.executable, "-P", "-c", SERVE, "serve", str(options.results), "--child", "--follow", str(folder.path)]
+    words += ["--port", str(options.live_port)] if has_page else ["--metrics-only"]
+    words += [] if metrics_port is None else ["--metrics-port", str(metrics_port)]
+    pipe = subprocess.PIPE
+    # In a separate session, as Ctrl-C is for the lab.
+    server = subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
+    assert server.stdin is not None
+    assert server.stdout is not None
+    with server.stdin, server.stdout:
+        for name in ("live", "metrics")[not has_page : 2 - (metrics_port is None)]:
+            if not (address := server.stdout.readline().strip()):
+                raise LoadstoneError("the live page could not be started", "read the error above")
+            console.print(f"{name}: {address}", style="bold", soft_wrap=True)
+        yield
 
 
 def exclusive_host(name: str, options: Namespace) -> AbstractContextManager[Callable[[Path], None]]:
@@ -114,8 +175,8 @@ def interrupt(number: int, _: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
 
 
-def created(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
-    """Creates the result folder of a new run."""
+def created(loaded: Loaded, planned: Plan, name: str, root: Path, command: Sequence[str]) -> Folder:
+    """Creates the result folder of a new run that a command line started."""
     from loadstone.observe.environment import environment, shareable
     from loadstone.results.folder import Folder, new_path
 
@@ -126,9 +187,9 @@ def created(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
         # The order of loads in a search is not random.
         interleaved=loaded.experiment.find is None,
         experiment=loaded.resolved,
-        environment=environment(),
+        environment=environment(arguments=command),
         seed=loaded.experiment.seed,
-        command=shlex.join(shareable(["loadstone", *sys.argv[1:]])),
+        command=shlex.join(shareable(command)),
         workloads=digests(planned),
     )
 
@@ -183,9 +244,11 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, console: Console, ret
                 run = kind(loaded.experiment, planned, folder, progress, seconds, retry_failed)
                 reason = run.go()
         except BaseException as error:
+            finished = 0
             with suppress(LoadstoneError, OSError):
                 folder.repair()
-            if isinstance(error, KeyboardInterrupt | SystemExit | LoadstoneError):
+                finished = sum(trial.end == "done" for trial in folder.load().trials)
+            if finished and isinstance(error, KeyboardInterrupt | SystemExit | LoadstoneError):
                 hint = "continue with `loadstone run --resume` and the same arguments"
                 console.print(f"finished trials are kept; {hint}", soft_wrap=True)
             raise
@@ -196,30 +259,34 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, console: Console, ret
     return any(trial.end != "done" for trial in folder.load().trials)
 
 
-def finish(
-    folder: Folder, console: Console, *, report: bool, print_results: Callable[[Console, Judgement], None] | None = None
-) -> bool:
-    """Judges the folder, prints tables and writes the report; returns whether a search has no answer.
+def finish(folder: Folder, console: Console, options: Namespace) -> int:
+    """Judges the folder, prints tables and writes the report; returns the exit status.
 
-    `print_results` replaces the usual tables.
+    It is 1 if a search has no answer or an expectation is false, 3 if one is undecided. `options.print_results`
+    replaces the usual tables.
     """
     from loadstone.judge.judge import judge
+    from loadstone.report.expectations import exit_status
+    from loadstone.report.gate import write_files
     from loadstone.report.terminal import standard_output, tables
     from loadstone.results.projection import Projection, project
 
     results = folder.load()
     if not results.trials:
         console.print("no trial has ended")
-        return True
+        return 1
     judgement = judge(results)
+    print_results: Callable[[Console, Judgement], None] | None = getattr(options, "print_results", None)
     if print_results is not None:
         print_results(standard_output(), judgement)
     else:
         tables.show(standard_output(), judgement, project(results, Projection()))
-    if report:
+    write_files(judgement, getattr(options, "junit", None), getattr(options, "summary", None))
+    if not options.no_report:
         from loadstone.report.write import write
 
         for path in write(judgement, folder.path):
             if path.suffix == ".html":
                 console.print(f"report: {path}", style="bold", soft_wrap=True)
-    return any(each.outcome is None or each.outcome.kind == "nothing" for each in judgement.searches)
+    unanswered = any(each.outcome is None or each.outcome.kind == "nothing" for each in judgement.searches)
+    return int(unanswered) or exit_status(judgement.expectations)

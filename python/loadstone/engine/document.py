@@ -11,13 +11,22 @@ _ADAPTERS: dict[Any, Any] = {}
 
 def read(kind: type[Kind], document: Any) -> Kind:
     """A document as a type; unknown fields are ignored. Raises ValueError with the first mistake."""
+    return _validate(kind, "validate_python", document)
+
+
+def parse(kind: type[Kind], text: bytes) -> Kind:
+    """A JSON text as a type; unknown fields are ignored. Raises ValueError with the first mistake."""
+    return _validate(kind, "validate_json", text)
+
+
+def _validate(kind: type[Kind], method: str, document: Any) -> Kind:
     # Imported late: it takes a tenth of a second.
     from pydantic import TypeAdapter, ValidationError
 
     if kind not in _ADAPTERS:
         _ADAPTERS[kind] = TypeAdapter(kind)
     try:
-        found: Kind = _ADAPTERS[kind].validate_python(document)
+        found: Kind = getattr(_ADAPTERS[kind], method)(document)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         *inside, last = ["it", *map(str, first["loc"])]

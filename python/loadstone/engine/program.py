@@ -39,7 +39,7 @@ def find() -> str:
     if path is None:
         raise LoadstoneError(
             f"{NAME} not found beside {sys.argv[0]} nor on PATH",
-            f"build it with `make`, install it with `pip install .`, or name it in {VARIABLE}",
+            f"install the wheel of `make wheel`, build it with `make`, or name it in {VARIABLE}",
         )
     return path
 

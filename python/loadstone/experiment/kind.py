@@ -153,6 +153,10 @@ class Data:
     identity: Mapping[str, Any] = field(default_factory=dict, compare=False)
     # Their table on servers.
     table: str = field(default="", compare=False)
+    # Their place on servers, such as a keyspace, if other data may be next to them.
+    place: str = field(default="", compare=False)
+    # Whether they are loaded before the work. Work that only writes defines empty tables instead, for each trial.
+    loaded: bool = field(default=True, compare=False)
     # For work that ends by itself: the bytes that it moves, or how long it takes.
     moved_bytes: int = 0
     seconds: float = 0.0
@@ -191,6 +195,8 @@ class Kind:
     files: Callable[[Any], Sequence[Path]] = lambda _: ()
     # The figures that are compared by default, by its keys; if empty: throughput and latencies.
     metrics: Callable[[Any], Sequence[str]] = lambda _: ()
+    # The operations that it performs, by its keys; None: any.
+    operations: Callable[[Any], Collection[str] | None] = lambda _: None
     # Facts about a phase, as results record them.
     facts: Callable[[Sequence[Launched]], Mapping[str, Scalar]] = lambda _: {}
     # Figures of an engine phase that only this kind has; they replace common ones of the same name.
@@ -199,6 +205,8 @@ class Kind:
     failure: Callable[[Sequence[Launched]], Note | None] = lambda _: None
     # Whether clients of the engine do its work, so that each engine of a fleet needs one.
     clients: bool = True
+    # Whether other hosts than this machine can do its work.
+    remote: bool = False
     # Its keys that are shell commands: they may name values that are known at run time only.
     commands: Collection[str] = ()
     # Of work that ends when it is done: the keys of the file that its commands may name nevertheless.

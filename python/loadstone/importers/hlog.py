@@ -15,16 +15,17 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 from loadstone.engine.events import BESIDE, CENSORED
 from loadstone.engine.histogram import HEADER, Histogram, Layout, decode
 from loadstone.importers.number import plain
 from loadstone.importers.run import ALL, COMPOSED, NO_ERROR, WELL, Run, bucketed, latencies, series
-from loadstone.importers.source import Source
+from loadstone.importers.source import Source, text_of
 from loadstone.results.hlog import UNIT
 from loadstone.results.trial_result import Series
 from loadstone.statistics.percentile import Population
@@ -85,6 +86,11 @@ class Log:
             total.add(histogram)
         return total
 
+    @property
+    def has_total(self) -> bool:
+        """Whether a tag has all operations."""
+        return Tag(ALL.upper()) in self.tags or Tag(ALL.upper(), response=True) in self.tags
+
     def responds(self, operation: str, status: str | None = None) -> bool:
         """Whether there are response times of an operation."""
         return any(tag.response and tag.operation == operation and status in (None, tag.status) for tag in self.tags)
@@ -97,6 +103,11 @@ def recognises(text: str) -> bool:
 
 def runs(source: Source) -> list[Run]:
     """The only run of the file. Raises LoadstoneError when a line is damaged or the unit is not known."""
+    return [run(parse_log(source), source)]
+
+
+def parse_log(source: Source) -> Log:
+    """The intervals of the file. Raises LoadstoneError when a line is damaged or the unit is not known."""
     logging = LOGGING.search(source.text)
     log = Log(find_unit(source, logging is not None))
     untagged = logging[1] if logging else ALL.upper()
@@ -123,7 +134,7 @@ def runs(source: Source) -> list[Run]:
     for tag, intervals in log.tags.items():
         if tag.status != CENSORED:
             check_overlap(tag, intervals, source)
-    return [run(log, source)]
+    return log
 
 
 def interpret_tags(log: Log, lines: Mapping[str, list[tuple[float, float, Histogram]]], source: Source) -> None:
@@ -223,16 +234,12 @@ def run(log: Log, source: Source) -> Run:
     with source.reading("the log's histograms do not add up: {error}", HINT):
         totals = {tag: log.merged(tag) for tag in simple}
         course, seconds, everything = together(log, [tag for tag in simple if counts(tag, log)])
-        beyond = others(totals, log)
+        operations = populations(log, totals)
+    for name, population in operations.items():
+        if name != ALL or log.has_total:
+            found.values.extend(latencies(name, population.well, log.ns, population))
     for tag, histogram in totals.items():
         found.histograms[tag.label] = convert_to_ns(histogram, log.ns)
-        if tag.status != CENSORED:
-            # Only tags of operations that ended well have any others.
-            name = f"{tag.name}.service" if not tag.response and log.responds(tag.operation, tag.status) else tag.name
-            population = (
-                beyond.get(f"{tag.operation}{RESPONSE if tag.response else ''}") if tag.status == "OK" else None
-            )
-            found.values.extend(latencies(name, histogram, log.ns, population))
         # Operations that were never sent have no service time.
         if log.additive and (not tag.response or tag.status == CENSORED or len(totals) == 1):
             known = found.statuses.setdefault(tag.operation, {})
@@ -250,9 +257,47 @@ def run(log: Log, source: Source) -> Run:
     if UNIT not in source.text:
         # Only Loadstone's logs have failures: in any other their number is unknown, not 0.
         found.values = [value for value in found.values if value.metric != "errors"]
-    if Tag(ALL.upper()) not in log.tags and Tag(ALL.upper(), response=True) not in log.tags:
-        found.values.extend(latencies(ALL, everything, log.ns, beyond[ALL]))
+    if not log.has_total:
+        found.values.extend(latencies(ALL, everything, log.ns, operations[ALL]))
     return found
+
+
+def read_populations(path: Path) -> dict[str, Population]:
+    """All operations in a log of Loadstone's, in ns, by the name of their figures: `read`, `read.service`, `all`.
+
+    Raises LoadstoneError when the log is missing or damaged.
+    """
+    source = Source(path, text_of(path), {"hlog_unit": "ns"})
+    log = parse_log(source)
+    with source.reading("the log's histograms do not add up: {error}", HINT):
+        totals = {tag: log.merged(tag) for tag in log.tags if tag.operation not in BESIDE}
+        operations = populations(log, totals)
+        for key, population in others(totals, log).items():
+            operation = key.removesuffix(RESPONSE)
+            service = log.responds(operation) and operation == key
+            # Of an operation that never ended well there is no other tag.
+            operations.setdefault(f"{operation.lower()}{'.service' if service else ''}", population)
+    return operations
+
+
+def populations(log: Log, totals: Mapping[Tag, Histogram]) -> dict[str, Population]:
+    """The operations of each tag's histogram by the name of their figures, and of all. Raises ValueError."""
+    beyond = others(totals, log)
+    result: dict[str, Population] = {}
+    for tag, histogram in totals.items():
+        if tag.status != CENSORED:
+            # Only tags of operations that ended well have any others.
+            name = f"{tag.name}.service" if not tag.response and log.responds(tag.operation, tag.status) else tag.name
+            key = f"{tag.operation}{RESPONSE if tag.response else ''}"
+            result[name] = replace(
+                beyond.get(key, Population()) if tag.status == "OK" else Population(), well=histogram
+            )
+    if not log.has_total:
+        every = result[ALL] = replace(beyond[ALL], well=Histogram())
+        for tag, histogram in totals.items():
+            if counts(tag, log):
+                every.well.add(histogram)
+    return result
 
 
 def convert_to_ns(histogram: Histogram, ns: int) -> Histogram:

@@ -13,13 +13,14 @@ from loadstone.judge.claim import excludes
 from loadstone.judge.curves import CLIENTS
 from loadstone.judge.figures import is_latency, target_rate
 from loadstone.judge.finding import Severity, Verdict
-from loadstone.judge.judgement import Cell, Claim, Comparison, Judgement, Search, VariantKey
+from loadstone.judge.judgement import Cell, Claim, Comparison, Curve, Judgement, Search, VariantKey
+from loadstone.judge.sweep import describe_sweep, is_sweep
 from loadstone.results.result_set import DEFAULT_METRICS, variant, variant_name
 from loadstone.results.value import THROUGHPUT, statistic
 from loadstone.search.sentence import reached, sentence
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
-# Beyond this many comparisons, they no longer get a clause each.
+# Beyond this many comparisons or curves, they no longer get a clause each.
 CLAUSES_MAX = 3
 # Beyond this many, they are only counted.
 PARTS_MAX, CONTEXTS_MAX = 12, 4
@@ -33,12 +34,18 @@ def answer(judgement: Judgement, metrics: Sequence[str], matters: float) -> list
     comparisons, curves = judgement.comparisons, judgement.curves
     # For a sweep over clients the question is where it levels off, not how each point compares with the first.
     if comparisons and not (curves and comparisons[0].by == "clients"):
-        return compare_variants(judgement, metrics, matters)
+        answers = compare_variants(judgement, metrics, matters)
+        return [*answers, "; ".join(name_knees(curves))] if curves and is_sweep(comparisons) else answers
     if curves:
-        names = apart([curve.context for curve in curves]) if len(curves) > 1 else [""]
-        clauses = [reached(curve.knee, whose=name) for curve, name in zip(curves[:CLAUSES_MAX], names, strict=False)]
-        return ["; ".join([*clauses, *more(len(curves) - CLAUSES_MAX)]), *describe_knee(judgement)]
+        return ["; ".join(name_knees(curves)), *describe_knee(judgement)]
     return single(judgement, metrics)
+
+
+def name_knees(curves: Sequence[Curve]) -> list[str]:
+    """A clause for the knee of each of the first curves."""
+    names = apart([curve.context for curve in curves]) if len(curves) > 1 else [""]
+    named = zip(curves[:CLAUSES_MAX], names, strict=False)
+    return [*(reached(curve.knee, whose=name) for curve, name in named), *more(len(curves) - CLAUSES_MAX)]
 
 
 def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: float) -> list[str]:
@@ -84,6 +91,8 @@ def state_metric(judgement: Judgement, comparisons: Sequence[Comparison], matter
         name for each in comparisons for name, value in each.context if (name, value) not in comparisons[0].context
     }
     contexts = {each.context for each in comparisons}
+    if is_sweep(comparisons):
+        return "; ".join(describe_sweep(comparisons, varying))
     if len(comparisons) == 1 or (len(comparisons) <= CLAUSES_MAX and len(contexts) == len(comparisons)):
         return "; ".join(where(item, varying) + clause(judgement, item, matters) for item in comparisons)
     if len(comparisons) <= PARTS_MAX and len(contexts) <= CONTEXTS_MAX:

@@ -11,9 +11,11 @@ from loadstone.judge.checks import (
     attempts,
     clock,
     errors,
+    faults,
     impossible,
     interference,
     littles_law,
+    loss,
     noisy,
     not_steady,
     page_cache,
@@ -37,8 +39,12 @@ PairCheck = Callable[[Pair, Settings], Looks]
 TRIAL: tuple[TrialCheck, ...] = (
     *(attempts.check, impossible.check, littles_law.check, rate.check, clock.check, errors.check, unverified.check),
     *(page_cache.check, interference.check, not_steady.compiling, not_steady.periods),
+    *(faults.check, loss.check),
 )
-SERIES: tuple[SeriesCheck, ...] = (rate.check_series, not_steady.check, stalled.check)
+SERIES: tuple[SeriesCheck, ...] = (
+    *(faults.before_fault(rate.check_series), faults.before_fault(not_steady.check)),
+    faults.outside_fault(stalled.check),
+)
 PAIR: tuple[PairCheck, ...] = (sides_differ.check, impossible.across)
 # The checks that need a course over time, the first one only at a rate.
 COURSE = (rate.RATE_NOT_HELD, not_steady.NAME, stalled.NAME)
@@ -59,6 +65,8 @@ NOTE_SEVERITIES = {
     **dict.fromkeys((littles_law.NAME, rate.CARRIED_OVER, not_steady.NAME, noisy.NAME, stalled.NAME), Severity.SUSPECT),
     **dict.fromkeys((sides_differ.NAME, interference.NAME, attempts.INCOMPLETE, SERVICE_TIME), Severity.SUSPECT),
 }
+# The engine's notes on operations without an answer, which a requested fault causes.
+OF_OUTAGES = frozenset({"hung", "unsent"})
 # Notes that leave the variant's other trials as they are.
 NOTE_EXCLUDES = frozenset({"errors", "clock", "lost-segment", "incomplete", "carried-over", "generator-limited"})
 # Notes that belong to a check under another name, and add what its figures do not contain.
@@ -72,12 +80,14 @@ NOTE_CHECKS = {
 
 def note_findings(trial: TrialResult, found: Collection[str], decided: Collection[str]) -> Iterator[Finding]:
     """The notes as findings, unless a check has `found` the same, or has `decided` from figures that all is well."""
-    for note in trial.notes:
+    notes = (note for note in trial.notes if note.name not in OF_OUTAGES or not faults.has_fault(trial))
+    for note in notes:
         name = RENAMED.get(note.name, note.name)
         check = NOTE_CHECKS.get(name, name)
         known = name == check and (check in found or check in decided)
+        is_cause = attempts.INCOMPLETE in found and note == attempts.find_cause(trial)
         # The fact, or the trial's end, already covers it.
-        if known or (note.name == "debug-build" and "profile" in trial.facts) or note.name == trial.end:
+        if known or is_cause or (note.name == "debug-build" and "profile" in trial.facts) or note.name == trial.end:
             continue
         about: About = "latencies" if check == SERVICE_TIME else "all"
         severity = NOTE_SEVERITIES.get(check, Severity.NOTE)

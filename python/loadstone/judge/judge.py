@@ -12,6 +12,7 @@ from loadstone.judge.cells import Cells
 from loadstone.judge.checks import attempts, not_steady, sides_differ, view
 from loadstone.judge.compare import Comparer, settle
 from loadstone.judge.curves import CURVES_MAX, curves
+from loadstone.judge.expectations import examine_expectations
 from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, verdict
 from loadstone.judge.findings import judge_variant, look, missing_trials
 from loadstone.judge.judgement import Judgement, VariantKey
@@ -105,6 +106,7 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         not_looked=Counter(chain(*unseen.values(), *(match.not_looked for match in found))),
         notes={"curves": f"only the first {CURVES_MAX} curves were fitted"} if len(by_clients) == CURVES_MAX else {},
     )
+    judgement = replace(judgement, expectations=tuple(examine_expectations(judgement, found, comparer)))
     text, *further = [searched(found_loads)] if found_loads else answer(judgement, metrics or (main,), settings.matters)
     return replace(judgement, answer=text, further=tuple(further))
 

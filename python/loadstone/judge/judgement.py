@@ -10,7 +10,7 @@ from typing import Literal
 from loadstone.format import units
 from loadstone.judge.figures import is_latency, lower_name
 from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, NotLooked, Severity, Verdict, verdict
-from loadstone.judge.settings import DEFAULTS
+from loadstone.judge.settings import DEFAULTS, FAULTS, LOSS
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Direction
@@ -138,6 +138,30 @@ class Search:
 
 
 @dataclass(frozen=True)
+class Expectation:
+    """One condition on one variant, or on one comparison."""
+
+    # As written.
+    text: str
+    # The variant, or both sides of the comparison; empty where there is one variant only.
+    of: str
+    # Whether the condition holds; None: undecided.
+    holds: bool | None
+    # The figure or ratio with the interval that decides; None where nothing was measured.
+    estimate: Estimate | None
+    unit: str
+    # Why it is undecided, or what decided in addition to the figure.
+    why: str = ""
+    # The measurement that would decide; empty where it is decided.
+    remedy: str = ""
+
+    @property
+    def answer(self) -> str:
+        """`true`, `false` or `undecided`."""
+        return "undecided" if self.holds is None else str(self.holds).lower()
+
+
+@dataclass(frozen=True)
 class Judgement:
     """The whole of it."""
 
@@ -162,6 +186,8 @@ class Judgement:
     notes: Mapping[str, str] = field(default_factory=dict)
     # How well each run's own throughput is known, by trial; runs whose course is too short are left out.
     within: Mapping[str, Estimate] = field(default_factory=dict)
+    # The conditions of the question's `expect`, on each variant or comparison.
+    expectations: tuple[Expectation, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -196,7 +222,9 @@ class Judgement:
     @property
     def coverage(self) -> str:
         """How many of the checks could run; empty where all could."""
-        lacking, every = len({not_looked.check for not_looked in self.not_looked}), len(DEFAULTS)
+        lacking = len({not_looked.check for not_looked in self.not_looked})
+        has_faults = any(trial.faults for trial in self.results.trials)
+        every = len(DEFAULTS) - (0 if has_faults else len((*FAULTS, *LOSS)))
         return f"{every - lacking} of {every} checks could run" if lacking else ""
 
     def lower(self, cell: Cell) -> Cell:

@@ -32,6 +32,12 @@ from loadstone.results.result_set import Question, ResultSet
 
 # The findings of the check `attempts`.
 ATTEMPTS = ("lost-segment", "server-died", "retried", "interrupted", "incomplete")
+# The findings of the checks `faults` and `loss`, which concern only trials with faults.
+FAULTS = (
+    *("fault-missed", "not-lifted", "bystander-hit", "before-unsteady"),
+    *("not-recovered", "hidden-retries", "shared-host"),
+)
+LOSS = ("lost-writes", "lost-as-allowed", "stale", "phantom", "corrupt")
 # By check and threshold. Shares are numbers from 0 to 1; docs/checks/<check>.md explains each.
 DEFAULTS: dict[str, dict[str, float]] = {
     "littles-law": {"low": 0.85, "high": 1.05},
@@ -52,10 +58,14 @@ DEFAULTS: dict[str, dict[str, float]] = {
     **{name: {} for name in ATTEMPTS},
     "view": {},
     "impossible": {"speed": 1, "rounding": 0.01},
+    **{name: {} for name in (*FAULTS, *LOSS)},
+    "before-unsteady": {"windows": 12, "yield": 0.9},
 }
 # The page of a finding that shares its page, in docs/checks.
 PAGES = {
     **dict.fromkeys(ATTEMPTS, "attempts"),
+    **dict.fromkeys(FAULTS, "faults"),
+    **dict.fromkeys(LOSS, "loss"),
     **dict.fromkeys(("rate-not-held", "carried-over", "client-limited", "generator-limited"), "rate"),
 }
 # Former names of checks; experiment files and results with these names are still read.

@@ -9,7 +9,9 @@ from typing import Any
 
 from loadstone.format import units, wording
 from loadstone.judge.finding import Verdict
+from loadstone.judge.judgement import Expectation
 from loadstone.report.charts.figure import Figure
+from loadstone.report.expectations import describe_figure
 from loadstone.report.markup import Markup, joined, tag
 from loadstone.report.reproduce import Recipe
 from loadstone.report.sections import Section, answer, gist, headline, meaning
@@ -22,6 +24,9 @@ DEPTH_MAX = 6
 ENTRIES_MAX = 200
 # Parts of an environment with more entries are folded away.
 OPEN_MAX = 24
+# Expectations on the first screen; the false ones come first.
+EXPECTED_MAX = 4
+ANSWERS = ("false", "undecided", "true")
 UNIT = re.compile(r"(?<=\d) (?=%|(?:op/s|clients|[kMGT]?B|ns|µs|ms|s)\b)")
 # What stands in other sections, and the version of the format.
 ELSEWHERE = frozenset({"command", "environment", "started"})
@@ -55,9 +60,32 @@ def header(view: View, first: Figure | None) -> Markup:
             class_=f"verdict {view.verdict}",
         ),
         *([tag("ul", *(tag("li", keep_units(text)) for text in further), class_="further")] if further else []),
+        *([list_expectations(view.judgement.expectations)] if view.judgement.expectations else []),
         *([figure(first)] if first else []),
         tag("p", *dotted(gist(view)), class_="gist"),
     )
+
+
+def list_expectations(expectations: Sequence[Expectation]) -> Markup:
+    """The expectations, each with its answer."""
+    rows = []
+    for expectation in sorted(expectations, key=lambda item: ANSWERS.index(item.answer)):
+        facts = "; ".join(part for part in (describe_figure(expectation), expectation.why, expectation.remedy) if part)
+        of = [" ", tag("small", expectation.of)] if expectation.of else []
+        rows.append(
+            tag(
+                "li",
+                tag("span", expectation.answer, class_=f"badge {expectation.answer}"),
+                " ",
+                tag("b", expectation.text),
+                *of,
+                " ",
+                tag("span", keep_units(facts)),
+            )
+        )
+    first, more = rows[:EXPECTED_MAX], rows[EXPECTED_MAX:]
+    folded = [tag("details", tag("summary", f"{len(more)} more expectations"), tag("ul", *more, class_="expected"))]
+    return joined(tag("ul", *first, class_="expected"), *(folded if more else []))
 
 
 def stand(view: View) -> list[str]:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from loadstone.format import units
+from loadstone.judge.judgement import Expectation
 from loadstone.report.charts.figure import Figure
+from loadstone.report.expectations import describe_figure
 from loadstone.report.sections import Section, answer, gist, headline, meaning
 from loadstone.report.table import Entry, Table
 from loadstone.report.view import View
@@ -25,12 +27,23 @@ def document(view: View, found: Sequence[Section]) -> str:
         f"**{plain(answer(view))}**",
         f"Verdict: **{view.verdict}** ({meaning(view)})",
         *(["\n".join(f"- {plain(text)}" for text in view.judgement.further)] if view.judgement.further else []),
+        *([tabulate_expectations(view.judgement.expectations)] if view.judgement.expectations else []),
         ", ".join(gist(view)),
     ]
     for section in found:
         if section.name not in LEFT_OUT:
             parts += [f"## {section.title}", *blocks(section)]
     return "\n\n".join(parts) + "\n"
+
+
+def tabulate_expectations(expectations: Sequence[Expectation]) -> str:
+    """A table of expectations."""
+    lines = ["| | expectation | of | figure | |", "|---|---|---|---|---|"]
+    for item in expectations:
+        why = "; ".join(part for part in (item.why, item.remedy) if part)
+        cells = (f"**{item.answer}**", plain(item.text), plain(item.of), plain(describe_figure(item)), coded(why))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def blocks(section: Section) -> Iterator[str]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from loadstone.format import units
 from loadstone.judge.answer import apart
 from loadstone.judge.finding import Verdict
-from loadstone.report import comparison, facts, probes, reproduce, scenarios, servers, trials
+from loadstone.report import comparison, facts, loads, probes, reproduce, scenarios, servers, trials
 from loadstone.report.charts import course, device, intervals, percentiles, scaling
-from loadstone.report.charts.figure import Figure
+from loadstone.report.charts.figure import Figure, Panel
 from loadstone.report.reproduce import Recipe
 from loadstone.report.table import Table
 from loadstone.report.view import View
@@ -93,12 +93,24 @@ def opening(view: View, found: list[Section]) -> tuple[Figure | None, list[Secti
     first = replace(first, title=title, caption=first.caption.replace(intervals.AS_THROUGHPUT, intervals.TO_READ))
     if len(first.panels) > OPENING_PANELS:
         # The complete figure stays where it is.
-        caption = f"{first.caption} These are {OPENING_PANELS} of {len(first.panels)} panels, which are below."
-        # Those with the most rows: a panel of one side alone answers nothing.
-        panels = sorted(first.panels, key=lambda panel: -panel.height)[:OPENING_PANELS]
+        panels = choose_panels(first)
+        caption = f"{first.caption} These are {len(panels)} of {len(first.panels)} panels, which are below."
         return replace(first, name="opening", panels=tuple(panels), caption=caption), found
     rest = [replace(each, figures=each.figures[1:]) if each.name == names[0] else each for each in found]
     return first, [section for section in rest if section]
+
+
+def choose_panels(figure: Figure) -> list[Panel]:
+    """The panels above the fold: throughput and a latency of two contexts, else those with the most rows.
+
+    A panel of one side alone answers nothing.
+    """
+    contexts: dict[str, list[Panel]] = {}
+    for panel in figure.panels:
+        contexts.setdefault(panel.title.partition(" · ")[2], []).append(panel)
+    if figure.name == "scaling" and len(contexts) == OPENING_PANELS:
+        return [panel for row in zip(*contexts.values(), strict=False) for panel in row][: 2 * OPENING_PANELS]
+    return sorted(figure.panels, key=lambda panel: -panel.height)[:OPENING_PANELS]
 
 
 def searched(view: View) -> Section:
@@ -162,7 +174,8 @@ def scaled(view: View) -> Section:
         return Section("scaling", "Against load")
     notes = [f"{note[:1].upper()}{note[1:]}" for name, note in view.judgement.notes.items() if name == "curves"]
     lead = tuple(f"{each}." for each in [*scaling.sentences(view), *notes])
-    return Section("scaling", "Against load", lead, figures=(figure,))
+    table = loads.create_table(view)
+    return Section("scaling", "Against load", lead, tables=(table,) if table else (), figures=(figure,))
 
 
 def devices(view: View) -> Section:

@@ -1,19 +1,23 @@
-"""The table of values for other tools: a row for each figure of each trial, its dimensions as columns."""
+"""Results as Arrow tables, for other tools: trials, figures, intervals and hosts; figures also as CSV and Parquet."""
 
 from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from loadstone.errors import LoadstoneError
+from loadstone.results import lines
 from loadstone.results.projection import filtered
 from loadstone.results.result_set import ResultSet
-from loadstone.results.trial_result import Scalar
+from loadstone.results.trial_result import Scalar, Series, TrialResult
 
-# The fixed columns, with the names of their Arrow types.
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# The columns of each table after the dimensions, with the names of their Arrow types.
 OWN = {
     "trial": "string",
     "repeat": "int64",
@@ -26,36 +30,74 @@ OWN = {
     "n": "int64",
     "bound": "string",
 }
+TRIAL: dict[str, tuple[str, Callable[[TrialResult], Any]]] = {
+    "trial": ("string", lambda trial: trial.trial),
+    "repeat": ("int64", lambda trial: trial.repeat),
+    "order": ("int64", lambda trial: trial.order),
+    "attempt": ("int64", lambda trial: trial.attempt),
+    "interruptions": ("int64", lambda trial: trial.interruptions),
+    "failures": ("int64", lambda trial: len(trial.failures)),
+    "clients": ("int64", lambda trial: trial.clients),
+    "loop": ("string", lambda trial: trial.loop),
+    "end": ("string", lambda trial: trial.end),
+    "reason": ("string", lambda trial: "" if trial.end == "done" else trial.reason),
+    "start_unix_ns": ("int64", lambda trial: trial.start_unix_ns),
+}
+FACT = {"trial": "string", "fact": "string", "value": "string", "of_system": "bool"}
+INTERVAL = {
+    "trial": "string",
+    "repeat": "int64",
+    "start_seconds": "float64",
+    "length_seconds": "float64",
+    "throughput": "float64",
+    "p50_ns": "float64",
+    "p99_ns": "float64",
+    "failed": "int64",
+    "due": "int64",
+    "ended": "int64",
+}
+HOST = {"run": "string", "host": "string", "fact": "string", "value": "string"}
+OBSERVED = "observed.jsonl"
+# The counters that observed.jsonl has as lists.
+COUNTERS = {
+    "processors": ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"),
+    "disks": ("read", "written", "discarded", "busy_ms", "reads"),
+    "network": ("received", "sent"),
+    "pressure": ("some_us", "full_us"),
+}
 
 
 def write(results: ResultSet, expression: str, path: Path | None) -> None:
     """Writes CSV or Parquet, by the file's name; CSV to standard output without one. Raises LoadstoneError."""
-    kept = filtered(results, expression)
+    exported = filtered(results, expression)
     if path is None:
-        write_csv(kept, sys.stdout)
+        write_csv(exported, sys.stdout)
         return
     try:
         match path.suffix:
             case ".csv":
                 with path.open("w", newline="") as file:
-                    write_csv(kept, file)
+                    write_csv(exported, file)
             case ".parquet":
-                write_parquet(kept, path)
+                import pyarrow.parquet as pq
+
+                pq.write_table(figures(exported), path)
             case other:
                 raise LoadstoneError(
-                    f'cannot export to "{other}" files ({path})', "name a file that ends in .csv or .parquet"
+                    f'cannot export to "{other}" files ({path})',
+                    "name a file that ends in .csv, .parquet or .zip (the whole folder), or a directory",
                 )
     except OSError as error:
         raise LoadstoneError(f"cannot write {path}: {error.strerror}", "name another file with --output") from error
 
 
-def columns(results: ResultSet) -> list[str]:
+def columns(results: ResultSet, own: Iterable[str] = OWN) -> list[str]:
     """The columns: dimensions first; one with the name of a fixed column gets an underscore after it."""
-    return [f"{name}_" if name in OWN else name for name in results.dimensions] + list(OWN)
+    return [f"{name}_" if name in own else name for name in results.dimensions] + list(own)
 
 
 def rows(results: ResultSet) -> Iterator[list[Scalar | None]]:
-    """The rows, in the order of trials."""
+    """The rows of the table of figures, in the order of trials."""
     dimensions = list(results.dimensions)
     for trial in results.trials:
         config = [trial.config.get(name) for name in dimensions]
@@ -71,21 +113,131 @@ def write_csv(results: ResultSet, file: IO[str]) -> None:
     writer.writerows(rows(results))
 
 
-def write_parquet(results: ResultSet, path: Path) -> None:
-    """Writes Parquet; a dimension whose values are not of one type is text."""
+def figures(results: ResultSet) -> pa.Table:
+    """A row for each figure of each trial; a dimension whose values are not of one type is text."""
+    values = [list(trial.values.values()) for trial in results.trials]
+    every = [value for of_trial in values for value in of_trial]
+    own = [[getattr(value, name) for value in every] for name in ("metric", "value", "unit", "n", "bound")]
+    of_trial = ("trial", "repeat", "order", "clients", "end")
+    return spread(results, [len(figures) for figures in values], OWN, of_trial, own)
+
+
+def trials(results: ResultSet) -> pa.Table:
+    """A row for each trial that counts."""
+    kinds = {name: kind for name, (kind, _) in TRIAL.items()}
+    return spread(results, [1] * len(results.trials), kinds, tuple(TRIAL), [])
+
+
+def facts(results: ResultSet) -> pa.Table:
+    """A row for each fact of each trial; values are text."""
+    every = [(trial, name, value) for trial in results.trials for name, value in trial.facts.items()]
+    own: list[list[Any]] = [
+        [name for _, name, _ in every],
+        [str(value) for *_, value in every],
+        [name in trial.of_system for trial, name, _ in every],
+    ]
+    return spread(results, [len(trial.facts) for trial in results.trials], FACT, ("trial",), own)
+
+
+def intervals(results: ResultSet) -> pa.Table:
+    """A row for each interval of each measured window; rates in op/s, latencies in ns, counts in operations."""
+    series = [results.series(trial.trial) or Series((), (), ()) for trial in results.trials]
+    counts = [len(time_series.start_seconds) for time_series in series]
+    own: list[list[Any]] = []
+    for name in list(INTERVAL)[2:]:
+        cells = ((getattr(of_trial, name) or (None,) * count) for of_trial, count in zip(series, counts, strict=True))
+        own.append([cell for column in cells for cell in column])
+    return spread(results, counts, INTERVAL, ("trial", "repeat"), own)
+
+
+def spread(
+    results: ResultSet,
+    counts: Sequence[int],
+    kinds: Mapping[str, str],
+    of_trial: Sequence[str],
+    own: Sequence[Sequence[Any]],
+) -> pa.Table:
+    """A table: dimensions and the fields `of_trial`, repeated by the `counts` of each trial's rows, then `own`."""
+    import numpy as np
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    names, lines = columns(results), list(rows(results))
-    made = [column([line[at] for line in lines], OWN.get(name)) for at, name in enumerate(names)]
-    pq.write_table(pa.table(made, names), path)
+    places = pa.array(np.repeat(np.arange(len(counts)), counts))
+    heads = [column([trial.config.get(name) for trial in results.trials], None) for name in results.dimensions]
+    heads += [column([TRIAL[name][1](trial) for trial in results.trials], kinds[name]) for name in of_trial]
+    repeated = [head.take(places) for head in heads]
+    cells = [column(values, kind) for values, kind in zip(own, list(kinds.values())[len(of_trial) :], strict=True)]
+    return pa.table([*repeated, *cells], columns(results, kinds))
 
 
-def column(values: Sequence[Scalar | None], kind: str | None) -> Any:
+def column(values: Sequence[Any], kind: str | None) -> Any:
     """An Arrow array of that type; without one, of the type that holds all values."""
     import pyarrow as pa
 
     try:
         return pa.array(values, kind)
     except (pa.ArrowException, OverflowError):
-        return pa.array([None if value is None else str(value) for value in values])
+        return pa.array([None if value is None else str(value) for value in values], "string")
+
+
+def hosts(results: ResultSet) -> pa.Table:
+    """A row for each fact of each host (`cpu.model`, `memory.bytes`, `kernel`); values are text."""
+    runs = results.environment.get("runs")
+    environments = runs if isinstance(runs, dict) else {results.name: results.environment}
+    every = [
+        (run, str(host.get("name", number)), fact, str(value))
+        for run, environment in environments.items()
+        for number, host in enumerate(list_documents(environment, "hosts"), 1)
+        for fact, value in flatten(host)
+        if fact != "name"
+    ]
+    return transpose(every, HOST)
+
+
+def list_documents(document: Any, key: str) -> list[dict[str, Any]]:
+    """The documents in a list of a document; none where that is damaged."""
+    parts = document.get(key) if isinstance(document, dict) else None
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+
+
+def flatten(document: Any, prefix: str = "") -> Iterator[tuple[str, Scalar]]:
+    """Each value of nested documents with its path (`disks.vda.bytes`); a part with a name has it in the path."""
+    if isinstance(document, dict):
+        for key, part in document.items():
+            yield from flatten(part, f"{prefix}.{key}" if prefix else key)
+    elif isinstance(document, list):
+        for number, part in enumerate(document):
+            name = part.get("name", number) if isinstance(part, dict) else number
+            yield from flatten(part, f"{prefix}.{name}")
+    elif document is not None:
+        yield prefix, document
+
+
+def transpose(every: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> pa.Table:
+    """A table of rows."""
+    import pyarrow as pa
+
+    return pa.table(
+        [column([row[at] for row in every], kind) for at, kind in enumerate(kinds.values())], names=list(kinds)
+    )
+
+
+def host_samples(results: ResultSet) -> pa.Table:
+    """A row for each sample of a trial's host, with its counters as they are in observed.jsonl: ticks, B, ms, µs."""
+    import pyarrow as pa
+
+    samples: list[dict[str, Any]] = []
+    for trial in results.trials:
+        directory = results.files(trial.trial)
+        documents = lines.read(directory / OBSERVED).documents if directory is not None else []
+        phase = ""
+        for document in documents:
+            phase = str(document.pop("mark", phase))
+            for name, labels in COUNTERS.items():
+                if isinstance(document.get(name), dict):
+                    document[name] = {
+                        key: dict(zip(labels, counts, strict=False)) if isinstance(counts, list) else counts
+                        for key, counts in document[name].items()
+                    }
+            samples.append({"trial": trial.trial, "phase": phase, **dict(flatten(document))})
+    names = list(dict.fromkeys(name for sample in samples for name in sample)) or ["trial", "phase"]
+    return pa.table([column([sample.get(name) for sample in samples], None) for name in names], names=names)

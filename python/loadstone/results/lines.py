@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,21 +27,26 @@ class Lines:
 
 def read(path: Path) -> Lines:
     """Reads every whole line; a missing file has none. Raises LoadstoneError when it cannot be read at all."""
+    found = [(number, parsed(line)) for number, line in iterate_lines(path)]
+    documents = [document for _, document in found if document is not None]
+    return Lines(documents, [number for number, document in found if document is None])
+
+
+def iterate_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not empty, each with its number from 1; a missing file has none. Raises LoadstoneError."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
     except FileNotFoundError:
-        return Lines([], [])
+        return
     except OSError as error:
         raise LoadstoneError(f"cannot read {path}: {error.strerror}", "check the folder's permissions") from error
-    found = entries(data)
-    documents = [document for _, _, document in found if document is not None]
-    return Lines(documents, [number for number, _, document in found if document is None])
 
 
 def entries(data: bytes) -> list[tuple[int, bytes, dict[str, Any] | None]]:
     """The lines that are not empty, each with its number from 1 and its document, None if it is damaged."""
-    numbered = enumerate(data.split(b"\n"), 1)
-    return [(number, line, parsed(line)) for number, line in numbered if line.strip()]
+    every = enumerate(data.split(b"\n"), 1)
+    return [(number, line, parsed(line)) for number, line in every if line.strip()]
 
 
 def parsed(line: bytes) -> dict[str, Any] | None:

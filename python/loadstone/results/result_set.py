@@ -58,6 +58,8 @@ class Question:
     repeats: bool = False
     # The least difference that matters, as a share of the baseline's figure (0.01: 1 %).
     matters: float = MATTERS
+    # Conditions that decide whether the results pass: `read.p99 < 10ms`, `throughput >= 0.95x`.
+    expect: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class ResultSet:
     experiment: str = ""
     # Returns a trial's course by its id, if one was recorded; read on demand.
     series: Callable[[str], Series | None] = lambda _: None
+    # Returns the directory of the files of a trial's attempt by its id; None for results without one.
+    files: Callable[[str], Path | None] = lambda _: None
     # The folder or file that it was read from.
     path: Path | None = None
     # What had to be left out while reading, for the user.

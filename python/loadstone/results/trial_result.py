@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from loadstone.engine.document import read
+from loadstone.engine.document import parse, read
 from loadstone.engine.events import Note
 from loadstone.results.fault import FaultRecord
 from loadstone.results.value import Value
@@ -36,6 +36,9 @@ class Series:
     # Operations that were due, where a rate was set, and operations that ended, successfully or not.
     due: tuple[int, ...] = ()
     ended: tuple[int, ...] = ()
+    # In trials with faults and a rate: operations due in the interval that succeeded, before and after their deadline.
+    good: tuple[int, ...] = ()
+    late: tuple[int, ...] = ()
 
     @property
     def whole_rates(self) -> tuple[float, ...]:
@@ -52,14 +55,33 @@ class Series:
     def from_json(cls, document: Mapping[str, Any]) -> Series:
         """Reads series.json. Raises ValueError when it is not valid."""
         made = read(Series, document)
-        others = filter(None, (made.p50_ns, made.p99_ns, made.failed, made.due, made.ended))
+        others = filter(None, (made.p50_ns, made.p99_ns, made.failed, made.due, made.ended, made.good, made.late))
         if len({*map(len, (made.start_seconds, made.length_seconds, made.throughput, *others))}) > 1:
             raise ValueError("a series whose columns are of different lengths")
         return made
 
 
-# Fields that results of version 1 lack.
-SERIES_OPTIONAL = frozenset({"due", "ended"})
+# Fields that results of version 1, or trials without faults, lack.
+SERIES_OPTIONAL = frozenset({"due", "ended", "good", "late"})
+
+
+class ByMetric:
+    """Tells pydantic how figures are written: as a list. It reads them by metric."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(_: Any, handler: Any) -> Any:
+        """The schema of the list, and its conversion."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(index_by_metric, handler.generate_schema(list[Value]))
+
+
+def index_by_metric(figures: Iterable[Value]) -> dict[str, Value]:
+    """Figures by metric. Raises ValueError if one is not finite."""
+    by_metric = {figure.metric: figure for figure in figures}
+    if not all(math.isfinite(figure.value) for figure in by_metric.values()):
+        raise ValueError("a figure is not finite")
+    return by_metric
 
 
 @dataclass(frozen=True)
@@ -73,7 +95,7 @@ class TrialResult:
     # The number of the repeat, from 1; within an experiment that is also its block.
     repeat: int
     # By metric (loadstone.results.value).
-    values: Mapping[str, Value]
+    values: Annotated[Mapping[str, Value], ByMetric]
     clients: int | None = None
     loop: Loop | None = None
     # Facts beside the figures: durability, version, cache_bytes, file_system, hosts, data_nodes, tool,
@@ -143,11 +165,15 @@ class TrialResult:
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> TrialResult:
-        """Reads a line of values.jsonl. Raises KeyError, TypeError, ValueError or OverflowError when it is wrong."""
-        made = read(cls, {**line, "values": {each["metric"]: each for each in line["values"]}})
-        if not all(math.isfinite(each.value) for each in made.values.values()):
-            raise ValueError("a figure is not finite")
-        return made
+        """Reads a line of values.jsonl. Raises ValueError or OverflowError when it is wrong."""
+        return read(cls, line)
+
+    @classmethod
+    def from_line(cls, line: bytes) -> TrialResult:
+        """Reads the text of a line, in a quarter of the time. Raises ValueError or OverflowError when it is wrong."""
+        if b"NaN" in line or b"Infinity" in line:
+            raise ValueError("NaN and Infinity are neither JSON nor figures")
+        return parse(cls, line)
 
 
 def values(*given: Value) -> dict[str, Value]:

@@ -28,11 +28,15 @@ def union(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
     for side in grouped:
         side_of += [labels[len(side_of)]] * len(side)
     redundant = {name for results in sets for name in results.dimensions if known_from_run(name, sets)}
-    series = {name: results.series for name, results in zip(labels, sets, strict=True)}
+    by_label = dict(zip(labels, sets, strict=True))
 
     def course(trial: str) -> Series | None:
         name, _, own = trial.partition(":")
-        return series[name](own)
+        return by_label[name].series(own)
+
+    def files(trial: str) -> Path | None:
+        name, _, own = trial.partition(":")
+        return by_label[name].files(own)
 
     trials: list[TrialResult] = []
     own: dict[str, Question] = {}
@@ -60,6 +64,7 @@ def union(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
         interleaved=False,
         environment={"environment": 1, "runs": environments},
         series=course,
+        files=files,
         warnings=tuple(warning for results in sets for warning in results.warnings),
     )
 

@@ -28,9 +28,14 @@ PERCENTILES = {
     for percent in ("10", "25", "50", "75", "90", "95", "99", "99.5", "99.9", "99.95", "99.99")
 }
 # Figures for which more is better; for all others less is.
-HIGHER_IS_BETTER = frozenset({"throughput", "succeeded", "bandwidth", "io_rate"})
+HIGHER_IS_BETTER = frozenset({"throughput", "throughput_share", "yield", "succeeded", "bandwidth", "io_rate"})
 # Figures that only describe a trial are neither better nor worse.
-NO_DIRECTION = frozenset({"operations", "due", "count", "runtime", "available_min", "cache", "regions"})
+NO_DIRECTION = frozenset(
+    {"operations", "due", "count", "runtime", "available_min", "cache", "regions", "deadline", "length"}
+    | {"line", "median", "noise", "window", "hold", "held", "clock_offset", "clock_drift"}
+)
+# Figures that may be negative: a host's clock minus the lab's, ns, and its growth, ppm.
+SIGNED = frozenset({"clock_offset", "clock_drift"})
 
 
 @dataclass(frozen=True, slots=True)

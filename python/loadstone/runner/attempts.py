@@ -85,7 +85,8 @@ def set_aside_message(key: VariantKey) -> str:
     return f"{variant_name(key)} is set aside: its last {ATTEMPTS_MAX} attempts failed; {again}"
 
 
-def given_up(what: str, last: TrialResult) -> LoadstoneError:
-    """The error that ends a run after failures, with the hint of the last."""
+def given_up(what: str, last: TrialResult, *, resumable: bool) -> LoadstoneError:
+    """The error that ends a run after failures, with the hint of the last; `resumable`: a trial is done."""
     hint = last.notes[-1].hint if last.notes else "see its events"
-    return LoadstoneError(f"{what}; last error: {last.reason}", f"{hint}; then continue with `loadstone run --resume`")
+    then = "; then continue with `loadstone run --resume`" if resumable else ""
+    return LoadstoneError(f"{what}; last error: {last.reason}", f"{hint}{then}")

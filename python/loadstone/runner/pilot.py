@@ -111,7 +111,8 @@ class Pilot:
             # Repeated failures of single variants do not cost the others their run.
             if attempts.all_fail(variants) and (result.attempt == 1 or not attempts.done):
                 failures = f"{len(attempts.failing)} consecutive trials failed"
-                raise given_up(failures if attempts.done else "no variant can run", result)
+                message = failures if attempts.done else "no variant can run"
+                raise given_up(message, result, resumable=bool(attempts.done))
         self.report_pairs()
         if not attempts.done:
             raise LoadstoneError(

@@ -7,10 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import kind_of
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.plan.plan import Plan, PlannedTrial
+from loadstone.fleet.interface import Fleet
 from loadstone.fleet.local import Local
+from loadstone.fleet.placement import select_hosts
+from loadstone.fleet.ray import RayTransport
+from loadstone.fleet.remote import Remote
 from loadstone.format import units
 from loadstone.judge.judgement import VariantKey
 from loadstone.results.folder import Folder
@@ -20,14 +23,12 @@ from loadstone.runner.attempts import Attempts, given_up, set_aside_message
 from loadstone.runner.datasets import DataSpaces
 from loadstone.runner.pilot import Pilot
 from loadstone.runner.progress import Display, RunProgress
-from loadstone.runner.servers import RunServers, with_expected_address
+from loadstone.runner.servers import RunServers
 from loadstone.runner.trial import Conductor
 from loadstone.statistics import stopping
 
 # The run stops after so many consecutive failures, if they are of all variants or of FAILING_VARIANTS_MAX of them.
 FAILURES_MAX = 3
-# At most this many variants are checked with the engine before the first trial.
-CHECKED_MAX = 200
 # Why a run stops, by the reasons of `stopping`.
 STOPS = {
     "narrow": "every interval is as narrow as `repeats.until` asks",
@@ -67,6 +68,7 @@ class Run:
             trials = repeats.at_least * len(self.plan.variants)
             progress = RunProgress(self.folder.name, trials, len(self.done), self.seconds_each)
             self.display.plan(progress)
+            shared = False
             for number, block in enumerate(self.plan.blocks(), 1):
                 # A block that has begun is completed: a missing trial would make its variant invalid.
                 if number > repeats.at_least and number not in planned and (reason := self.enough()):
@@ -76,6 +78,9 @@ class Run:
                 progress.trials = max(progress.trials, number * len(self.plan.variants))
                 for each in block:
                     if each.trial not in self.done and not self.attempts.set_aside(variant(each.variant.config)):
+                        if not shared:
+                            self.load_shared(conductor)
+                            shared = True
                         self.trial(conductor, each)
                         progress.finish()
         return self.enough() or self.stopped("at-most")
@@ -90,25 +95,52 @@ class Run:
             self.experiment = self.experiment.model_copy(update={"measure": measure})
             conductor.experiment = self.experiment
 
+    def load_shared(self, conductor: Conductor) -> None:
+        """Loads data that trials share on servers, so that no trial of the first block follows another's load."""
+        variants = self.plan.variants
+        servers = [planned.servers and planned.servers.how for planned in variants]
+        if not self.experiment.load.reuse or any(how != servers[0] for how in servers):
+            return
+        shared = [load for load in variants if load.data.loaded and load.data.place]
+        for key, planned in {load.load_key: load for load in shared}.items():
+            files, place = self.folder.path / "loads" / key, planned.data.place
+            files.mkdir(parents=True, exist_ok=True)
+            self.display.trial(f"load {place}")
+            try:
+                conductor.load(PlannedTrial(f"load-{key}", planned, 0, 0), files)
+            except LoadstoneError as error:
+                self.display.say(f"the load of {place} failed: {error.args[0]}; its trials load it again", bad=True)
+
     @contextmanager
     def conducting(self) -> Iterator[Conductor]:
         """The conductor of the trials; data and servers are cleaned up at the end."""
-        with DataSpaces(self.folder.identity) as spaces, RunServers() as servers:
-            yield Conductor(self.experiment, spaces, self.display, Local(), servers)
+        with (
+            open_fleet(self.experiment, self.plan) as fleet,
+            DataSpaces(self.folder.identity) as spaces,
+            RunServers() as servers,
+        ):
+            yield Conductor(self.experiment, spaces, self.display, fleet, servers)
 
     def trial(self, conductor: Conductor, planned: PlannedTrial) -> None:
         """Runs and records a trial. Raises LoadstoneError after too many consecutive failures."""
         self.display.trial(planned.trial)
-        result = self.attempts.make(conductor, planned, order=planned.order)
-        self.display.say(line(result), bad=result.end != "done")
+        key = variant(planned.variant.config)
+        result = self._attempt(conductor, planned)
+        # A lost host ended the trial on all hosts, so nothing of it is worth keeping.
+        while result.end == "lost" and self.experiment.fleet.on != "local" and not self.attempts.set_aside(key):
+            result = self._attempt(conductor, planned)
         if result.end == "done":
             return
         failing = self.attempts.failing
         if len(failing) >= FAILURES_MAX and len(set(failing)) > 1 and self.attempts.all_fail(len(self.plan.variants)):
-            raise given_up(f"{len(failing)} consecutive trials failed", result)
-        key = variant(result.config)
+            raise given_up(f"{len(failing)} consecutive trials failed", result, resumable=bool(self.done))
         if self.attempts.set_aside(key):
             self.display.say(set_aside_message(key), bad=True)
+
+    def _attempt(self, conductor: Conductor, planned: PlannedTrial) -> TrialResult:
+        result = self.attempts.make(conductor, planned, order=planned.order)
+        self.display.say(line(result), bad=result.end != "done")
+        return result
 
     def enough(self) -> str | None:
         """Why no more repeats are needed; None if some are."""
@@ -147,6 +179,23 @@ class Run:
         return samples
 
 
+@contextmanager
+def open_fleet(experiment: Experiment, plan: Plan) -> Iterator[Fleet]:
+    """The fleet of an experiment; its hosts are fixed at the start. Raises LoadstoneError if it has too few."""
+    settings = experiment.fleet
+    if settings.on == "local":
+        yield Local()
+        return
+    transport = RayTransport(settings.address)
+    try:
+        labels = settings.hosts.clients.label, settings.hosts.servers.label
+        placements = dict.fromkeys(variant.placement for variant in plan.variants)
+        groups = {placement: select_hosts(transport.hosts, placement, *labels) for placement in placements}
+        yield Remote(transport, groups)
+    finally:
+        transport.close()
+
+
 def line(result: TrialResult) -> str:
     """A one-line summary of a trial."""
     throughput, p99 = result.values.get("throughput"), result.values.get("all.p99")
@@ -161,21 +210,3 @@ def line(result: TrialResult) -> str:
     parts.append(f"{units.count(errors)} errors" if errors else "")
     mark = "✓" if result.end == "done" else f"✗ {result.end}"
     return f"{mark} {result.trial}: {', '.join(part for part in parts if part)}"
-
-
-def preflight(plan: Plan) -> None:
-    """Checks every variant with the engine, so that mistakes are found before the first trial.
-
-    Raises LoadstoneError with all errors.
-    """
-    errors: dict[str, LoadstoneError] = {}
-    for each in plan.variants[:CHECKED_MAX]:
-        for check in kind_of(each).preflight(with_expected_address(each)):
-            try:
-                check()
-            except LoadstoneError as error:
-                errors.setdefault(str(error), error)
-    if errors:
-        # Each is printed with its hint; the text of an error begins and ends with what the last one adds.
-        _, last = errors.popitem()
-        raise LoadstoneError("\n".join([*errors, f"error: {last.args[0]}"]).removeprefix("error: "), last.hint)

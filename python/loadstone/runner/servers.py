@@ -134,8 +134,8 @@ class RunServers(AbstractContextManager["RunServers"]):
     def __init__(self, root: Path | None = None) -> None:
         """The servers' state is below `root`, or where `loadstone systems` keeps it."""
         self._stack = Stack(root)
-        # The load key of the data on the servers, by `server_key`.
-        self._loaded: dict[object, str] = {}
+        # The load keys of the data on the servers: by `server_key`, then by place.
+        self._loaded: dict[object, dict[str, str]] = {}
 
     def __exit__(self, *_: object) -> None:
         self._stack.leave()
@@ -161,11 +161,15 @@ class RunServers(AbstractContextManager["RunServers"]):
     def loaded(self, variant: Variant) -> None:
         """Records that all data of a variant are on its servers."""
         if variant.servers is not None:
-            self._loaded[server_key(variant.servers)] = variant.load_key
+            key, data = server_key(variant.servers), variant.data
+            next_to = {place: own for place, own in self._loaded.get(key, {}).items() if place and data.place}
+            self._loaded[key] = {**next_to, **({data.place: variant.load_key} if data.loaded else {})}
 
     def _prepare(self, requested: Servers, variant: Variant, log: Path, *, reuse: bool) -> TrialServers:
         key = server_key(requested)
-        has_data = reuse and self._loaded.pop(key, None) == variant.load_key
+        places = self._loaded.setdefault(key, {})
+        # Forgotten until the trial's load has succeeded.
+        has_data = reuse and places.pop(variant.data.place, None) == variant.load_key
         hosts: Hosts | None = None
         if isinstance(requested.how, Attached):
             hosts = Hosts(requested.how, log, requested.table)
@@ -180,11 +184,13 @@ class RunServers(AbstractContextManager["RunServers"]):
                 self._stack.down()
                 self._stack.up(requested.how)
         must_load = not has_data or started
+        if started:
+            places.clear()
         if not must_load:
             self.loaded(variant)
         elif requested.fresh == "table" and hosts is not None:
             hosts.fresh()
-        elif requested.fresh == "table":
+        elif requested.fresh == "table" and requested.table:
             self._stack.fresh(requested.table, requested.options)
         return TrialServers(requested, self._stack, hosts, must_load, tuple(self._stack.watched()))
 

@@ -168,12 +168,7 @@ class Stack:
         with ExitStack() as mark:
             mark.enter_context(owned(running.place.root))
             known = running.known
-            if known is not None and known.owner != OWNER:
-                name = running.name
-                raise TakenError(
-                    f"{name} {'is up' if known.started else 'has data that were kept'}, and no experiment started it",
-                    f"remove it and its data by `loadstone systems down {name}`, or use it by `attach`",
-                )
+            refuse_taken(running)
             if known is not None and (fresh or not (self._keep and matches(running, start))):
                 # Left by a run that was killed, or that kept them.
                 running.down()
@@ -190,6 +185,17 @@ class Stack:
             mark.close()
             self._up.pop()
             prepare(start.after, "after", running)
+
+
+def refuse_taken(running: Running) -> None:
+    """Raises TakenError if the system is up or has data, and no experiment started it."""
+    known = running.known
+    if known is not None and known.owner != OWNER:
+        name = running.name
+        raise TakenError(
+            f"{name} {'is up' if known.started else 'has data that were kept'}, and no experiment started it",
+            f"remove it and its data by `loadstone systems down {name}`, or use it by `attach`",
+        )
 
 
 def prepare(commands: Sequence[str], when: str, running: Running) -> None:

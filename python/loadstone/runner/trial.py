@@ -12,18 +12,18 @@ from pathlib import Path
 from loadstone.engine import secrets
 from loadstone.engine.describe import description
 from loadstone.engine.events import Note
-from loadstone.engine.trial import EngineError
+from loadstone.engine.trial import EngineError, Spec
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import CommandContext, Ended, EngineLaunch, ObservedCommand, Phase, kind_of
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.points import values as values_of_names
 from loadstone.experiment.plan.plan import PlannedTrial
-from loadstone.fleet.local import Local
+from loadstone.fleet.interface import Fleet
 from loadstone.judge.checks import errors
 from loadstone.observe import device
 from loadstone.results.trial_result import Scalar, TrialResult, values
 from loadstone.results.value import Value
-from loadstone.runner import command, datasets, hooks, phase, phase_result
+from loadstone.runner import command, datasets, fault_figures, hooks, phase, phase_result
 from loadstone.runner.phase import Finished
 from loadstone.runner.phase_result import PhaseResult
 from loadstone.runner.progress import Display
@@ -47,7 +47,7 @@ class Conductor:
     experiment: Experiment
     spaces: datasets.DataSpaces
     display: Display
-    fleet: Local
+    fleet: Fleet
     servers: RunServers
 
     def conduct(self, planned: PlannedTrial, files: Path, begun: TrialResult) -> TrialResult:
@@ -87,8 +87,6 @@ class Conductor:
             notes += (*at.still_busy(),)
             measured += at.values()
             at.write(files / "servers.json")
-        if main.series is not None:
-            (files / "series.json").write_text(json.dumps(main.series.to_json()) + "\n")
         ended = replace(
             begun,
             values=amplified(values(*measured)),
@@ -101,7 +99,24 @@ class Conductor:
             of_system=main.of_system,
             loop=main.loop,
         )
+        ended, series = fault_figures.add_figures(ended, main.series, files)
+        if series is not None:
+            (files / "series.json").write_text(json.dumps(series.to_json()) + "\n")
         return self._hidden(ended)
+
+    def load(self, planned: PlannedTrial, files: Path) -> None:
+        """Loads data that trials share on servers, if they are not there. Raises LoadstoneError if the load fails."""
+        directory = self.spaces.at(planned.variant.directory).fresh()
+        try:
+            self.display.step("servers")
+            at = self.servers.prepare(planned.variant, files / "servers.log", reuse=True)
+            planned = replace(planned, variant=with_address(planned.variant, at))
+            with self._hooked(planned, directory, files):
+                for part in kind_of(planned.variant).phases(planned.variant, self.experiment):
+                    if part.role == "prepare":
+                        self._prepare(part, planned, directory, files, at)
+        finally:
+            datasets.remove(directory)
 
     def _hidden(self, result: TrialResult) -> TrialResult:
         """A result with the facts of the fleet, and without secrets."""
@@ -155,7 +170,7 @@ class Conductor:
                 ended = self._command(each, planned, directory, files, at, None)
                 run = phase_result.parsed(each, ended)
                 return PhaseResult(each.role, [*run.figures(), *settled], run.facts, run.notes, run.end)
-            runs = self._run(each, directory, self._seed(planned), files, None)
+            runs = self._run(each, variant.placement, directory, self._seed(planned), files, None)
             failure = kind_of(variant).failure(runs)
             notes = [*phase_result.notes_of(runs), *([failure] if failure else [])]
             end = "failed" if failure else phase_result.end_of(runs)
@@ -203,12 +218,12 @@ class Conductor:
                 raise command.failure(part.name, ended)
             figures = phase_result.parsed(part, ended).figures()
             return PhaseResult(part.role, figures, notes=[*phase_result.survivor_notes(part, ended)])
-        loads = self._complete(part, directory, seed, files)
+        loads = self._complete(part, planned.variant.placement, directory, seed, files)
         return PhaseResult(part.role, phase_result.figures_of(part, planned.variant, loads))
 
-    def _complete(self, each: EngineLaunch, directory: Path, seed: int, files: Path) -> list[Finished]:
+    def _complete(self, each: EngineLaunch, placement: str, directory: Path, seed: int, files: Path) -> list[Finished]:
         """Loads all data by engines. Raises EngineError if some are missing, since the trial needs all of them."""
-        loads = self._run(each, directory, seed, files, None)
+        loads = self._run(each, placement, directory, seed, files, None)
         for load in loads:
             summary = load.result.summary
             if load.lost:
@@ -236,7 +251,7 @@ class Conductor:
         with Watch(data, files / "observed.jsonl", at.begin() if at else None) as watch:
             self.display.step("measure")
             if isinstance(each, EngineLaunch):
-                runs = self._run(each, directory, self._seed(planned), files, watch)
+                runs = self._run(each, variant.placement, directory, self._seed(planned), files, watch)
             else:
                 ended = self._command(each, planned, directory, files, at, watch)
         if at is not None:
@@ -246,14 +261,19 @@ class Conductor:
             return phase_result.of_command(each, ended, files, watch, server_facts)
         return phase_result.of_engine(each, variant, runs, watch, server_facts, processors)
 
-    def _run(self, each: EngineLaunch, directory: Path, seed: int, files: Path, watch: Watch | None) -> list[Finished]:
+    def _run(
+        self, each: EngineLaunch, placement: str, directory: Path, seed: int, files: Path, watch: Watch | None
+    ) -> list[Finished]:
         """Runs the launches of a phase, up to the first that fails."""
         stages, runs = each.stages(directory, seed), list[Finished]()
         begun = complete = False
         try:
             for name, spec in stages.specs:
-                engines = 1 if name in stages.alone else self.experiment.fleet.engines
-                runs.append(phase.run(spec, name, watch, files, self.display, self.fleet, engines, self._timeout()))
+                engines = 1 if name in stages.alone else self._engines(placement)
+                if each.role == "measure":
+                    self._refuse_race(spec, placement, engines)
+                limits = engines, self._timeout()
+                runs.append(phase.run(spec, name, watch, files, self.display, self.fleet, *limits, placement))
                 if runs[-1].lost or runs[-1].result.summary.end != "done":
                     return runs
                 begun = True
@@ -262,8 +282,20 @@ class Conductor:
             for name, spec in stages.after_failure if begun and not complete else ():
                 # The failure is what is reported. What cannot be removed, the next trial tries to.
                 with suppress(LoadstoneError):
-                    phase.run(spec, name, None, files, self.display, self.fleet, 1, LEAVING_SECONDS)
+                    phase.run(spec, name, None, files, self.display, self.fleet, 1, LEAVING_SECONDS, placement)
         return runs
+
+    def _engines(self, placement: str) -> int:
+        """The number of engines of a trial."""
+        settings = self.experiment.fleet
+        return settings.engines if settings.per_host is None else settings.per_host * self.fleet.hosts(placement)
+
+    def _refuse_race(self, spec: Spec, placement: str, engines: int) -> None:
+        """A closed loop that ends by number ends on each host at another time. Raises EngineError on several hosts."""
+        hosts = min(self.fleet.hosts(placement), engines)
+        if hosts > 1 and spec["pace"]["mode"] == "closed" and spec["until"].get("operations") is not None:
+            message = f"a closed loop limited by a number of operations is a race between {hosts} hosts"
+            raise EngineError(f"{message}: the slowest decides the tail", "limit it by time, or set a rate", 2)
 
     def _command(
         self,

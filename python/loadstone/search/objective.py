@@ -1,25 +1,42 @@
-"""Objectives as people write them: `p99 < 10ms`, `read.p99.9 < 5ms and errors == 0`."""
+"""Conditions as people write them: `p99 < 10ms`, `read.p99.9 < 5ms and errors == 0`, `throughput >= 0.95x`.
+
+A search takes them as its objective, an experiment as its expectations.
+"""
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from loadstone.format import quantity
-from loadstone.results.value import THROUGHPUT
+from loadstone.format import quantity, units
+from loadstone.results.value import THROUGHPUT, statistic
 
 TERM = re.compile(r"\s*([a-z][a-z0-9_.-]*?)\s*(<=|>=|==|<|>|=)\s*(\S.*?)\s*")
 # Latencies of all operations, for short.
 SHORT = re.compile(r"(p[0-9]+(\.[0-9]+)?|mean|min|max)")
 LATENCY = re.compile(rf".*\.{SHORT.pattern}")
-COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {"<": operator.lt, "<=": operator.le, "==": operator.eq}
+RATIO = re.compile(r"([0-9]*\.?[0-9]+)\s*[x×]")
+# A rate, or any other figure: `12000`, `12,000 op/s`, `12k`, `100 MB/s`.
+AMOUNT = re.compile(r"([0-9][0-9,]*\.?[0-9]*|\.[0-9]+)\s*([kMGT]?)(B/s|B|op/s|/s|)")
+THOUSANDS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 ERRORS = "errors"
 LATENCY_HINT = "a latency has a unit: write p99 < 10ms"
 ERRORS_HINT = "write errors == 0 or errors < 0.1%"
+AMOUNT_HINT = "write throughput >= 12000, or throughput >= 0.95x for a ratio to the baseline"
 LIMIT_HINT = "write < or <=, or errors == 0: a search looks for the highest load at which its objective holds"
 HINT = "write p99 < 10ms, read.p99.9 < 5ms, errors == 0 or errors < 0.1%, with `and` between several"
+RATIO_HINT = "write throughput >= 0.95x, which is relative to the baseline, or read.p99 < 10ms"
+EQUAL_HINT = "write >= or <=: of the figures, only a number of errors can equal anything"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +46,31 @@ class Term:
     # Named as in results: `all.p99`, `errors`.
     metric: str
     sign: str
-    # In the base unit of the metric, or a share of the operations.
+    # In the base unit of the metric, or a share of the operations, or a ratio.
     bound: float
     # Whether a count is compared as a share of all operations.
     share: bool = False
+    # Whether the figure is divided by the baseline's.
+    is_ratio: bool = False
 
     @property
     def key(self) -> str:
         """The key in a trial's figures: `all.p99`, `errors`, `errors%` for the share."""
         return f"{self.metric}%" if self.share else self.metric
 
+    @property
+    def is_count(self) -> bool:
+        """Whether it counts failed operations: what happened, and no estimate."""
+        return self.metric == ERRORS and not self.share and not self.is_ratio
+
     def holds(self, figure: float) -> bool:
         """Whether a figure meets it."""
         return COMPARISONS[self.sign](figure, self.bound)
+
+    def decide(self, low: float, high: float) -> bool | None:
+        """Whether every figure between two ends meets it; None where some do."""
+        ends = self.holds(low), self.holds(high)
+        return ends[0] if ends[0] == ends[1] else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,37 +93,85 @@ class Objective:
 
 def objective(text: str) -> Objective:
     """Reads an objective. Raises ValueError with a message and a hint."""
-    parts = re.split(r"\s+and\s+", text.strip())
-    return Objective(" ".join(text.split()), tuple(term(part) for part in parts))
+    return Objective(" ".join(text.split()), tuple(read_limit(part) for part in split(text)))
 
 
-def term(text: str) -> Term:
-    """Reads one condition. Raises ValueError with a message and a hint.
+def expectations(text: str) -> list[tuple[str, Term]]:
+    """Reads an expectation: each of its conditions as written, and parsed.
 
-    A search assumes that an objective holds at low loads and fails at high ones, so every condition has to be of that
-    kind.
+    Raises ValueError with a message and a hint.
     """
-    found = TERM.fullmatch(text)
-    if found is None:
-        raise ValueError(f'"{text}" is not an objective', HINT)
-    metric, sign, value = found[1], "==" if found[2] == "=" else found[2], found[3]
+    return [(" ".join(part.split()), read_condition(part, "expectation", RATIO_HINT)) for part in split(text)]
+
+
+def split(text: str) -> list[str]:
+    """The conditions between `and`."""
+    return re.split(r"\s+and\s+", text.strip())
+
+
+def read_limit(text: str) -> Term:
+    """Reads a condition that holds at low loads and fails at high ones, as a search assumes.
+
+    Raises ValueError with a message and a hint.
+    """
+    name = TERM.fullmatch(text)
+    if name is not None and name[1] == THROUGHPUT:
+        raise ValueError("throughput is not an objective: a search finds its maximum anyway", "leave the condition out")
+    if name is not None and not (name[1] == ERRORS or SHORT.fullmatch(name[1]) or LATENCY.fullmatch(name[1])):
+        raise ValueError(f"{name[1]} is neither a latency nor errors", HINT)
+    term = read_condition(text, "objective", HINT)
+    if term.is_ratio:
+        raise ValueError(f'"{text}" is a ratio, and a search has no baseline', HINT)
+    if term.sign not in ("<", "<=") and not (term.sign == "==" and term.metric == ERRORS and term.bound == 0):
+        raise ValueError(f'"{text}" does not hold at low loads and fail at high ones', LIMIT_HINT)
+    return term
+
+
+def read_condition(text: str, role: str, hint: str) -> Term:
+    """Reads one condition on any figure. Raises ValueError with a message and a hint."""
+    match = TERM.fullmatch(text)
+    if match is None:
+        raise ValueError(f'"{text}" is not an {role}', hint)
+    metric, sign, value = match[1], "==" if match[2] == "=" else match[2], match[3]
     if SHORT.fullmatch(metric):
         metric = f"all.{metric}"
-    if metric == THROUGHPUT:
-        raise ValueError("throughput is not an objective: a search finds its maximum anyway", "leave the condition out")
-    if metric != ERRORS and not LATENCY.fullmatch(metric):
-        raise ValueError(f"{metric} is neither a latency nor errors", HINT)
+    is_latency = LATENCY.fullmatch(metric) is not None
     try:
-        if metric == ERRORS:
+        if ratio := RATIO.fullmatch(value):
+            term = Term(metric, sign, float(ratio[1]), is_ratio=True)
+        elif metric == ERRORS:
             share = value.endswith("%")
-            read = Term(metric, sign, quantity.share(value) if share else float(value), share)
-        elif re.fullmatch(r"[0-9.]+", value):
+            term = Term(metric, sign, quantity.share(value) if share else float(value), share)
+            if not math.isfinite(term.bound):
+                raise ValueError(value)
+        elif is_latency and re.fullmatch(r"[0-9.]+", value):
             raise ValueError(value)
+        elif is_latency:
+            term = Term(metric, sign, quantity.seconds(value) * 1e9)
         else:
-            read = Term(metric, sign, quantity.seconds(value) * 1e9)
+            term = Term(metric, sign, read_amount(value))
     except ValueError:
-        hint = ERRORS_HINT if metric == ERRORS else LATENCY_HINT
-        raise ValueError(f'{metric} cannot be compared with "{value}"', hint) from None
-    if sign not in COMPARISONS or (sign == "==" and (metric != ERRORS or read.bound != 0)):
-        raise ValueError(f'"{text}" does not hold at low loads and fail at high ones', LIMIT_HINT)
-    return read
+        advice = ERRORS_HINT if metric == ERRORS else LATENCY_HINT if is_latency else AMOUNT_HINT
+        raise ValueError(f'{metric} cannot be compared with "{value}"', advice) from None
+    if role != "objective" and sign == "==" and not term.is_count:
+        raise ValueError(f'"{text}" can never be decided: an estimate equals no number', EQUAL_HINT)
+    return term
+
+
+def read_amount(text: str) -> float:
+    """A figure that is no latency, in its base unit. Raises ValueError."""
+    if text.endswith("%"):
+        return quantity.share(text)
+    match = AMOUNT.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    return float(match[1].replace(",", "")) * THOUSANDS[match[2]]
+
+
+def write_bound(term: Term, unit: str) -> str:
+    """The bound of a condition in words: `10.0 ms`, `0.95×`."""
+    if term.is_ratio:
+        return f"{term.bound:g}×"
+    if term.is_count or statistic(term.metric) == ERRORS:
+        return units.percent(term.bound) if term.share else units.plain(term.bound)
+    return units.figure(term.bound, unit)

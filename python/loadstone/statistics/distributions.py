@@ -96,6 +96,13 @@ def binomial_tail(k: int, n: int) -> float:
     return sum(math.comb(n, heads) for heads in range(k + 1)) / (1 << n)
 
 
+def binomial_upper_tail(k: int, n: int, share: float) -> float:
+    """The chance of at least `k` successes in `n` trials, each with the chance `share`."""
+    if k <= 0 or k > n:
+        return float(k <= 0)
+    return incomplete_beta(k, n - k + 1, share, 1 - share)
+
+
 @cache
 def rank_sum_counts(m: int, n: int) -> tuple[int, ...]:
     """How many orders of `m` and `n` values have a U of at most 0, 1, … m n (Mann & Whitney 1947)."""

@@ -17,8 +17,10 @@ from pydantic import Field
 from loadstone.engine.trial import Spec
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Stages
-from loadstone.experiment.model.values import Part, Text, VariedCount
+from loadstone.experiment.model import template
+from loadstone.experiment.model.values import Part, Text, VariedCount, VariedLength
 from loadstone.format import units
+from loadstone.results.value import Value
 from loadstone.workloads.front_end import spec_of
 from loadstone.workloads.pace import INTERVAL_MS, interval_ms, pace
 
@@ -48,6 +50,8 @@ OF_EXPERIMENT = {
 REPLICATION = "replication_factor"
 # A value of a profile without `size`: texts and blobs have 4 to 8 bytes, numbers 4 or 8.
 PROFILE_VALUE_BYTES = 6
+# The commands that only write.
+WRITES = ("write", "insert", "counter_write", "counterwrite")
 
 
 class CassandraStress(Part):
@@ -58,6 +62,14 @@ class CassandraStress(Part):
 
     population: VariedCount = Field(default=1_000_000, examples=[1_000_000])
     """Partitions. They are written before a command that reads, so that every read finds its row."""
+
+    written_for: VariedLength | None = Field(default=None, examples=["10s"])
+    """Write for this time instead, before a command that reads, with the clients of the command, as the Hydra scale
+    tests do. Reads of partitions that were not written by then fail."""
+
+    writers: VariedCount = Field(default=1, examples=[5])
+    """With `written_for`: the number of writers that all begin at the first partition, as processes of cassandra-stress
+    do without `segment=`. Together they write as many partitions as one of them alone, in a fraction of the time."""
 
 
 def stores() -> Collection[str]:
@@ -78,16 +90,23 @@ def check(context: Context, path: Keys, keys: Any) -> None:
 
 def writes(work: CassandraStress) -> bool:
     """Whether the command only writes."""
-    if work.command.split()[0] == "user":
-        return re.search(r"ops\(insert=[\d.]+\)", work.command.replace(" ", "")) is not None
-    return work.command.split()[0] in ("write", "insert", "counter_write", "counterwrite")
+    return only_writes(work.command)
+
+
+def only_writes(command: str) -> bool:
+    """Whether a command defines new tables and reads nothing."""
+    operation = command.split()[0] if command.split() else "read"
+    is_load = operation == "user" and re.search(r"ops\(insert=[\d.]+\)", command.replace(" ", "")) is not None
+    return is_load or operation in WRITES
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
     """Commands that write change data that other trials may read."""
-    tokens = str(keys.command).split()
-    if tokens and not tokens[0].endswith("read") and (tokens[0] != "user" or "insert" in keys.command):
-        yield f"command: {tokens[0]}"
+    command = template.render_partly(str(keys.command), point)
+    operation = command.split()[0] if command.split() else "read"
+    # A command that only writes defines new tables. Queries of a profile may write.
+    if not operation.endswith("read") and not only_writes(command):
+        yield f"command: {operation}"
 
 
 def title(work: CassandraStress) -> str:
@@ -105,10 +124,14 @@ def data(work: CassandraStress) -> Data:
             for table in tables
         ]
         profile = {name: spec.get(name) for name in ("compat", "tables", "definitions", "revisit")}
-        return Data(work.population, round(sum(sizes)), {**profile, "population": work.population})
+        identity = {**profile, "population": work.population}
+        place = ",".join(sorted({table["keyspace"] for table in tables}))
+        return Data(work.population, round(sum(sizes)), identity, place=place, loaded=not writes(work))
     names = ("compat", "keyspace", "key_bytes", "columns", "size", "row_population_ratio", "revisit")
     identity = {**{name: spec[name] for name in names}, "population": work.population}
-    return Data(work.population, len(spec["columns"]) * mean_size(spec["size"]), identity)
+    identity |= {"written_for": work.written_for, "writers": work.writers} if work.written_for else {}
+    size = len(spec["columns"]) * mean_size(spec["size"])
+    return Data(work.population, size, identity, place=spec["keyspace"], loaded=not writes(work))
 
 
 def profile_row_bytes(table: Mapping[str, Any]) -> float:
@@ -223,7 +246,10 @@ def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> St
         "until": {"operations": 1},
     }
     stages = [("schema", schema)]
-    if not writes(variant.work):
+    if variant.work.written_for and not writes(variant.work):
+        seconds = variant.work.written_for / variant.work.writers
+        stages.append(("load", {**written, "clients": variant.clients, "until": {"seconds": seconds}}))
+    elif not writes(variant.work):
         stages.append(("load", {**written, "until": {"operations": variant.work.population}}))
     return Stages(stages, alone=("schema",))
 
@@ -281,6 +307,16 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
     }
 
 
+def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
+    """Partitions written before reads, from the first on; and reads that found no row."""
+    last = launched[-1]
+    if last.name == "load":
+        population = last.spec["work"]["population"]["sequence"]["last"]
+        yield Value("partitions_written", min(last.result.summary.succeeded, population), "", 1)
+    elif missing := last.result.summary.missing_rows:
+        yield Value("rows_missing", missing.reads, "", 1)
+
+
 def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     """The number and size of partitions, the mix of operations, and how numbers of partitions are chosen."""
     work = launched[-1].spec["work"]
@@ -303,4 +339,17 @@ def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     return facts
 
 
-KIND = Kind(CassandraStress, True, stores, title, data, preflight, phases, check, changing, facts=facts)
+KIND = Kind(
+    CassandraStress,
+    True,
+    stores,
+    title,
+    data,
+    preflight,
+    phases,
+    check,
+    changing,
+    facts=facts,
+    figures=figures,
+    remote=True,
+)

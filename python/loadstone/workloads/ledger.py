@@ -21,6 +21,7 @@ from loadstone.importers.run import Run
 from loadstone.results.value import Value
 
 NAME = "ledger"
+CRASH = "crash_unix_ns"
 FILE, SPEC = "writes.ledger", "ledger.spec.json"
 # The engine's exit statuses: nothing is lost, something is, nothing is proven. The last one without a result means that
 # not every record could be read.
@@ -58,7 +59,9 @@ def arguments(engines: int, loaded: bool, context: CommandContext) -> Sequence[s
     ledgers = [f"{FILE}.{segment}" for segment in range(engines)]
     several = range(engines) if engines > 1 else ()
     events = [word for segment in several for word in ("--events", str(context.files / f"run.{segment}.events.jsonl"))]
-    return [str(program.find()), "ledger", *ledgers, "--spec", SPEC, *(["--loaded"] if loaded else []), *events]
+    # The instant of the fault, ns of Unix time, if the trial has one: then the ages of lost writes are known.
+    crash = ["--crash", str(context.names[CRASH])] if CRASH in context.names else []
+    return [str(program.find()), "ledger", *ledgers, "--spec", SPEC, *(["--loaded"] if loaded else []), *crash, *events]
 
 
 def read(ended: Ended) -> Run:
@@ -83,6 +86,9 @@ def figures(found: Any) -> Iterator[Value]:
     yield Value(f"{NAME}.lost", lost["writes"] - lost["allowed"], "operations", acknowledged)
     yield Value(f"{NAME}.lost_allowed", lost["allowed"], "operations", acknowledged)
     yield Value(f"{NAME}.lost_loaded", lost["loaded"], "records", found["read"]["records"])
+    if (oldest := lost["oldest"]) is not None:
+        # A write that was acknowledged after the kill has a negative age.
+        yield Value(f"{NAME}.oldest", max(oldest["at_least_ms"], 0.0) * 1e6, "ns", lost["writes"])
     yield Value(f"{NAME}.undecided", lost["undecided"], "operations", acknowledged)
     yield Value(f"{NAME}.stale", found["stale"]["writes"], "operations", acknowledged)
     if found["proven"]["share"] is not None:

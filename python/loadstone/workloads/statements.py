@@ -138,7 +138,7 @@ def data(work: Statements) -> Data:
     names = ("define", "table", "keyspace", "indexes", "population")
     identity = {name: getattr(work, name) for name in names}
     identity["columns"] = {name: column.model_dump(exclude_none=True) for name, column in work.columns.items()}
-    return Data(work.population, round(rows * max(sum(sizes), VALUE_BYTES)), identity)
+    return Data(work.population, round(rows * max(sum(sizes), VALUE_BYTES)), identity, place=work.keyspace)
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
@@ -251,4 +251,4 @@ def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     return facts
 
 
-KIND = Kind(Statements, True, stores, title, data, preflight, phases, check, changing, facts=facts)
+KIND = Kind(Statements, True, stores, title, data, preflight, phases, check, changing, facts=facts, remote=True)

@@ -6,18 +6,21 @@ The engine's YCSB front end translates properties to a spec, to which the lab ad
 from __future__ import annotations
 
 import operator
+import subprocess
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from loadstone.engine import secrets
+from loadstone.engine import program, secrets
 from loadstone.engine.describe import description
 from loadstone.engine.events import WELL
 from loadstone.engine.trial import Spec
+from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Phase
 from loadstone.experiment.model.values import Part, Property, Text
 from loadstone.experiment.model.ycsb_properties import OF_A_RUN
@@ -43,11 +46,18 @@ DEFAULTS = {"fieldcount": 10, "fieldlength": 100}
 ZIPFIAN_THETA = 0.99
 
 
+# The operations of a mix, and YCSB's default shares other than 0 (CoreWorkload).
+MIX = ("read", "update", "insert", "scan", "delete", "readmodifywrite")
+SHARES = {"read": "0.95", "update": "0.05"}
+# To write one record; a store that takes longer is not refused.
+OPEN_SECONDS = 60.0
+
+
 class Ycsb(Part):
     """The keys of YCSB."""
 
     file: Text | None = Field(default=None, examples=["../workloads/workload{letter}"])
-    """A YCSB workload file. Default: **required** for YCSB."""
+    """A YCSB workload file. Default: none; `properties` then set `recordcount`."""
 
     properties: dict[str, Property] = Field(default={}, examples=[{"recordcount": 100000}])
     """YCSB properties; they override the file's."""
@@ -66,13 +76,18 @@ def work(keys: Any, experiment: Experiment) -> Ycsb:
 
 
 def title(work: Ycsb) -> str:
-    """The file's name."""
-    return Path(work.file or "").name
+    """The file's name; without a file, the text `properties`."""
+    return Path(work.file).name if work.file else "properties"
 
 
 def files(work: Ycsb) -> Sequence[Path]:
-    """The workload file."""
-    return (Path(work.file or ""),)
+    """The workload file, if there is one."""
+    return (Path(work.file),) if work.file else ()
+
+
+def all_properties(work: Ycsb) -> dict[str, str]:
+    """The file's properties with overrides. Raises OSError if the file is missing."""
+    return {**(read(Path(work.file)) if work.file else {}), **work.properties}
 
 
 def data(work: Ycsb) -> Data:
@@ -80,7 +95,7 @@ def data(work: Ycsb) -> Data:
 
     Values that are not numbers are left to the engine to reject. Raises OSError if the file is missing.
     """
-    given = {**read(Path(work.file or "")), **work.properties}
+    given = all_properties(work)
     records = whole(given, "insertcount", 0) or whole(given, "recordcount", 0)
     sizes = (whole(given, name, default) for name, default in DEFAULTS.items())
     identity = {key: text for key, text in given.items() if key not in OF_A_RUN}
@@ -91,8 +106,51 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
     """The front end's checks of both phases."""
     yield partial(translated, variant, "load")
     yield partial(translated, variant, "run")
+    if not description().networked(variant.store) and not variant.hooks_before:
+        yield partial(require_store, variant)
     if variant.work.properties.get("versions") and not description().keeps_data(variant.store):
         yield partial(ledger.refuse, variant.store)
+
+
+def require_store(variant: Variant) -> None:
+    """Opens a new store of this kind, as it may refuse a value that only it knows. Raises LoadstoneError."""
+    if failure := store_failure(variant.store, variant.durability, tuple(sorted(variant.store_properties.items()))):
+        raise LoadstoneError(f"{variant.system}: {failure[0]}", failure[1])
+
+
+@cache
+def store_failure(store: str, durability: str, properties: tuple[tuple[str, str], ...]) -> tuple[str, str] | None:
+    """The error and the hint of an engine that writes one record to a new store in a temporary directory."""
+    phase = "load" if description().keeps_data(store) else "run"
+    with tempfile.TemporaryDirectory(prefix="loadstone-") as directory:
+        own = {**dict(properties), **directory_properties(store, Path(directory)), "durability": durability}
+        own |= {"recordcount": "1", "operationcount": "1"}
+        lines = "".join(f"{name}={escaped(value)}\n" for name, value in own.items())
+        command = [program.find(), "ycsb", phase, store, "-P", "/dev/stdin"]
+        try:
+            done = subprocess.run(
+                command, input=lines, cwd=directory, capture_output=True, text=True, timeout=OPEN_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            # A slow machine is no refusal.
+            return None
+    message, _, hint = done.stderr.rpartition("\nhint: ")
+    return (message.rpartition("error: ")[2], hint.strip()) if done.returncode and "error: " in message else None
+
+
+def operations(work: Ycsb) -> Collection[str] | None:
+    """The operations with a share of the mix; None for a share that is not a number, or another workload class."""
+    properties = all_properties(work)
+    if not properties.get("workload", "CoreWorkload").endswith("CoreWorkload"):
+        return None
+    try:
+        shares = {name: float(properties.get(f"{name}proportion", SHARES.get(name, "0"))) for name in MIX}
+    except ValueError:
+        return None
+    performed = {name for name, share in shares.items() if share > 0}
+    if "readmodifywrite" in performed:
+        performed = performed - {"readmodifywrite"} | {"read", "update", "read-modify-write"}
+    return performed
 
 
 def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
@@ -104,7 +162,7 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
     load = EngineLaunch("load", "prepare", partial(load_spec, variant, measure.settle))
     if not measure.ledger:
         return (load, run)
-    properties = {**read(Path(variant.work.file or "")), **variant.work.properties}
+    properties = all_properties(variant.work)
     loaded = str(properties.get(KEEPS_GOING, "")).lower() != "true"
     return (load, run, ledger.read_back(experiment.fleet.engines, loaded=loaded))
 
@@ -131,7 +189,7 @@ def translated(variant: Variant, phase: Literal["load", "run"]) -> Spec:
         **variant.store_properties,
         **variant.work.properties,
     }
-    arguments = [phase, variant.store, "-P", str(variant.work.file)]
+    arguments = [phase, variant.store, *(["-P", variant.work.file] if variant.work.file else [])]
     known = description()
     texts = {name: str(value) for name, value in properties.items()}
     hidden = {name: text for name, text in texts.items() if known.is_secret(name) or secrets.holds(text)}
@@ -254,5 +312,19 @@ def mean_length(length: dict[str, Any]) -> float:
 
 
 KIND = Kind(
-    Ycsb, True, stores, title, data, preflight, phases, check, changing, work, files, facts=facts, figures=figures
+    Ycsb,
+    True,
+    stores,
+    title,
+    data,
+    preflight,
+    phases,
+    check,
+    changing,
+    work,
+    files,
+    facts=facts,
+    figures=figures,
+    operations=operations,
+    remote=True,
 )

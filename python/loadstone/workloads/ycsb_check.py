@@ -35,11 +35,8 @@ def check(context: Context, path: Keys, keys: Any) -> None:
         if each.path[:-1] == (*path, "properties") and context.can_render(each):
             check_property(context, each)
     if keys.file is None:
-        context.wrong(
-            (*path, "file"),
-            f"`{paths.name((*path, 'file'))}` is missing",
-            "write `file: ../workloads/workload{letter}`",
-        )
+        if lacks_records(keys.properties):
+            context.wrong(path, f"`{paths.name(path)}` sets neither `file` nor recordcount", MISSING_COUNT)
         return
     file = Template((*path, "file"), keys.file)
     if not context.can_render(file):
@@ -96,9 +93,13 @@ def check_content(context: Context, at: Keys, path: Path, above: Mapping[str, st
     except OSError as error:
         context.wrong(at, f"cannot read {path}: {error.strerror}", "make the file readable by your user")
         return
-    given = {**in_file, **above}
-    if given.get("recordcount", "0") == "0" and not given.get("workload", "").endswith(WITHOUT_RECORDCOUNT):
+    if lacks_records({**in_file, **above}):
         context.wrong(at, f"neither {path.name} nor the experiment sets recordcount", MISSING_COUNT)
+
+
+def lacks_records(given: Mapping[str, str]) -> bool:
+    """Whether properties set no number of records although the workload class needs it."""
+    return given.get("recordcount", "0") == "0" and not given.get("workload", "").endswith(WITHOUT_RECORDCOUNT)
 
 
 MISSING_COUNT = "write `workload: {properties: {recordcount: 100000}}`"
@@ -126,10 +127,10 @@ def is_share(text: str) -> bool:
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
     """The properties that make the workload of a point change data."""
     names = context.values(point)
-    if not context.knows(*path) or keys.file is None:
+    if not context.knows(*path):
         return
     try:
-        given = dict(properties.read(Path(template.render(keys.file, names))))
+        given = dict(properties.read(Path(template.render(keys.file, names)))) if keys.file else {}
         given |= {key: template.render(text, names) for key, text in keys.properties.items()}
     except (OSError, KeyError):
         # `check_file` reports it.

@@ -66,7 +66,10 @@ pub fn describe_statements(options: &Options, texts: &[String]) -> Result<Vec<St
                 let message = format!("the server cannot prepare \"{text}\": {}", failure.message);
                 StoreError::failed(message).hint("correct the statement, or create its table first")
             })?;
-            all.push(StatementDescription { markers: name_all(&prepared.markers), columns: name_all(&prepared.columns) });
+            all.push(StatementDescription {
+                markers: name_all(&prepared.markers),
+                columns: name_all(&prepared.columns),
+            });
         }
         Ok(all)
     })
@@ -88,7 +91,8 @@ async fn prepare(link: &Link, text: &str) -> Result<Rc<Prepared>, Failure> {
 }
 
 async fn describe_table(link: &Link, keyspace: &str, table: &str) -> Result<Vec<ColumnDescription>, StoreError> {
-    let failed = |message: String| StoreError::failed(format!("cannot read the columns of {keyspace}.{table}: {message}"));
+    let failed =
+        |message: String| StoreError::failed(format!("cannot read the columns of {keyspace}.{table}: {message}"));
     let literal = |name: &str| format!("'{}'", name.replace('\'', "''"));
     let query = format!(
         "SELECT column_name, kind, position, type FROM system_schema.columns WHERE keyspace_name = {} AND table_name = {}",

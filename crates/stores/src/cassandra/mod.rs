@@ -28,8 +28,8 @@ mod wire;
 use std::sync::Arc;
 
 pub use client::Client;
-pub use ring::Node;
 pub use describe::{ColumnDescription, StatementDescription, describe_statements, describe_tables};
+pub use ring::Node;
 pub use schema::{Description, count_rows, execute_script};
 pub use statements::StatementClient;
 

@@ -73,8 +73,9 @@ fn existing(path: PathBuf, source: &str) -> Result<Library, StoreError> {
 fn missing(version: &str, cached: &Path, jar: &Path) -> StoreError {
     StoreError::failed(format!("RocksDB {version} is neither at {} nor at {}", cached.display(), jar.display())).hint(
         format!(
-            "mvn dependency:get -Dtransitive=false -Dartifact=org.rocksdb:rocksdbjni:{version}:jar:{CLASSIFIER}, \
-             or set rocksdb.library"
+            "fetch it with Maven: mvn dependency:get -Dtransitive=false \
+             -Dartifact=org.rocksdb:rocksdbjni:{version}:jar:{CLASSIFIER}; or name a library that you have: \
+             -p rocksdb.library=/path/to/librocksdb.so"
         ),
     )
 }

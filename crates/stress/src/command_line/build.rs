@@ -187,7 +187,8 @@ impl Builder {
     /// The command `user`. Its profiles are read by the owner of the settings.
     fn user(&mut self, parameters: &[String]) -> Built<CommandSettings> {
         let form = self.select("user", "USER", &user_forms(self.compat), parameters)?;
-        let profiles: Vec<String> = form.text("profile=").split(',').filter(|path| !path.is_empty()).map(str::to_owned).collect();
+        let profiles: Vec<String> =
+            form.text("profile=").split(',').filter(|path| !path.is_empty()).map(str::to_owned).collect();
         let specification = form.text("ops");
         let list = specification.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
         let mut operations: Vec<(String, f64)> = Vec::new();
@@ -202,7 +203,9 @@ impl Builder {
                     operations.push((name, weight));
                 }
                 _ => {
-                    return Err(self.refuse(format!("Invalid ops specification: {part}")).with_hint("write ops(insert=1,NAME=2)"));
+                    return Err(self
+                        .refuse(format!("Invalid ops specification: {part}"))
+                        .with_hint("write ops(insert=1,NAME=2)"));
                 }
             }
         }

@@ -15,7 +15,9 @@ pub fn explain_profiles(settings: &Settings, spec: &ColumnsSpec) -> String {
         lines.push("Schema: nothing is created; the tables must exist.".to_owned());
     } else {
         lines.push("Schema: executed on every start; what exists is left as it is:".to_owned());
-        lines.extend(spec.definitions.iter().map(|text| format!("  {}", text.split_whitespace().collect::<Vec<_>>().join(" "))));
+        lines.extend(
+            spec.definitions.iter().map(|text| format!("  {}", text.split_whitespace().collect::<Vec<_>>().join(" "))),
+        );
     }
     for table in &spec.tables {
         lines.extend(describe_table(table));
@@ -61,12 +63,18 @@ fn describe_table(table: &TableSpec) -> Vec<String> {
         let parts = [
             column.population.as_ref().map(|spec| format!("made from the numbers {}", describe(spec))),
             column.size.as_ref().map(|spec| format!("size {}", describe(spec))),
-            column.cluster.as_ref().map(|spec| format!("{} values for each value of the column before it", describe(spec))),
+            column
+                .cluster
+                .as_ref()
+                .map(|spec| format!("{} values for each value of the column before it", describe(spec))),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         lines.push(format!("  {}: {}", column.name, parts.join("; ")));
     }
-    lines.push("  Columns that are not listed: 10^11 different values; texts and blobs of 4 to 8 characters or bytes.".to_owned());
+    lines.push(
+        "  Columns that are not listed: 10^11 different values; texts and blobs of 4 to 8 characters or bytes."
+            .to_owned(),
+    );
     lines
 }
 
@@ -94,7 +102,8 @@ fn describe_operation(operation: &OperationSpec, table: &TableSpec, visits: u32)
                 Fields::Samerow => "values from one row",
                 Fields::Multirow => "values from several rows of one partition",
             };
-            let checks = if *validates { "; rows are compared with the written ones" } else { "; rows are not compared" };
+            let checks =
+                if *validates { "; rows are compared with the written ones" } else { "; rows are not compared" };
             format!("{cql} ({source}{checks})")
         }
         OperationWork::TokenRange { columns, page_rows } => {

@@ -19,11 +19,13 @@ from loadstone.experiment.model.values import (
     Bound,
     Count,
     Durability,
+    Label,
     Length,
     LengthOrNone,
     Natural,
     Number,
     Part,
+    Placement,
     Property,
     Rate,
     Reuse,
@@ -82,11 +84,27 @@ class Vary(Part):
     zip: dict[str, tuple[Value, ...]] = Field(default={}, examples=[{"clients": [1, 2], "rate": [1000, 2000]}])
     """Dimensions whose values are paired: first with first, and so on."""
 
+    named: dict[str, dict[str, dict[str, Value]]] = Field(
+        default={}, examples=[{"setting": {"one copy": {"copies": 1, "level": "ONE"}}}]
+    )
+    """Dimensions whose values are names of settings. Each name sets several values for templates."""
+
     include: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "b"}]])
     """Additional variants; each gives a value for every dimension."""
 
     exclude: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "c"}]])
     """Excludes all variants with these values."""
+
+    def combine_dimensions(self) -> dict[str, tuple[Value, ...]]:
+        """The dimensions of which every combination is a variant."""
+        return {**self.matrix, **{dimension: tuple(names) for dimension, names in self.named.items()}}
+
+    def settings_at(self, point: Mapping[str, Value]) -> dict[str, Value]:
+        """The values that the names at a point set."""
+        settings: dict[str, Value] = {}
+        for dimension, names in self.named.items():
+            settings |= names.get(str(point.get(dimension)), {})
+        return settings
 
 
 # The keys of the long form of `vary`.
@@ -132,12 +150,48 @@ class Load(Part):
     """Store properties for the load; they override the system's."""
 
 
+class HostGroup(Part):
+    """Hosts of a cluster, by their label."""
+
+    label: Label | None = Field(default=None, examples=["role=clients"])
+    """A label `KEY=VALUE` of these hosts."""
+
+
+class FleetHosts(Part):
+    """The hosts for clients, and the hosts on which the servers run."""
+
+    clients: HostGroup = Field(
+        default=HostGroup(), description="Hosts for clients.", examples=[{"label": "role=clients"}]
+    )
+    servers: HostGroup = Field(
+        default=HostGroup(), description="Hosts of the servers.", examples=[{"label": "role=servers"}]
+    )
+
+
 class Fleet(Part):
-    """How many engines run, on this machine."""
+    """Where engines run, and how many."""
+
+    on: Literal["local", "ray"] = Field(default="local", examples=["ray"])
+    """local: this machine. ray: the hosts of a Ray cluster, for networked stores (`pip install 'loadstone[ray]'`)."""
+
+    address: Text = Field(default="auto", examples=["10.0.0.1:6379"])
+    """The head of the Ray cluster; `auto`: on this machine."""
 
     engines: Count = Field(default=1, examples=[4])
     """Engine processes that share the clients, rate and operations of a trial. For networked stores, files and
     sorts."""
+
+    per_host: Count | None = Field(default=None, examples=[1])
+    """Engine processes on each host, instead of `engines`."""
+
+    placement: Placement = Field(default="apart", examples=["role=clients"])
+    """Hosts of the engines. `apart`: without servers. `beside`: the hosts of the servers. Or a label `KEY=VALUE`."""
+
+    hosts: FleetHosts = Field(
+        default=FleetHosts(),
+        description=str(FleetHosts.__doc__),
+        examples=[{"clients": {"label": "role=clients"}, "servers": {"label": "role=servers"}}],
+    )
 
 
 class Repeats(Part):
@@ -255,6 +309,10 @@ class Experiment(Part):
     compare: Compare = Field(
         default=Compare(), description=str(Compare.__doc__), examples=[{"by": "system", "baseline": "lmdb"}]
     )
+    expect: tuple[Text, ...] = Field(default=(), examples=[["read.p99 < 10ms", "errors == 0", "throughput >= 0.95x"]])
+    """Conditions that the results must meet: on each variant, or with `x` on its ratio to the baseline. `loadstone run`
+    exits with 1 if one is false, and with 3 if one is undecided. A string is one of them."""
+
     claims: Literal["device"] | None = Field(default=None, examples=["device"])
     """device: results from the page cache are invalid."""
 
@@ -302,6 +360,7 @@ class Experiment(Part):
             claims=self.claims,
             verify=self.measure.verify,
             checks=self.checks,
+            expect=self.expect,
             find={**self.find.model_dump(mode="json"), "confirmations": CONFIRMATIONS} if self.find else None,
         )
 

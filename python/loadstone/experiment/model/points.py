@@ -15,7 +15,7 @@ Point = dict[str, Scalar]
 def dimensions(vary: Vary) -> dict[str, tuple[Scalar, ...]]:
     """Every dimension with its distinct values, in the order of the file."""
     distinct: dict[str, dict[Scalar, None]] = {
-        name: dict.fromkeys(values) for name, values in {**vary.matrix, **vary.zip}.items()
+        name: dict.fromkeys(values) for name, values in {**vary.combine_dimensions(), **vary.zip}.items()
     }
     for point in vary.include:
         for name, value in point.items():
@@ -26,16 +26,16 @@ def dimensions(vary: Vary) -> dict[str, tuple[Scalar, ...]]:
 def size(vary: Vary) -> int:
     """The number of points before any is excluded."""
     rows = min((len(values) for values in vary.zip.values()), default=1)
-    return math.prod(len(values) for values in vary.matrix.values()) * rows + len(vary.include)
+    return math.prod(len(values) for values in vary.combine_dimensions().values()) * rows + len(vary.include)
 
 
 def points(vary: Vary) -> list[Point]:
     """All points, in the order of the file: the last dimension changes first."""
     found: list[Point] = []
-    if vary.matrix or vary.zip:
+    if vary.combine_dimensions() or vary.zip:
         rows = list(zip(*vary.zip.values(), strict=False)) if vary.zip else [()]
-        names = [*vary.matrix, *vary.zip]
-        for crossed, row in itertools.product(itertools.product(*vary.matrix.values()), rows):
+        names = [*vary.combine_dimensions(), *vary.zip]
+        for crossed, row in itertools.product(itertools.product(*vary.combine_dimensions().values()), rows):
             point = dict(zip(names, (*crossed, *row), strict=True))
             if not any(matches(point, each) for each in vary.exclude):
                 found.append(point)
@@ -73,9 +73,11 @@ def values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Sca
         "clients": experiment.clients,
         "durability": experiment.durability,
         "arrival": experiment.arrival,
+        "placement": experiment.fleet.placement,
         "rate": drop_fraction(experiment.rate),
         "operations": experiment.measure.operations,
         "duration": drop_fraction(experiment.measure.duration),
+        **experiment.vary.settings_at(point),
         **point,
         "store": system.store if system else None,
     }

@@ -73,6 +73,21 @@ def storable(value: str) -> None:
         refuse(f"must not contain NUL or a lone surrogate, got {ascii(value)[:60]}", "remove the character")
 
 
+def label(value: Any) -> str:
+    """A label of hosts, `KEY=VALUE`."""
+    if not isinstance(value, str) or not re.fullmatch(LABEL_PATTERN, value):
+        refuse(f"must be a label KEY=VALUE, got {shown(value)}", "write a label of the hosts, like role=clients")
+    return value
+
+
+def placement(value: Any) -> str:
+    """A placement of engines on hosts."""
+    if value not in PLACEMENTS and not (isinstance(value, str) and re.fullmatch(LABEL_PATTERN, value)):
+        hint = "write apart or beside, or a label of hosts like role=clients"
+        refuse(f"must be a placement, got {shown(value)}", hint)
+    return str(value)
+
+
 def property_value(value: Any) -> str:
     """A property's value, as a string."""
     if isinstance(value, dict | list):
@@ -204,6 +219,9 @@ def schema(kind: str | list[str], **more: Any) -> WithJsonSchema:
     return WithJsonSchema({"type": kind, **more})
 
 
+# The syntax of Kubernetes, which Ray's labels follow.
+LABEL_PATTERN = r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?=[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
+PLACEMENTS = ("apart", "beside")
 VARIED_PATTERN = r"\{"
 DURATION_PATTERN = r"^\s*([0-9.]+\s*(us|µs|ms|s|m|h|d)\s*)+$"
 Text = Annotated[str, PlainValidator(text), schema("string")]
@@ -230,6 +248,8 @@ SHARE_SCHEMA: dict[str, Any] = {
 Share = Annotated[float, PlainValidator(share), WithJsonSchema(SHARE_SCHEMA)]
 SHARES_SCHEMA = {"anyOf": [*SHARE_SCHEMA["anyOf"], {"type": "object", "additionalProperties": SHARE_SCHEMA}]}
 Shares = Annotated[float | dict[str, float], PlainValidator(shares), WithJsonSchema(SHARES_SCHEMA)]
+Label = Annotated[str, PlainValidator(label), schema("string", pattern=f"^{LABEL_PATTERN}$")]
+Placement = Annotated[str, PlainValidator(placement), schema("string", pattern=f"^(apart|beside|{LABEL_PATTERN})$")]
 Boolean = StrictBool
 Durability = Literal["none", "os", "device"]
 Arrival = Literal["uniform", "poisson"]
@@ -242,4 +262,5 @@ SIZE_SCHEMA: dict[str, Any] = {
 }
 Size = Annotated[int, PlainValidator(size), WithJsonSchema(SIZE_SCHEMA), Varied()]
 VariedCount = Annotated[int, whole(1), schema("integer", minimum=1), Varied()]
+VariedLength = Annotated[float, length(above=True), LENGTH_SCHEMA, WRITTEN, Varied()]
 VariedBoolean = Annotated[StrictBool, Varied()]

@@ -96,7 +96,7 @@ def seconds(plan: Plan, repeats: int, slow: int) -> float:
             each += variant.operations / (variant.rate or operations_per_second(variant, slow))
         data = variant.data
         each += data.seconds + data.moved_bytes / BYTES_PER_SECOND[slow]
-        writing = load_seconds(variant.loading, data, slow)
+        writing = load_seconds(variant.loading, data, slow) if data.loaded else 0.0
         if not plan.experiment.load.reuse:
             each += writing
         else:

@@ -55,6 +55,8 @@ class Variant:
     load_properties: Mapping[str, str]
     # None if the store has no servers, or the file names none.
     servers: Servers | None = None
+    # The hosts of its engines: `apart`, `beside`, or a label.
+    placement: str = "apart"
 
     def before(self, names: Mapping[str, Scalar]) -> list[str]:
         """The commands before a trial: the experiment's, then the system's."""
@@ -210,6 +212,7 @@ class Builder:
             load_clients=experiment.load.clients or clients,
             load_properties=loading,
             servers=needed,
+            placement=str(names["placement"]),
         )
 
     def _work(self, point: Mapping[str, Scalar], names: Mapping[str, Scalar]) -> tuple[str, Any, Data]:

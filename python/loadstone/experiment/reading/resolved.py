@@ -45,6 +45,9 @@ def document(experiment: Experiment) -> dict[str, Any]:
         above: Any = plain if path == ("workload",) else plain["workloads"]
         above[path[-1]] = {key: each for key, each in above[path[-1]].items() if KIND_OF_KEY[key] in workload.kinds}
     del plain["workload" if experiment.workloads else "workloads"]
+    if not experiment.expect:
+        # Runs of earlier versions, which lack the key, can be resumed.
+        del plain["expect"]
     hide_secrets(plain)
     # The key that is searched over has no fixed value.
     del plain["find" if experiment.find is None else experiment.find.over]

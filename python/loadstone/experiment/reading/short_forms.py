@@ -28,6 +28,8 @@ def expanded(node: Node, path: Path) -> Node:
             return Table.of("file", node)
         case ("systems", _, "start"), Scalar(value=str()):
             return Table.of("system", node)
+        case ("expect",), Scalar(value=str()):
+            return Items([node], node.location)
         case ("vary", "matrix" | "zip", _), Scalar() if node.value is not None:
             return Items([node], node.location)
         case ("vary",), Table() if not any(name in LONG for name in node.entries):

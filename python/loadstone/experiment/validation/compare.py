@@ -94,7 +94,10 @@ def guarantees(context: Context) -> dict[str, tuple[str, ...]]:
             sets = (*sets, GUARANTEES[key])
         for name in template.names(each.text) if sets else ():
             found.setdefault(name, {}).update(dict.fromkeys(sets))
-    return {name: tuple(found[name]) for name in context.dimensions if name in found}
+    for dimension, settings in context.experiment.vary.named.items():
+        for name in next(iter(settings.values()), {}):
+            found.setdefault(dimension, {}).update(found.get(name, {}))
+    return {name: tuple(found[name]) for name in context.dimensions if found.get(name)}
 
 
 def warn_of_guarantees(context: Context) -> None:

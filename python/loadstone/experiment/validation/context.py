@@ -24,9 +24,9 @@ from loadstone.systems import registry
 from loadstone.systems.registry import SERVED_BY
 
 # Dimensions that override the key of the same name, without a template.
-ACTING = ("system", "clients", "rate", "operations", "durability", "arrival")
-# What every template may name besides the dimensions.
-GIVEN = (*ACTING, "store")
+ACTING = ("system", "clients", "rate", "operations", "durability", "arrival", "placement")
+# What every template may name in addition to the dimensions.
+GIVEN = (*ACTING[:-1], "store")
 # What only commands may name: it is known at run time.
 AT_RUN_TIME = ("directory", "trial", "repeat", "results")
 # What only commands of a workload may name in addition: the address of servers.
@@ -186,8 +186,11 @@ def check_templates(context: Context) -> set[str]:
 def check_named(context: Context, each: Template, word: str) -> None:
     """One name in a template."""
     given = {"rate": context.experiment.rate, "operations": context.experiment.measure.operations}
-    own = [key for key in GIVEN if key not in context.dimensions and given.get(key, key) is not None]
-    known = [*context.dimensions, *own, *each.later, *(names_of_servers(context) if each.is_command else ())]
+    given_names = [key for key in GIVEN if key not in context.dimensions and given.get(key, key) is not None]
+    named = context.experiment.vary.named.values()
+    settings = dict.fromkeys(key for names in named for own in names.values() for key in own)
+    later = (*each.later, *(names_of_servers(context) if each.is_command else ()))
+    known = [*context.dimensions, *settings, *given_names, *later]
     if word in known:
         return
     context.lost.add(each.path)

@@ -8,6 +8,7 @@ from loadstone.experiment.kind import default_metrics
 from loadstone.experiment.validation.context import Context
 from loadstone.format.suggestion import guessed, suggestion
 from loadstone.results.value import PERCENTILES, statistic
+from loadstone.search.objective import expectations
 
 METRIC = re.compile(r"[a-z][a-z0-9_]*([-.][a-z0-9_]+)*")
 OPERATIONS = ("all", "read", "update", "insert", "scan", "delete", "read-modify-write")
@@ -25,6 +26,26 @@ def check(context: Context) -> None:
     for i, metric in enumerate(context.experiment.compare.metrics):
         if context.knows("compare", "metrics", i):
             check_metric(context, ("compare", "metrics", i), metric)
+
+
+def check_expectations(context: Context) -> None:
+    """Each expectation can be parsed, its figure is valid, and a ratio has a baseline."""
+    for i, text in enumerate(context.experiment.expect):
+        path = ("expect", i)
+        if not context.knows(*path):
+            continue
+        try:
+            terms = expectations(text)
+        except ValueError as error:
+            message, hint = error.args
+            context.wrong(path, message, hint)
+            continue
+        for condition, term in terms:
+            check_metric(context, path, term.metric)
+            if term.is_ratio and (context.experiment.find is not None or context.experiment.compare.by is None):
+                message = f'"{condition}" is relative to a baseline, and nothing is compared here'
+                hint = "vary the compared dimension, such as `system`, or use `loadstone compare BASE NEW`"
+                context.warn(path, message, hint)
 
 
 def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> None:

@@ -6,13 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
+from pydantic_core import PydanticCustomError
+
 from loadstone.engine.describe import description
 from loadstone.experiment.model import points, template
 from loadstone.experiment.model.experiment import Vary
-from loadstone.experiment.model.values import Arrival, Durability, Scalar, in_digits, shown
+from loadstone.experiment.model.values import Arrival, Durability, Scalar, in_digits, placement, shown
 from loadstone.experiment.model.ycsb_properties import KEYS
 from loadstone.experiment.reading.path import Path, name
-from loadstone.experiment.validation.context import ACTING, AT_RUN_TIME, Context
+from loadstone.experiment.validation.context import ACTING, AT_RUN_TIME, GIVEN, Context
 from loadstone.format import units
 from loadstone.format.suggestion import guessed, suggestion
 
@@ -31,6 +33,8 @@ def check(context: Context) -> None:
     for dimension in vary.zip:
         if dimension in vary.matrix:
             context.wrong(("vary", "zip", dimension), f"{dimension} is also in `matrix`", "keep one of them")
+    for dimension, settings in vary.named.items():
+        check_settings(context, ("vary", "named", dimension), dimension, settings)
     check_zip(context, vary)
     if not context.knows("systems") or not context.knows("vary"):
         context.dimensions = points.dimensions(vary)
@@ -74,6 +78,23 @@ def check_dimension(context: Context, path: Path, dimension: str, values: Sequen
         check_value(context, (*path, i), dimension, value)
 
 
+def check_settings(context: Context, path: Path, dimension: str, settings: Mapping[str, Mapping[str, Scalar]]) -> None:
+    """A dimension of named settings: each name sets the same values, which are no dimensions themselves."""
+    check_dimension(context, path, dimension, tuple(settings))
+    vary = context.experiment.vary
+    if dimension in vary.matrix or dimension in vary.zip:
+        context.wrong(path, f"{dimension} is also in `matrix` or `zip`", "keep one of them")
+    first = next(iter(settings.values()), {})
+    for setting, own in settings.items():
+        if missing := [key for key in first if key not in own]:
+            context.wrong((*path, setting), f'"{setting}" does not set {missing[0]}', "set it for every name")
+        for key in own:
+            if key in (*AT_RUN_TIME, *GIVEN, *points.dimensions(vary)) or key not in first:
+                message = f'"{setting}" cannot set {key}' if key in first else f'only "{setting}" sets {key}'
+                context.wrong((*path, setting, key), message, "name only values of templates, the same for every name")
+            check_value(context, (*path, setting, key), key, own[key])
+
+
 def check_value(context: Context, path: Path, dimension: str, value: Scalar) -> None:
     """A value is valid for its dimension and contains no environment variable, which would not be replaced."""
     if isinstance(value, str) and (variables := template.variables(value)):
@@ -92,6 +113,11 @@ def check_value(context: Context, path: Path, dimension: str, value: Scalar) -> 
     elif dimension in ("clients", "operations"):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             context.wrong(path, message, "write a whole number of at least 1")
+    elif dimension == "placement" and context.experiment.fleet.on != "local":
+        try:
+            placement(value)
+        except PydanticCustomError:
+            context.wrong(path, message, "write apart or beside, or a label of hosts like role=clients")
     elif dimension == "rate" and (isinstance(value, bool | str) or value <= 0):
         context.wrong(path, message, in_digits(value) or "write operations per second, above 0")
 
@@ -120,7 +146,7 @@ def with_names(vary: Vary, dimension: str, names: tuple[str, ...]) -> Vary:
         only = crossed[0] if len(crossed) == 1 else None
     else:
         only = names[0] if len(names) == 1 else None
-        if vary.matrix or vary.zip or not include:
+        if vary.combine_dimensions() or vary.zip or not include:
             vary = vary.model_copy(update={"matrix": {dimension: names, **vary.matrix}})
     if only is not None:
         include = tuple({dimension: only, **point} for point in include)
@@ -177,7 +203,10 @@ def check_use(context: Context, used: set[str]) -> None:
     """Warns of a dimension that nothing uses: its variants are equal, which may be intended."""
     vary = context.experiment.vary
     for dimension, values in context.dimensions.items():
-        if dimension in (*ACTING, *named(context)) or dimension in used or len(values) < 2:
+        settings = vary.named.get(dimension, {})
+        if dimension in (*ACTING, *named(context)) or len(values) < 2:
+            continue
+        if not used.isdisjoint((dimension, *(key for own in settings.values() for key in own))):
             continue
         hint = f"write {{{dimension}}} where its value belongs; leave it unused only to compare equal variants"
         if guess := guessed(dimension, ACTING):
@@ -186,10 +215,11 @@ def check_use(context: Context, used: set[str]) -> None:
             hint = f"vary `{KEYS[dimension]}` instead, which needs no template"
         elif dimension in description().properties or "." in dimension:
             hint = f'to set the property, write `properties: {{{dimension}: "{{{dimension}}}"}}`'
-        kinds = [kind for kind in ("matrix", "zip") if dimension in getattr(vary, kind)]
+        kinds = [kind for kind in ("matrix", "zip", "named") if dimension in getattr(vary, kind)]
         path: Path = ("vary", kinds[0], dimension) if kinds else ("vary", "include")
         context.warn(path, f"nothing uses the dimension {dimension}", hint)
-    for path in (("clients",), ("rate",), ("measure", "operations"), ("durability",), ("arrival",)):
+    acting = (("clients",), ("rate",), ("measure", "operations"), ("durability",), ("arrival",), ("fleet", "placement"))
+    for path in acting:
         key = path[-1]
         if key in context.dimensions and context.given(*path):
             dotted = ".".join(path)

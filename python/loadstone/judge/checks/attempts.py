@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Literal
 
+from loadstone.engine.events import Note
 from loadstone.format import units
+from loadstone.judge.checks import faults
 from loadstone.judge.figures import note_text
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.judgement import VariantKey
@@ -41,7 +43,9 @@ def check(trial: TrialResult, _: Settings) -> Looks:
         yield Finding(LOST, Severity.INVALID, message, LOST_HINT, here, effect=excludes)
     # Only the runner knows the servers.
     yield from (
-        Finding(DIED, Severity.INVALID, note.message, note.hint, here) for note in trial.notes if note.name == DIED
+        Finding(DIED, Severity.INVALID, note.message, note.hint, here)
+        for note in trial.notes
+        if note.name == DIED and not is_requested(trial, note)
     )
     if trial.failures:
         attempts = units.many(len(trial.failures), "earlier attempt")
@@ -49,8 +53,27 @@ def check(trial: TrialResult, _: Settings) -> Looks:
         yield Finding(RETRIED, Severity.SUSPECT, message, RETRIED_HINT, here)
     if trial.end not in ("done", *LOST_ENDS):
         reason, hint = note_text(trial, INCOMPLETE, trial.end)
+        if not reason and (note := find_cause(trial)) is not None:
+            reason, hint = f": {note.message}", note.hint
         message = f"the trial was not finished: {trial.end}{reason}"
         yield Finding(INCOMPLETE, Severity.INVALID, message, hint or RESUME, here, effect=excludes)
+
+
+def find_cause(trial: TrialResult) -> Note | None:
+    """The last note of a trial that failed: what ended it."""
+    return trial.notes[-1] if trial.failed and trial.notes else None
+
+
+def is_requested(trial: TrialResult, note: Note) -> bool:
+    """Whether a server ended by a requested fault that is not lifted; a server that was started again must run."""
+    return any(
+        fault.is_verified
+        and fault.kind in faults.ENDING
+        and fault.planned_lift_ns is None
+        and server in note.message.split()
+        for fault in trial.faults
+        for server in fault.servers
+    )
 
 
 def find_interrupted(trials: Sequence[TrialResult]) -> Iterator[Finding]:
@@ -90,7 +113,7 @@ def find_empty(trials: Sequence[TrialResult]) -> Iterator[Finding]:
     """No trial at all, or none with a figure: that is never valid."""
     if not any(trial.values for trial in trials):
         message = "no trial has a figure" if trials else "there are no trials"
-        hint = "see the trials' own findings" if trials else RESUME
+        hint = "see the trials' own findings" if trials else "run the experiment again"
         yield Finding(INCOMPLETE, Severity.INVALID, message, hint, tuple(trial.trial for trial in trials))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadstone.format import units
+from loadstone.judge.checks import faults
 from loadstone.judge.figures import BESIDE, count_failed, failed, operations
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
@@ -17,6 +18,9 @@ PHASES = {MEASURED: "operations", LOAD: "operations of the load"}
 # A share of one kind of operation.
 KIND_SHARE = 0.1
 UNCLOSED_HINT = "look at the store's log; a session that does not close has not confirmed its last writes"
+# Reads of rows that were never written.
+MISSING = "rows_missing"
+MISSING_HINT = "load the whole population before the reads; several writers need a range each (`segment=k/n`)"
 # How the engine's note continues when it quotes the system's message.
 FIRST = ", the first: "
 
@@ -34,6 +38,9 @@ def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Findi
     """Failed operations of one of the PHASES."""
     count, every, what = failed(trial, prefix), operations(trial, prefix), PHASES[prefix]
     retried = max((trial.value(f"{prefix}attempts.failed") or 0) - count, 0)
+    if prefix == MEASURED and (outside := faults.outside_counts(trial, "failed")) is not None:
+        # Failures during a requested fault are its result.
+        (count, every), retried, what = outside, 0.0, "operations outside the fault"
     if count + retried <= 0:
         return
     message, severity = f"{count:,.0f} {what} failed", Severity.NOTE
@@ -45,14 +52,24 @@ def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Findi
             attempts = f"{bad:,.0f} of {tries:,.0f} attempts at {what} failed ({units.percent(bad / tries)})"
             message = f"{attempts}; after retries, {count:,.0f} of {every:,.0f} failed"
         severity = Severity.INVALID if bad / tries > settings.threshold(NAME, "share") else Severity.NOTE
-    if prefix == MEASURED and severity == Severity.NOTE and (kinds := [*failing(trial)]):
+    has_kinds = prefix == MEASURED and not faults.has_fault(trial)
+    if has_kinds and severity == Severity.NOTE and (kinds := [*failing(trial)]):
         message, severity = f"{message}, among them {units.listed(kinds)}", Severity.INVALID
-    if unsent := trial.value(f"{prefix}unsent.unreached"):
+    if (unsent := trial.value(f"{prefix}unsent.unreached")) and not faults.has_fault(trial):
         message = f"{message}, {unsent:,.0f} of them unsent: no server could be reached"
     hint = "see the counts by operation and status; a failed operation can be faster than one that works"
     cause = first(trial) if prefix == MEASURED else ""
+    if prefix == MEASURED and (missing := trial.value(MISSING)):
+        cause, hint = f"{describe_missing(trial, missing)}{cause}", MISSING_HINT
     effect = Effect(excludes=True)
     yield Finding(NAME, severity, f"{message}{cause}", hint, (trial.trial,), effect=effect, size=bad / tries)
+
+
+def describe_missing(trial: TrialResult, missing: float) -> str:
+    """Reads that found no row, and the partitions that the load wrote."""
+    written = trial.value("partitions_written")
+    reads = f"; {missing:,.0f} reads found no row"
+    return reads if written is None else f"{reads}: the load wrote only partitions 1 to {written:,.0f}"
 
 
 def failing(trial: TrialResult) -> Iterator[str]:

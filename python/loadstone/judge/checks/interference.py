@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loadstone.format import units
+from loadstone.judge.checks import faults
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
@@ -15,6 +16,9 @@ SHARES = {
     "io.others": ("other processes kept the disks busy for {share} of the time", "use a dedicated device"),
 }
 
+# Processes that the lab starts during a trial count as other processes.
+OF_RESTARTS = frozenset({"cpu.others", "io.others"})
+
 
 def check(trial: TrialResult, settings: Settings) -> Looks:
     """Each share of the host that went elsewhere."""
@@ -24,5 +28,9 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
     for metric, (message, hint) in SHARES.items():
         share = trial.value(metric)
         if share is not None and share > limit:
-            text = message.format(share=units.percent(share))
-            yield Finding(NAME, Severity.SUSPECT, text, hint, (trial.trial,), effect=Effect(disturbs=True), size=share)
+            text, here = message.format(share=units.percent(share)), (trial.trial,)
+            if metric in OF_RESTARTS and any(fault.kind in faults.ENDING for fault in trial.faults):
+                hint = "the lab started servers again, which is part of the fault; see shared-host"
+                yield Finding(NAME, Severity.NOTE, text, hint, here, size=share)
+                continue
+            yield Finding(NAME, Severity.SUSPECT, text, hint, here, effect=Effect(disturbs=True), size=share)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from loadstone.format import units
+from loadstone.judge.checks import faults
 from loadstone.judge.checks import rate as load
 from loadstone.judge.figures import ALL, BESIDE, COMPOSED, attempted, clients, failed, family, operations
 from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
@@ -22,6 +23,9 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
     """Throughput × mean latency ÷ clients, if all three are known."""
     users, rate, means = clients(trial), attempted(trial), mean_ns(trial)
     if trial.loop == "open":
+        return
+    if faults.has_fault(trial):
+        yield NotLooked(NAME, "clients pause during a fault")
         return
     if users is None or rate is None or means is None:
         lacks = "number of clients" if users is None else "throughput" if rate is None else "mean latency"

@@ -11,6 +11,7 @@ from statistics import median
 
 from loadstone.engine.events import CENSORED
 from loadstone.format import units
+from loadstone.judge.checks import faults
 from loadstone.judge.figures import LOWER, attempted, censored, clients, due, operations, share
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
@@ -22,7 +23,12 @@ CLIENT_LIMITED, GENERATOR_LIMITED = "client-limited", "generator-limited"
 # The notes of the engine under these names make a trial invalid.
 INVALIDATING = (RATE_NOT_HELD, GENERATOR_LIMITED)
 RATE_HINT = "lower the rate, or search for the highest rate that is held: `find: {over: rate}`; throughput stands"
-BOUNDS_HINT = "set spin.sleep=true, use another host, or lower the rate"
+BOUNDS_HINT = (
+    "lower the rate, use another host, or have idle clients spin: `properties: {spin.sleep: true}` of the system"
+    " (-p spin.sleep=true of YCSB)"
+)
+# Below this number of clients, neither a second engine nor a second executor helps.
+FEW_CLIENTS = 33
 # Beyond this share, the bursts of late operations change the load itself.
 FAR = 0.1
 # Beyond this share, the engine's own time is not known well enough.
@@ -41,6 +47,9 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
         yield NotLooked(RATE_NOT_HELD, "it is not known whether a rate was set")
     if trial.loop != "open":
         return
+    if faults.has_fault(trial):
+        yield from check_rate_outside_fault(trial, settings)
+        return
     target, done = trial.fact("target"), attempted(trial)
     missed = 1 - done / target if target and done is not None else 0.0
     uncounted = trial.value("censored") is None and not any(CENSORED in counts for counts in trial.statuses.values())
@@ -57,6 +66,18 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
         yield rate_finding(
             trial, f"{units.percent(share)} of the {total:,.0f} operations that were due {outcome}", share
         )
+
+
+def check_rate_outside_fault(trial: TrialResult, settings: Settings) -> Looks:
+    """Operations that never ended before a requested fault and after the recovery: others are the fault's result."""
+    outside = faults.outside_counts(trial, "unanswered")
+    if outside is None:
+        yield NotLooked(RATE_NOT_HELD, "operations outside the fault were not counted", ours=True)
+        return
+    count, total = outside
+    if total and count / total > settings.threshold(RATE_NOT_HELD, "censored"):
+        message = f"{units.percent(count / total)} of the {total:,.0f} operations due outside the fault never ended"
+        yield rate_finding(trial, message, count / total)
 
 
 def has_queue(trial: TrialResult, missed: float) -> bool:
@@ -129,7 +150,12 @@ def check_clients(trial: TrialResult, settings: Settings) -> Looks:
     if late is not None and late > settings.threshold(CLIENT_LIMITED, "late"):
         message = f"{units.percent(late)} of the operations waited over 1 ms because all clients were busy"
         hint = "the response time includes that wait; use more clients to see the store's own limit"
-        yield Finding(CLIENT_LIMITED, Severity.NOTE, message, hint, (trial.trial,), size=late)
+        severity = Severity.NOTE
+        if faults.has_fault(trial):
+            # All clients wait for the faulty server: the load on the healthy servers is no longer open.
+            severity = Severity.INVALID
+            hint = "use at least rate × share of the operations hit × time-out clients, or a shorter time-out"
+        yield Finding(CLIENT_LIMITED, severity, message, hint, (trial.trial,), size=late)
 
 
 def clients_decided(trial: TrialResult) -> bool:
@@ -170,10 +196,15 @@ def lateness(trial: TrialResult, settings: Settings) -> Looks:
 
 def processors(trial: TrialResult, settings: Settings) -> Looks:
     """Threads that drive clients of a networked store, at their limit. The system may be faster by any factor."""
-    share, hint = trial.value("executor.busy_max"), "more engines, or a host with more processors"
+    share, hint = trial.value("executor.busy_max"), "use a host with more processors"
+    is_large = (clients(trial) or FEW_CLIENTS) >= FEW_CLIENTS
+    if is_large:
+        hint += ", or `fleet: {engines: N}`"
     # One thread at its limit delays its clients, however idle the other processors are.
     if share is not None:
-        message, hint = "an executor was busy for {} of the time", f"more executors (executors=N), {hint}"
+        message = "an executor was busy for {} of the time"
+        if is_large:
+            hint += ", or `properties: {executors: N}` of the system"
     else:
         share, message = trial.value("cpu.engine_share"), "the engine used {} of the processors"
     if share is None:
@@ -181,7 +212,7 @@ def processors(trial: TrialResult, settings: Settings) -> Looks:
     elif share > settings.threshold(GENERATOR_LIMITED, "cpu"):
         text = message.format(units.percent(share))
         here, effect = (trial.trial,), Effect(understates=math.inf)
-        yield Finding(GENERATOR_LIMITED, Severity.INVALID, text, f"use {hint}", here, effect=effect, size=share)
+        yield Finding(GENERATOR_LIMITED, Severity.INVALID, text, hint, here, effect=effect, size=share)
 
 
 def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ import altair as alt
 
 from loadstone.format import units
 from loadstone.report.charts.theme import PALETTE, SERIES_MAX, SHAPES
+from loadstone.report.markup import countable
 from loadstone.report.view import View, spread
 from loadstone.results.result_set import natural
 
@@ -189,6 +190,21 @@ def picture(figure: Figure, config: Mapping[str, Any]) -> dict[str, Any]:
         "config": dict(config),
         "resolve": {"scale": {"color": "independent", "shape": "independent"}},
     }
+
+
+def interactive(figure: Figure, config: Mapping[str, Any]) -> alt.TopLevelMixin:
+    """All panels as an Altair chart; they share their selections, which Altair expects at the top."""
+    whole = picture(figure, config)
+    parts = whole.get("concat") or whole["vconcat"][0]["concat"]
+    selections: dict[str, dict[str, Any]] = {}
+    for part in parts:
+        for selection in part.pop("params", ()):
+            shared = selections.setdefault(selection["name"], {**selection, "views": []})
+            shared["views"] += selection.get("views", ())
+    if selections:
+        whole["params"] = list(selections.values())
+    chart: alt.TopLevelMixin = alt.Chart.from_dict(countable(whole))
+    return chart
 
 
 def key(entries: Sequence[tuple[str, int]]) -> dict[str, Any]:

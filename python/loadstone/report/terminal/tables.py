@@ -17,6 +17,7 @@ from loadstone.format import units, wording
 from loadstone.judge.finding import Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, Search, VariantKey
 from loadstone.report import probes, scenarios
+from loadstone.report.expectations import SIGNS, describe
 from loadstone.report.servers import by_variant
 from loadstone.report.table import Column, Entry
 from loadstone.report.terminal.curve import plot_percentiles
@@ -47,6 +48,8 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
         console.print(Text(results.question.text, style="bold"), soft_wrap=is_wide)
     if judgement.answer:
         console.print(Text(judgement.sentence), soft_wrap=is_wide)
+    for line in expectations(judgement):
+        console.print(line, soft_wrap=is_wide)
     for each in judgement.searches:
         for renderable in searched(each):
             console.print(renderable, soft_wrap=is_wide)
@@ -72,6 +75,16 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=is_wide)
     for renderable in findings(judgement):
         console.print(renderable, soft_wrap=is_wide)
+
+
+def expectations(judgement: Judgement) -> list[Text]:
+    """A line for each expectation, with what would decide an undecided one."""
+    styles = {"true": "green", "false": "bold red", "undecided": "yellow"}
+    lines = []
+    for item in judgement.expectations:
+        lines.append(Text.assemble((f"{SIGNS[item.answer]} ", styles[item.answer]), describe(item)))
+        lines += [Text(f"  hint: {item.remedy}", style="dim")] if item.remedy else []
+    return lines
 
 
 def scenario_table(judgement: Judgement) -> Table | None:

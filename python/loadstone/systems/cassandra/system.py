@@ -29,13 +29,13 @@ class Cassandra(System):
     """Apache Cassandra 5.0 or 4.1; all nodes start at once and are seeds."""
 
     name = "cassandra"
-    title = "Apache Cassandra, 1 or 3 nodes"
+    title = "Apache Cassandra, 1 to 9 nodes"
     # Of the user's tables; the node's own are small.
     activities: ClassVar = {
         "flush": r"ColumnFamilyStore.*Enqueuing flush of (?!system(_\w+)?\.)",
         "compaction": r"CompactionTask.*Compacting \(\S+\) \[(?!\S*/data/system(_\w+)?/)",
     }
-    nodes = (1, 3)
+    nodes = range(1, 10)
     # Hints stay in memory, where no table shows them, for `hints_flush_period`: 10 s.
     unseen_s = 11.0
     # Three at once take half a minute of two idle processors.

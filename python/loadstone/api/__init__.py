@@ -1,0 +1,110 @@
+"""Loadstone's Python interface: `import loadstone` has everything of this module that `__all__` names.
+
+Figures are in base units: ns, B, op/s, operations; shares are from 0 to 1. All tables are Arrow tables, so pandas,
+Polars and DuckDB read them. Whatever cannot be done raises LoadstoneError, whose `hint` is the next step.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from loadstone.api.frames import format_setting
+from loadstone.api.judgement import Judgement
+from loadstone.api.latencies import Latencies
+from loadstone.api.results import Run, Scalar
+from loadstone.errors import LoadstoneError
+from loadstone.results.result_set import ResultSet
+from loadstone.statistics.percentile import Percentile
+
+__all__ = ["Judgement", "Latencies", "LoadstoneError", "Percentile", "Run", "compare", "load", "open", "run"]
+
+
+def open(path: str | PathLike[str], results: str | PathLike[str] = "results") -> Run:  # noqa: A001
+    """Opens results: a result folder, an archive of one, an experiment's name (its latest run), another tool's file.
+
+    `results` is the directory below which names are looked up. Damaged lines are omitted and listed in
+    `Run.warnings`. Raises LoadstoneError if there are no results, or they are of a newer version.
+    """
+    from loadstone.commands.opening import open_results
+
+    return Run(open_results(str(path), Path(results)))
+
+
+def load(
+    *files: str | PathLike[str],
+    facts: Mapping[str, Scalar] | None = None,
+    format: str | None = None,  # noqa: A002
+) -> Run:
+    """Reads files of other tools (YCSB, cassandra-stress, fio, HDR logs …) without writing anything.
+
+    `facts` are what the files do not contain (`{"clients": 4}`), `format` is a name of `loadstone import --format`.
+    Equal variants in several files are repeats. Raises LoadstoneError if a file is damaged or not recognised.
+    """
+    from loadstone.importers.read import read_all
+
+    paths = [Path(file) for file in files]
+    imported = read_all(paths, dict(facts or {}), format)
+    series = {imported_run.result.trial: imported_run.series for imported_run in imported}
+    name = paths[0].name if len(paths) == 1 else f"{len(paths)} files"
+    return Run(ResultSet(name, [imported_run.result for imported_run in imported], series=series.get))
+
+
+def run(
+    file: str | PathLike[str],
+    *,
+    set: Mapping[str, Any] | None = None,  # noqa: A002
+    scale: str | None = None,
+    results: str | PathLike[str] = "results",
+    resume: bool = False,
+    share_host: bool = False,
+) -> Run:
+    """Runs an experiment, as `loadstone run` does, and opens its results; no report is written.
+
+    `set` overrides keys of the file (`{"measure.duration": "5s", "vary.clients": [1, 4]}`). Progress goes to standard
+    error. Failed trials are in the results. Raises LoadstoneError if the experiment is invalid or cannot be run;
+    finished trials are kept, and `resume=True` continues.
+    """
+    from rich.console import Console
+
+    from loadstone import workloads
+    from loadstone.commands.run import perform
+    from loadstone.experiment.file import load as load_experiment
+
+    path = Path(file)
+    settings = [f"{key}={format_setting(value)}" for key, value in (set or {}).items()]
+    command = ["loadstone", "run", str(path), *(["--scale", scale] if scale else [])]
+    for setting in settings:
+        command += ["--set", setting]
+    options = Namespace(
+        results=Path(results), resume=resume, share_host=share_host, retry_failed=False, command=command
+    )
+    workloads.register()
+    loaded = load_experiment(path, scale, settings)
+    console = Console(stderr=True, emoji=False, markup=False, highlight=False)
+    folder, _ = perform(loaded, path.stem, options, console)
+    return Run(folder.load())
+
+
+def compare(*sides: Run | str | PathLike[str] | Sequence[Run | str | PathLike[str]]) -> Run:
+    """Joins several results in one run, whose dimension `run` tells them apart; the first is the baseline.
+
+    A side is a run, a path or a name, or a sequence of runs of the same thing. A claim takes six alternating runs of
+    each side. Raises LoadstoneError as `open` does.
+    """
+    from loadstone.results.union import union
+
+    def read_side(side: Any) -> ResultSet | list[ResultSet]:
+        if isinstance(side, Run):
+            return side.results
+        return open(side).results if isinstance(side, str | PathLike) else [open_side(member) for member in side]
+
+    def open_side(member: Run | str | PathLike[str]) -> ResultSet:
+        return member.results if isinstance(member, Run) else open(member).results
+
+    if len(sides) < 2:
+        raise LoadstoneError("a comparison needs at least two results", "name a second run, path or name")
+    return Run(union([read_side(side) for side in sides]))

@@ -1,0 +1,71 @@
+"""Latencies of many operations: histograms that add up exactly, and percentiles of the sum."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from loadstone.statistics.percentile import Percentile, Population
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Latencies:
+    """The latencies of operations, ns: a sum of HDR histograms. `+` merges two, exactly.
+
+    `n` is the number of all operations, `failed` of failed ones, `censored` of those never answered, of which only
+    the time is known that they were waited for.
+    """
+
+    def __init__(self, population: Population) -> None:
+        """Takes a population; `Run.latencies` returns one."""
+        self.population = population
+        self.n = population.count
+        self.failed = population.failed
+        self.censored = population.censored.count
+
+    def __repr__(self) -> str:
+        """The number of operations."""
+        return f"<loadstone.Latencies n={self.n:,}, {self.failed:,} failed, {self.censored:,} censored>"
+
+    @property
+    def mean(self) -> float:
+        """The mean of operations that ended well, ns, each taken as the middle of its bucket (0.1 % wide at most).
+
+        Raises ValueError without any.
+        """
+        return self.population.well.mean
+
+    def percentile(self, percent: float) -> Percentile:
+        """A percentile (99.9), ns, over every operation that was due: failed ones count as infinite.
+
+        `value` is the upper end of its bucket; `bound` is None if it is exact, else as in `Run.figures`. Raises
+        ValueError without operations, or for a percentage below 0 or above 100.
+        """
+        if not 0 <= percent <= 100:
+            raise ValueError(f"a percentage is from 0 to 100, not {percent}")
+        # As the figures of a trial are computed: 99.9 as it is written.
+        (percentile,) = self.population.percentiles([float(Decimal(str(percent)) / 100)])
+        return percentile
+
+    def __add__(self, other: Latencies) -> Latencies:
+        """Both together. Raises ValueError when their buckets differ."""
+        total = Population()
+        total.add(self.population)
+        total.add(other.population)
+        return Latencies(total)
+
+    def to_arrow(self) -> pa.Table:
+        """The buckets of operations that ended well: `low_ns`, `high_ns` (both inclusive), `count`."""
+        import pyarrow as pa
+
+        well = self.population.well
+        buckets = sorted(well.counts)
+        return pa.table(
+            {
+                "low_ns": [well.layout.lowest_equivalent(bucket) for bucket in buckets],
+                "high_ns": [well.layout.highest_equivalent(bucket) for bucket in buckets],
+                "count": [well.counts[bucket] for bucket in buckets],
+            }
+        )

@@ -1,0 +1,235 @@
+"""Results as Arrow tables: the class `Run`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from loadstone.api.frames import convert_to_pandas, convert_to_polars, format_setting
+from loadstone.api.judgement import Judgement
+from loadstone.api.latencies import Latencies
+from loadstone.errors import LoadstoneError
+from loadstone.results import export
+from loadstone.results.result_set import ResultSet
+from loadstone.results.trial_result import Scalar
+from loadstone.statistics.percentile import Population
+
+if TYPE_CHECKING:
+    import altair as alt
+    import pandas
+    import polars
+    import pyarrow as pa
+
+__all__ = ["Run", "Scalar"]
+
+RunTable = Literal["trials", "figures", "intervals", "histograms", "facts", "hosts", "samples"]
+PHASE = "run"
+
+
+class Run:
+    """The trials of one experiment, of imported files, or of several results that are compared."""
+
+    def __init__(self, results: ResultSet) -> None:
+        """Takes a result set; `open`, `load` and `run` return one."""
+        # What the commands of the lab work on; not part of the stable surface.
+        self.results = results
+
+    def __repr__(self) -> str:
+        """Name, trials and question."""
+        question = f": {self.question}" if self.question else ""
+        return f"<loadstone.Run {self.name}, {len(self.results.trials)} trials{question}>"
+
+    @property
+    def name(self) -> str:
+        """The name in tables."""
+        return self.results.name
+
+    @property
+    def question(self) -> str:
+        """The question that the experiment asks; empty for imported files."""
+        return self.results.question.text
+
+    @property
+    def path(self) -> Path | None:
+        """The folder or file that the results were read from; None for several."""
+        return self.results.path
+
+    @property
+    def dimensions(self) -> dict[str, list[Scalar]]:
+        """Each dimension (`system`, `clients`) with its values."""
+        return dict(self.results.dimensions)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The parts that had to be omitted, such as damaged lines."""
+        return self.results.warnings
+
+    @cached_property
+    def trials(self) -> pa.Table:
+        """A row for each trial: dimensions, `trial`, `repeat`, `order`, `attempt`, `clients`, `end` and `reason`.
+
+        Of several attempts the last counts that was not interrupted. `failures` and `interruptions` are the numbers of
+        earlier attempts that failed, and that the user ended.
+        """
+        return export.trials(self.results)
+
+    @cached_property
+    def figures(self) -> pa.Table:
+        """A row for each figure of each trial: dimensions, `trial`, `metric`, `value`, `unit`, `n`, `bound`.
+
+        `bound` is null for an exact figure, `at_least` for a lower bound, `failed` where the rank of a percentile is a
+        failed operation's: that `value` must not be ranked. The table of `loadstone export`.
+        """
+        return export.figures(self.results)
+
+    @cached_property
+    def intervals(self) -> pa.Table:
+        """A row for each interval of each measured window: throughput in op/s, latencies in ns, counts."""
+        return export.intervals(self.results)
+
+    @cached_property
+    def facts(self) -> pa.Table:
+        """A row for each fact of each trial (`version`, `durability`, `file_system`); values are text."""
+        return export.facts(self.results)
+
+    @cached_property
+    def hosts(self) -> pa.Table:
+        """A row for each fact of each host: `run`, `host`, `fact` (`cpu.model`), `value` as text."""
+        return export.hosts(self.results)
+
+    @cached_property
+    def samples(self) -> pa.Table:
+        """A row for each sample of a host, about one a second: counters in ticks, B, ms and µs since the host started.
+
+        Columns are the paths in observed.jsonl, such as `processors.cpu.user` and `memory.available`.
+        """
+        return export.host_samples(self.results)
+
+    @cached_property
+    def histograms(self) -> pa.Table:
+        """A row for each trial, phase and kind of operation: `name`, `n`, `failed`, `censored`, `histogram`.
+
+        `name` is a metric's without its statistic (`read`, `read.service`). `n` counts the operations that ended well;
+        `histogram` has their latencies, ns: HdrHistogram's V2 format in base64. Damaged logs are omitted with a
+        warning.
+        """
+        import pyarrow as pa
+
+        from loadstone.engine.histogram import encode
+
+        rows = [
+            (trial, phase, name, kind.well.count, kind.failed, kind.censored.count, encode(kind.well))
+            for trial, phase, operations in self._logs(self._report)
+            for name, kind in operations.items()
+        ]
+        names = ("trial", "phase", "name", "n", "failed", "censored", "histogram")
+        kinds = (pa.string(), pa.string(), pa.string(), pa.int64(), pa.int64(), pa.int64(), pa.string())
+        columns = [pa.array([row[at] for row in rows], kind) for at, kind in enumerate(kinds)]
+        return pa.table(columns, names=list(names))
+
+    def latencies(self, operation: str = "all", *, filter: str = "", phase: str = PHASE) -> Latencies:  # noqa: A002
+        """The latencies of one operation (`read`, `all`, `read.service`) in all trials, merged exactly.
+
+        `filter` selects trials (`"system:lmdb clients:4"`), `phase` is `run`, or `load` for the load phase. Raises
+        LoadstoneError if a trial has no histogram, a log is damaged, or none has the operation.
+        """
+        selected = self.filter(filter)
+        total, lacking, is_known = Population(), [], False
+        logs = {trial: operations for trial, at, operations in selected._logs(refuse) if at == phase}
+        for trial in selected.results.trials:
+            operations = logs.get(trial.trial)
+            if operations is None:
+                lacking.append(trial.trial)
+            elif operation in operations:
+                is_known = True
+                total.add(operations[operation])
+        if lacking:
+            raise LoadstoneError(
+                f"{len(lacking)} of {len(selected.results.trials)} trials have no histograms of the phase {phase}, "
+                f"such as {lacking[0]}",
+                "exclude them by `filter`; imported reports have percentiles only, in `figures`",
+            )
+        if not is_known:
+            known = sorted({name for operations in logs.values() for name in operations})
+            raise LoadstoneError(f'there is no operation "{operation}" in {self.name}', f"known are {', '.join(known)}")
+        return Latencies(total)
+
+    def _logs(self, report: Callable[[LoadstoneError], None]) -> Iterator[tuple[str, str, dict[str, Population]]]:
+        """The operations in each histogram log: trial, phase, and populations by name; `report` takes damaged logs."""
+        from loadstone.importers.hlog import read_populations
+
+        for trial in self.results.trials:
+            directory = self.results.files(trial.trial)
+            for path in sorted(directory.glob("*.hlog")) if directory is not None else ():
+                try:
+                    yield trial.trial, path.stem, read_populations(path)
+                except LoadstoneError as error:
+                    report(error)
+
+    def _report(self, error: LoadstoneError) -> None:
+        warnings.warn(f"omitted: {error.args[0]}", stacklevel=4)
+
+    def filter(self, expression: str) -> Run:
+        """The trials that pass a filter such as `"system:lmdb AND -clients:(1 OR 2)"`. Raises LoadstoneError."""
+        from loadstone.results.projection import filtered
+
+        return Run(filtered(self.results, expression))
+
+    @cached_property
+    def judgement(self) -> Judgement:
+        """The judge's answer to the recorded question. Raises LoadstoneError for an unknown threshold."""
+        return self.compare()
+
+    def compare(
+        self,
+        *sides: Run | str | PathLike[str],
+        by: str | None = None,
+        baseline: Scalar | None = None,
+        metrics: Iterable[str] = (),
+        filter: str = "",  # noqa: A002
+        set: Mapping[str, Any] | None = None,  # noqa: A002
+        rank_invalid: bool = False,
+    ) -> Judgement:
+        """Judges the results, as `loadstone show` does; with other `sides`, this run is their baseline.
+
+        `by` and `baseline` name the compared dimension and its baseline, `metrics` the metrics (the first decides),
+        `filter` the trials; `set` changes the question (`{"compare.matters": "2%"}`). The answer states how a
+        comparison differs from the recorded question. Raises LoadstoneError for unknown names.
+        """
+        from loadstone.api import compare as join
+        from loadstone.commands.reading import regroup
+        from loadstone.judge.judge import judge
+        from loadstone.results.projection import Projection
+
+        results = join(self, *sides).results if sides else self.results
+        named = {"compare.by": by, "compare.baseline": baseline}
+        changes = {**{key: value for key, value in named.items() if value is not None}, **(set or {})}
+        settings = [f"{key}={format_setting(value)}" for key, value in changes.items()]
+        projected = regroup(results, settings, Projection(filter=filter, metrics=tuple(metrics)))
+        return Judgement(judge(projected.results, rank_invalid=rank_invalid))
+
+    @property
+    def charts(self) -> dict[str, alt.TopLevelMixin]:
+        """The report's charts by their names there; see `Judgement.charts`."""
+        return self.judgement.charts
+
+    def table(self, name: RunTable) -> pa.Table:
+        """A table by its name."""
+        return getattr(self, name)
+
+    def to_pandas(self, table: RunTable = "figures") -> pandas.DataFrame:
+        """One of the tables as a pandas data frame. Raises LoadstoneError without pandas."""
+        return convert_to_pandas(self.table(table))
+
+    def to_polars(self, table: RunTable = "figures") -> polars.DataFrame:
+        """One of the tables as a Polars data frame. Raises LoadstoneError without Polars."""
+        return convert_to_polars(self.table(table))
+
+
+def refuse(error: LoadstoneError) -> None:
+    """Raises the error."""
+    raise error

@@ -1,0 +1,141 @@
+"""`loadstone completion`: prints completion for a shell, or the man page, made from the help of every command."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout, suppress
+from io import StringIO
+
+from loadstone import __version__, cli
+from loadstone.commands.parser import Parser, guarded
+from loadstone.engine import program
+
+OPTION = re.compile(r"(?<![\w-])--?[a-z][a-zA-Z-]*")
+HELP_SECONDS = 30
+
+
+@guarded
+def main(arguments: list[str]) -> int:
+    """Prints the script or the page."""
+    parser = Parser(
+        "completion",
+        "Print completion for a shell, or the man page.",
+        """\
+bash: loadstone completion bash > ~/.local/share/bash-completion/completions/loadstone
+zsh:  loadstone completion zsh > ~/.zsh/_loadstone      (a directory of $fpath)
+fish: loadstone completion fish > ~/.config/fish/completions/loadstone.fish
+man:  loadstone completion man > ~/.local/share/man/man1/loadstone.1""",
+    )
+    parser.add_argument("form", choices=[*FORMS], help="what to print")
+    print(FORMS[parser.parse_args(arguments).form](read_help()), end="")
+    return 0
+
+
+def read_help() -> dict[str, str]:
+    """The help text of every command."""
+    return {name: engine_help(name) if name in cli.ENGINE_COMMANDS else lab_help(name) for name in cli.commands()}
+
+
+def engine_help(name: str) -> str:
+    """The help of a command of the engine."""
+    command = [program.find(), name, "--help"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=HELP_SECONDS, check=True).stdout
+
+
+def lab_help(name: str) -> str:
+    """The help of a command of the lab."""
+    printed = StringIO()
+    with redirect_stdout(printed), suppress(SystemExit):
+        cli.run_command(name, ["--help"])
+    return printed.getvalue()
+
+
+def options(text: str) -> list[str]:
+    """The options that a help text lists at the start of a line."""
+    lines = [line.strip().partition("   ")[0] for line in text.splitlines() if line.strip().startswith("-")]
+    return list(dict.fromkeys(option for line in lines for option in OPTION.findall(line)))
+
+
+def bash(texts: Mapping[str, str]) -> str:
+    """Completion for bash: commands, then options or files."""
+    cases = "\n".join(f'        {name}) words="{" ".join(options(text))}" ;;' for name, text in texts.items())
+    return f"""\
+# bash completion for loadstone {__version__}, made by `loadstone completion bash`
+_loadstone() {{
+    local words word=${{COMP_WORDS[COMP_CWORD]}}
+    if ((COMP_CWORD == 1)); then
+        COMPREPLY=($(compgen -W "{" ".join(texts)}" -- "$word"))
+        return
+    fi
+    case ${{COMP_WORDS[1]}} in
+{cases}
+    esac
+    COMPREPLY=($(compgen -W "$words" -- "$word"))
+    if [[ $word != -* ]]; then COMPREPLY+=($(compgen -f -- "$word")); fi
+}}
+complete -o filenames -F _loadstone loadstone
+"""
+
+
+def zsh(texts: Mapping[str, str]) -> str:
+    """Completion for zsh."""
+    cases = "\n".join(f"    {name}) compadd -- {' '.join(options(text))} ;;" for name, text in texts.items())
+    listed = "\n".join(f"    '{name}:{quote(about(name))}'" for name in texts)
+    return f"""\
+#compdef loadstone
+# zsh completion for loadstone {__version__}, made by `loadstone completion zsh`
+local -a commands
+commands=(
+{listed}
+)
+if ((CURRENT == 2)); then
+  _describe command commands
+  return
+fi
+if [[ $PREFIX == -* ]]; then
+  case $words[2] in
+{cases}
+  esac
+else
+  _files
+fi
+"""
+
+
+def fish(texts: Mapping[str, str]) -> str:
+    """Completion for fish."""
+    lines = [f"# fish completion for loadstone {__version__}, made by `loadstone completion fish`"]
+    for name, text in texts.items():
+        lines += [f"complete -c loadstone -n __fish_use_subcommand -f -a {name} -d '{quote(about(name))}'"]
+        for option in options(text):
+            flag = f"-l {option[2:]}" if option.startswith("--") else f"-o {option[1:]}"
+            lines.append(f"complete -c loadstone -n '__fish_seen_subcommand_from {name}' {flag}")
+    return "\n".join(lines) + "\n"
+
+
+def man(texts: Mapping[str, str]) -> str:
+    """The man page: the general help, then that of each command."""
+    parts = [f'.TH LOADSTONE 1 "" "loadstone {__version__}"\n.SH NAME\nloadstone \\- compare data stores under load']
+    parts += [f".SH {title}\n.nf\n{roff(text)}\n.fi" for title, text in [("SYNOPSIS", cli.usage()), *texts.items()]]
+    return "\n".join(parts) + "\n"
+
+
+def about(name: str) -> str:
+    """What a command does, without its example."""
+    return cli.commands()[name].partition(":")[0]
+
+
+def quote(text: str) -> str:
+    """A text within single quotes of zsh and fish."""
+    return text.replace("'", "").replace(":", "")
+
+
+def roff(text: str) -> str:
+    """A text in which roff sees neither escapes nor requests (groff(7))."""
+    escaped = text.rstrip().replace("\\", "\\e").replace("-", "\\-")
+    return re.sub(r"^([.'])", r"\\&\1", escaped, flags=re.MULTILINE)
+
+
+FORMS: Mapping[str, Callable[[Mapping[str, str]], str]] = {"bash": bash, "zsh": zsh, "fish": fish, "man": man}

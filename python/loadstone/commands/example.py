@@ -1,0 +1,31 @@
+"""`loadstone example`: prints an experiment file to start from. The files are part of the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from loadstone.commands.parser import Parser, UsageError, guarded
+from loadstone.format.suggestion import suggestion
+
+FOLDER = Path(__file__).parent.parent / "examples"
+
+
+@guarded
+def main(arguments: list[str]) -> int:
+    """Prints the named example, or the questions of all."""
+    questions = {path.stem: path.read_text().partition("\n")[0].lstrip("# ") for path in sorted(FOLDER.glob("*.yaml"))}
+    listed = "\n".join(f"  {name:<18}{question}" for name, question in questions.items())
+    parser = Parser(
+        "example",
+        "Print an experiment file to start from: loadstone example embedded-stores > my.yaml",
+        f"examples:\n{listed}",
+    )
+    parser.add_argument("name", metavar="NAME", nargs="?", help="one of the examples below; without it, list them")
+    options = parser.parse_args(arguments)
+    if options.name is None:
+        print(listed)
+        return 0
+    if options.name not in questions:
+        raise UsageError(f'there is no example "{options.name}"', suggestion(options.name, [*questions], "they are"))
+    print((FOLDER / f"{options.name}.yaml").read_text(), end="")
+    return 0

@@ -1,0 +1,55 @@
+"""`loadstone serve [DIR]`: shows results, and a run while it is measured, in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from loadstone.commands.parser import Parser, UsageError, guarded
+from loadstone.errors import LoadstoneError
+from loadstone.results.folder import ROOT
+
+MISSING = "install what the page needs: pip install 'loadstone[live]'"
+
+
+@guarded
+def main(arguments: list[str]) -> int:
+    """Serves until Ctrl-C."""
+    parser = Parser(
+        "serve",
+        "Show results in the browser: a running experiment second by second, all results, comparisons and reports.",
+        "The address contains a token. The server reads result folders and changes nothing.",
+    )
+    parser.add_argument(
+        "root", metavar="DIR", type=Path, nargs="?", default=ROOT, help="results (default: %(default)s)"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="the port of the page (default: any)")
+    parser.add_argument(
+        "--metrics-port", metavar="PORT", type=int, help="serve OpenMetrics on this port, without a token"
+    )
+    parser.add_argument("--no-token", action="store_true", help="allow every process of this host to read the page")
+    parser.add_argument("--follow", metavar="DIR", type=Path, help="the run of the metrics (default: the running one)")
+    parser.add_argument("--child", action="store_true", help="end with the process that started this one")
+    parser.add_argument("--metrics-only", action="store_true", help="serve no page")
+    options = parser.parse_args(arguments)
+    if options.no_token and options.host not in ("127.0.0.1", "::1", "localhost"):
+        raise UsageError("--no-token needs a loopback address", "leave out --no-token, or --host")
+    if not options.root.is_dir():
+        raise LoadstoneError(f"{options.root} is not a directory", "name a directory of results")
+    try:
+        from loadstone.live.server import Options, serve
+    except ModuleNotFoundError as error:
+        raise LoadstoneError(f"the live page needs the package {error.name}", MISSING) from None
+    serve(
+        Options(
+            options.root,
+            options.host,
+            options.port,
+            options.metrics_port,
+            options.follow,
+            has_token=not options.no_token,
+            has_page=not options.metrics_only,
+        ),
+        is_child=options.child,
+    )
+    return 0

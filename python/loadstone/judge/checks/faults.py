@@ -1,0 +1,199 @@
+"""faults: whether a requested fault took place as requested, and whether the system recovered.
+
+Findings: `fault-missed`, `not-lifted`, `bystander-hit`, `before-unsteady`, `not-recovered`, `hidden-retries`,
+`shared-host`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from loadstone.format import units
+from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.fault import FaultRecord
+from loadstone.results.trial_result import Series, TrialResult
+from loadstone.statistics.availability import RELAPSE
+
+MISSED, NOT_LIFTED, BYSTANDER = "fault-missed", "not-lifted", "bystander-hit"
+UNSTEADY, NOT_RECOVERED = "before-unsteady", "not-recovered"
+RETRIES, SHARED = "hidden-retries", "shared-host"
+NONE = "none"
+# Faults that end processes, whose start then takes processor time of the host.
+ENDING = frozenset({"kill", "stop", "restart", "power"})
+# Stores whose clients retry within an operation.
+RETRYING = frozenset({"hbase", "jvm"})
+CLOSED = "a closed loop has no due times: an outage counts once for each client, so there is no outage in seconds"
+
+
+def has_fault(trial: TrialResult) -> bool:
+    """Whether faults other than the twin's were requested."""
+    return any(fault.kind != NONE for fault in trial.faults)
+
+
+def check(trial: TrialResult, settings: Settings) -> Looks:
+    """Whether faults took place, were lifted and hit nothing else; and what the figures of recovery rest on."""
+    for fault in trial.faults:
+        if fault.kind != NONE and trial.values:
+            yield from check_fault(trial, fault)
+    if not trial.faults or not trial.values:
+        return
+    if trial.loop != "open":
+        yield NotLooked(NOT_RECOVERED, CLOSED)
+        return
+    yield from check_before(trial, settings)
+    yield from check_recovery(trial)
+    if has_fault(trial):
+        yield from check_surroundings(trial)
+
+
+def check_fault(trial: TrialResult, fault: FaultRecord) -> Iterator[Finding]:
+    """A fault without proof did not happen; a fault that was not lifted, or hit other servers, is another fault."""
+    here, excludes = (trial.trial,), Effect(excludes=True)
+    name = f"{fault.kind} of {units.listed([*fault.servers]) or 'no server'}"
+    end_ns = trial.value("runtime")
+    order_ns = fault.ordered_ns
+    outside = order_ns is not None and (order_ns < 0 or (end_ns is not None and order_ns >= end_ns))
+    if not fault.is_verified or order_ns is None or outside:
+        reason = fault.unverified.get("held", "it was never ordered" if order_ns is None else "no proof was recorded")
+        reason = "it was ordered outside the measured window" if outside else reason
+        hint = "see servers.log of the trial; `loadstone doctor` names the faults that this host supports"
+        yield Finding(MISSED, Severity.INVALID, f"{name} did not take effect: {reason}", hint, here, effect=excludes)
+        return
+    if fault.planned_lift_ns is not None and (fault.lifted_ns is None or "lifted" in fault.unverified):
+        reason = fault.unverified.get("lifted", "the trial ended before")
+        hint = "see servers.log of the trial, and use a longer `measure.duration`"
+        yield Finding(NOT_LIFTED, Severity.INVALID, f"{name} was not lifted: {reason}", hint, here, effect=excludes)
+    if "bystanders" in fault.unverified:
+        message = f"{name} also hit other servers: {fault.unverified['bystanders']}"
+        hint = "its figures are of a larger fault; see servers.log of the trial"
+        yield Finding(BYSTANDER, Severity.INVALID, message, hint, here, effect=excludes)
+
+
+def check_before(trial: TrialResult, settings: Settings) -> Looks:
+    """Whether the level before the fault is known well enough to tell a recovery."""
+    line = trial.values.get("recovered.line")
+    if line is None:
+        yield NotLooked(UNSTEADY, "there are no counts by due time before the fault", ours=True)
+        return
+    median = trial.value("recovered.median") or 0.0
+    least = settings.threshold(UNSTEADY, "windows")
+    if line.n < least:
+        message = f"only {line.n} windows before the fault, fewer than {least:g}: noise there is not known"
+        yield unsteady(trial, message, "let the fault begin later, with `at`")
+    elif median < settings.threshold(UNSTEADY, "yield"):
+        message = f"before the fault only {units.percent(median)} of the operations were answered in time"
+        yield unsteady(trial, message, "lower the rate, or set a longer `measure.deadline`")
+    elif line.value < RELAPSE * median:
+        message = f"the yield before the fault varies: {units.percent(max(line.value, 0.0))} would count as recovered"
+        yield unsteady(trial, message, "warm up longer, or find out what disturbs the system")
+
+
+def unsteady(trial: TrialResult, message: str, hint: str) -> Finding:
+    """A trial whose level before the fault is unknown."""
+    return Finding(UNSTEADY, Severity.INVALID, message, hint, (trial.trial,), effect=Effect(excludes=True))
+
+
+def check_recovery(trial: TrialResult) -> Iterator[Finding]:
+    """A recovery that was not reached, or not watched for long enough; a twin that did not recover is noise."""
+    recovered = trial.values.get("recovered")
+    if recovered is None:
+        return
+    here = (trial.trial,)
+    is_twin = not has_fault(trial)
+    limit = units.duration(recovered.value)
+    if recovered.bound is not None and is_twin:
+        message = f"without a fault, the yield did not stay at its level within {limit}"
+        hint = "the system is not steady enough to measure a recovery: warm up longer or lower the rate"
+        yield Finding(NOT_RECOVERED, Severity.SUSPECT, message, hint, here)
+    elif recovered.bound is not None:
+        message = f"not recovered within {limit} after the lift"
+        hint = "that is a result; use a longer `measure.duration` to know how long it takes"
+        yield Finding(NOT_RECOVERED, Severity.NOTE, message, hint, here, size=recovered.value)
+    elif (watched := trial.value("recovered.held")) is not None and watched < (trial.value("recovered.hold") or 0.0):
+        required = units.duration(trial.value("recovered.hold") or 0.0)
+        message = f"recovered after {limit}, but watched for {units.duration(watched)} instead of {required}"
+        yield Finding(NOT_RECOVERED, Severity.SUSPECT, message, "use a longer `measure.duration`", here, size=-watched)
+
+
+def check_surroundings(trial: TrialResult) -> Iterator[Finding]:
+    """Our client, and our host: neither is the system."""
+    here = (trial.trial,)
+    retried = sum(value.value for metric, value in trial.values.items() if metric.startswith("attempts.retried."))
+    if trial.facts.get("store") in RETRYING or retried:
+        message = "the client retries within an operation: failures show as latency, and not as failed operations"
+        hint = "read `first_late` and the latencies; `first_error` is when the retries ended"
+        yield Finding(RETRIES, Severity.NOTE, message, hint, here)
+    restarted = any(fault.kind in ENDING and fault.lifted_ns is not None for fault in trial.faults)
+    if restarted and any(metric.startswith("server.") for metric in trial.values):
+        processors = trial.fact("cpus")
+        shared = "processors" if processors is None else units.many(int(processors), "processor")
+        message = f"servers, load generator and lab share {shared}: the restart's CPU time is part of the recovery"
+        hint = "compare only with trials on an equal host, or limit the CPUs of each server in all variants"
+        yield Finding(SHARED, Severity.NOTE, message, hint, here)
+
+
+SeriesCheck = Callable[[TrialResult, Series, Settings], Looks]
+
+
+def before_fault(check_series: SeriesCheck) -> SeriesCheck:
+    """A check of a time series that examines only the window before a requested fault."""
+
+    def check_before_fault(trial: TrialResult, series: Series, settings: Settings) -> Looks:
+        yield from check_series(trial, trim_to_before(trial, series), settings)
+
+    return check_before_fault
+
+
+def outside_fault(check_series: SeriesCheck) -> SeriesCheck:
+    """A check of a time series that examines the windows before a requested fault and after the recovery."""
+
+    def check_outside_fault(trial: TrialResult, series: Series, settings: Settings) -> Looks:
+        yield from check_series(trial, trim_to_before(trial, series), settings)
+        if has_fault(trial):
+            yield from check_series(trial, trim_to_after(trial, series), settings)
+
+    return check_outside_fault
+
+
+def outside_counts(trial: TrialResult, name: str) -> tuple[float, float] | None:
+    """A count of operations before a requested fault and after the recovery, and all operations there.
+
+    None without a fault, or without figures of its windows.
+    """
+    values = [value for window in ("before", "after") if (value := trial.values.get(f"{window}.{name}")) is not None]
+    if not has_fault(trial) or not values:
+        return None
+    return sum(value.value for value in values), sum(value.n for value in values)
+
+
+def trim_to_before(trial: TrialResult, series: Series) -> Series:
+    """The intervals that ended before the fault; all of them without a fault."""
+    order_ns = min((borders(fault)[0] for fault in trial.faults if fault.kind != NONE), default=None)
+    if order_ns is None:
+        return series
+    spans = zip(series.start_seconds, series.length_seconds, strict=True)
+    count = sum(start + length <= order_ns / 1e9 for start, length in spans)
+    return cut_series(series, 0, count)
+
+
+def trim_to_after(trial: TrialResult, series: Series) -> Series:
+    """The intervals after the recovery; none if the system did not recover, or recovery is not known."""
+    lifts = [lift for fault in trial.faults if (lift := borders(fault)[1]) is not None]
+    recovered = trial.values.get("recovered")
+    if not lifts or recovered is None or recovered.bound is not None:
+        return cut_series(series, len(series.start_seconds), len(series.start_seconds))
+    first = sum(start < (max(lifts) + recovered.value) / 1e9 for start in series.start_seconds)
+    return cut_series(series, first, len(series.start_seconds))
+
+
+def borders(fault: FaultRecord) -> tuple[int, int | None]:
+    """When a fault and its lift were ordered, ns; as planned where nothing was ordered."""
+    order_ns = fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns
+    return order_ns, fault.planned_lift_ns if fault.lift_ordered_ns is None else fault.lift_ordered_ns
+
+
+def cut_series(series: Series, first: int, last: int) -> Series:
+    """Some consecutive intervals of a time series."""
+    return replace(series, **{name: column[first:last] for name, column in vars(series).items()})

@@ -1,0 +1,180 @@
+"""loss: whether acknowledged writes were lost through a fault, and whether the setting allows that.
+
+Findings: `lost-writes`, `lost-as-allowed`, `stale`, `phantom`, `corrupt`. Loss is a frequency: `count_losses` counts
+it over all repeats, as one fault proves nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from loadstone.format import units
+from loadstone.judge.checks import faults, unverified
+from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
+from loadstone.judge.guarantees import Guarantee, guarantee_of, reads_are_current
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import TrialResult
+from loadstone.statistics.availability import clopper_pearson
+
+LOST, ALLOWED, STALE, PHANTOM, CORRUPT = "lost-writes", "lost-as-allowed", "stale", "phantom", "corrupt"
+# Faults after which a node remembers everything that it acknowledged.
+REMEMBERING = frozenset({"pause", "cut", "slow", "full"})
+FIRST = "ledger.stdout of the trial names the first"
+
+
+def check(trial: TrialResult, settings: Settings) -> Looks:
+    """The ledger of a trial with faults."""
+    if not trial.faults or not trial.values:
+        return
+    if trial.value("ledger.acknowledged") is None:
+        yield NotLooked(LOST, "no ledger of writes was kept: ask with `measure: {ledger: true}`")
+        return
+    guarantee = guarantee_of(trial.facts, trial.faults)
+    yield from find_lost_writes(trial, guarantee)
+    if stale := trial.value("ledger.stale"):
+        yield stale_finding(trial, stale)
+    phantoms, acknowledged = trial.value("ledger.phantom"), trial.value("ledger.acknowledged") or 0
+    if phantoms:
+        message = f"{phantoms:,.0f} fields contain a write that was refused or never sent"
+        hint = f"the system did what it refused to do; {FIRST}"
+        yield Finding(PHANTOM, Severity.INVALID, message, hint, (trial.trial,), size=phantoms)
+    corrupt = sum(trial.value(f"ledger.{name}") or 0 for name in ("corrupt", "other_run"))
+    if corrupt:
+        message = (
+            f"{corrupt:,.0f} fields contain a value that no write of the trial wrote (of {acknowledged:,.0f} writes)"
+        )
+        yield Finding(
+            CORRUPT, Severity.INVALID, message, f"the system damaged data; {FIRST}", (trial.trial,), size=corrupt
+        )
+
+
+def losses(trial: TrialResult) -> float:
+    """Acknowledged writes, and loaded records, that are missing, whether or not the guarantee allows it."""
+    return sum(trial.value(f"ledger.{name}") or 0 for name in ("lost", "lost_allowed", "lost_loaded"))
+
+
+def find_lost_writes(trial: TrialResult, guarantee: Guarantee) -> Iterator[Finding]:
+    """Lost writes, by the written guarantee of the setting."""
+    count, here = losses(trial), (trial.trial,)
+    if not count:
+        return
+    acknowledged, oldest = trial.value("ledger.acknowledged") or 0, trial.value("ledger.oldest")
+    age = "of unknown age" if oldest is None else f"at most {units.duration(oldest)} old"
+    text = f"{count:,.0f} of {acknowledged:,.0f} acknowledged writes are lost, {age}"
+    bound = f"; {guarantee.setting or 'the setting'} allows the loss of {describe_bound(guarantee)}"
+    if guarantee.age_ns is None or (oldest is None and 0 < guarantee.age_ns < math.inf):
+        reason = "the guarantee of this setting is unknown" if guarantee.age_ns is None else "their age is unknown"
+        hint = "docs/concepts/guarantees.md lists the known settings"
+        yield Finding(LOST, Severity.UNCHECKED, f"{text}; {reason}", hint, here, size=count)
+    elif guarantee.age_ns < math.inf and (guarantee.age_ns == 0 or is_beyond(trial, guarantee.age_ns)):
+        yield Finding(
+            LOST, Severity.INVALID, text + bound, f"the system broke its guarantee; {FIRST}", here, size=count
+        )
+    else:
+        hint = "use a stronger setting where that is too much: docs/concepts/guarantees.md"
+        yield Finding(ALLOWED, Severity.NOTE, text + bound, hint, here, size=count)
+
+
+def is_beyond(trial: TrialResult, age_ns: float) -> bool:
+    """Whether a lost write is older than a bound; loaded records are older than any."""
+    return bool(trial.value("ledger.lost_loaded")) or (trial.value("ledger.oldest") or 0) > age_ns
+
+
+def describe_bound(guarantee: Guarantee) -> str:
+    """The writes that a guarantee allows to lose."""
+    if guarantee.age_ns is None or guarantee.age_ns == 0 or math.isinf(guarantee.age_ns):
+        return {"none": "no write", "everything": "any write"}.get(guarantee.text, "an unknown number of writes")
+    return f"the last {guarantee.text}"
+
+
+def stale_finding(trial: TrialResult, stale: float) -> Finding:
+    """Writes that only the strongest level returns: a rate, or a defect where the levels exclude it."""
+    text = f"{stale:,.0f} acknowledged writes are missing at the workload's consistency level, but not at the strongest"
+    remembered = all(fault.kind in REMEMBERING | {faults.NONE} for fault in trial.faults)
+    if reads_are_current(trial.facts) and remembered:
+        message = f"{text}; its levels (R + W > RF) exclude that"
+        return Finding(
+            STALE, Severity.SUSPECT, message, f"the system broke its guarantee; {FIRST}", (trial.trial,), size=stale
+        )
+    hint = "read at a stronger level, or wait until hints are delivered"
+    return Finding(STALE, Severity.NOTE, text, hint, (trial.trial,), size=stale)
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Losses over the repeats of one variant; ages in ns, `oldest_ns` is None without a known age."""
+
+    kind: str
+    trials: int
+    with_loss: int
+    writes: tuple[int, ...]
+    oldest_ns: float | None
+    # How many of the trials broke the guarantee, and how many of them have an unknown one.
+    broken: int
+    unknown: int
+    guarantee: Guarantee
+
+    @property
+    def probability(self) -> tuple[float, float]:
+        """The 95 % interval of the probability of a loss per fault."""
+        return clopper_pearson(self.with_loss, self.trials)
+
+    @property
+    def sentence(self) -> str:
+        """`in 3 of 20 kills, 1 to 19 writes, at most 94 ms old; probability per kill 3–38 %`."""
+        faults_text = units.many(self.trials, self.kind)
+        low, high = (f"{100 * end:.2g}" for end in self.probability)
+        if not self.with_loss:
+            return f"no acknowledged write lost in {faults_text} (probability per {self.kind} at most {high} %)"
+        least, most = min(self.writes), max(self.writes)
+        number = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        writes = f"{number} {'write' if most == 1 else 'writes'}"
+        age = "" if self.oldest_ns is None else f", at most {units.duration(self.oldest_ns)} old"
+        verdict = "beyond the guarantee" if self.broken else "guarantee unknown" if self.unknown else "as allowed"
+        return (
+            f"acknowledged writes lost in {self.with_loss} of {faults_text}, {writes}{age} ({verdict});"
+            f" probability per {self.kind} {low}–{high} %"
+        )
+
+
+def count_losses(trials: Sequence[TrialResult], settings: Settings) -> Losses | None:
+    """The losses of a variant's repeats; None if no repeat with a verified fault has a conclusive ledger."""
+    counted = [trial for trial in trials if is_conclusive(trial, settings)]
+    if not counted:
+        return None
+    every = [[*find_lost_writes(trial, guarantee_of(trial.facts, trial.faults))] for trial in counted]
+    beyond = [finding for findings in every for finding in findings if finding.check == LOST]
+    ages = [age for trial in counted if losses(trial) and (age := trial.value("ledger.oldest")) is not None]
+    kinds = dict.fromkeys(fault.kind for trial in counted for fault in trial.faults)
+    return Losses(
+        kind=next(iter(kinds)) if len(kinds) == 1 else "fault",
+        trials=len(counted),
+        with_loss=sum(bool(losses(trial)) for trial in counted),
+        writes=tuple(int(losses(trial)) for trial in counted if losses(trial)),
+        oldest_ns=max(ages, default=None),
+        broken=sum(finding.severity == Severity.INVALID for finding in beyond),
+        unknown=sum(finding.severity == Severity.UNCHECKED for finding in beyond),
+        guarantee=guarantee_of(counted[0].facts, counted[0].faults),
+    )
+
+
+def is_conclusive(trial: TrialResult, settings: Settings) -> bool:
+    """Whether a trial's ledger decides: its faults took place, and nearly all of its writes are proven or lost.
+
+    A ledger with a gap, or whose checker missed a planted fault, does not decide.
+    """
+    if not faults.has_fault(trial) or not trial.value("ledger.acknowledged"):
+        return False
+    if not all(fault.is_verified for fault in trial.faults) or any(True for _ in faults_found(trial)):
+        return False
+    gap = trial.value("ledger.unsettled") or trial.value("ledger.unsure") or trial.value("ledger.proved") == 0
+    return not gap and unverified.unproven(trial, settings) is None
+
+
+def faults_found(trial: TrialResult) -> Iterator[Finding]:
+    """Findings on the faults of a trial that make it another trial."""
+    for fault in trial.faults:
+        if fault.kind != faults.NONE:
+            yield from faults.check_fault(trial, fault)

@@ -1,0 +1,261 @@
+"""What each setting of a system guarantees: the greatest age of an acknowledged write that a fault may lose.
+
+`python -m loadstone.judge.guarantees` writes docs/concepts/guarantees.md. A setting that is not in the table has an
+unknown guarantee. Sources: the systems' documentation and code, and Loadstone's own runs; each row names its source.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadstone.format import units
+from loadstone.results.fault import FaultRecord
+from loadstone.results.trial_result import Scalar
+
+PAGE = Path("docs/concepts/guarantees.md")
+BEGIN, END = "<!-- generated: guarantees -->", "<!-- end of generated -->"
+Facts = Mapping[str, Scalar]
+MILLISECOND, SECOND = 1e6, 1e9
+# Ages in ns: no write may be lost, or any write; None is unknown.
+NOTHING, ANYTHING = 0.0, math.inf
+# What may lose writes, by kind of fault; the other kinds lose none.
+KILLS, POWER, STOPS = frozenset({"kill", "restart"}), frozenset({"power"}), frozenset({"stop"})
+LOSING = KILLS | POWER | STOPS
+LEVEL = re.compile(r"read (\w+), write (\w+)")
+# Replicas that a consistency level waits for; QUORUM depends on the copies.
+LEVELS = {"ANY": 0, "ONE": 1, "LOCAL_ONE": 1, "TWO": 2, "THREE": 3}
+QUORUMS = frozenset({"QUORUM", "LOCAL_QUORUM", "EACH_QUORUM"})
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The greatest age, ns, of an acknowledged write that may be lost: 0: none, infinite: all, None: unknown."""
+
+    age_ns: float | None
+    # The system and the setting, and where the bound comes from; empty if the setting is unknown.
+    setting: str = ""
+    source: str = ""
+
+    @property
+    def text(self) -> str:
+        """The bound as text: `none`, `100 ms`, `everything`, `unknown`."""
+        return age_text(self.age_ns)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A setting with its bounds for each fault, ns, of one server and of all at once."""
+
+    stores: tuple[str, ...]
+    setting: str
+    applies: Callable[[Facts], bool]
+    kill_one: float | None
+    kill_all: float | None
+    power_one: float | None
+    power_all: float | None
+    stop: float | None
+    source: str
+
+
+CASSANDRA, REDIS = ("cassandra",), ("redis",)
+POSTGRES, HBASE = ("postgres", "postgrenosql"), ("hbase",)
+MARKER, COMMIT_LOG, AOF_LAG = 100 * MILLISECOND, 10 * SECOND, 2 * SECOND
+WAL_WRITER = 600 * MILLISECOND
+
+
+def levels_of(facts: Facts) -> tuple[str, str]:
+    """The consistency levels of reads and writes; empty if unknown."""
+    match = LEVEL.search(str(facts.get("consistency", "")))
+    return (match[1].upper(), match[2].upper()) if match else ("", "")
+
+
+def count_replicas(level: str, facts: Facts) -> int | None:
+    """The replicas that a level waits for; None if unknown."""
+    if level in LEVELS:
+        return LEVELS[level]
+    copies = number(facts, "replication")
+    if level in QUORUMS and copies is not None:
+        return copies // 2 + 1
+    return copies if level == "ALL" else None
+
+
+def number(facts: Facts, name: str) -> int | None:
+    """A fact as a whole number; None if it is not one."""
+    text = str(facts.get(name, ""))
+    return int(text) if text.isdecimal() else None
+
+
+def is_periodic(facts: Facts) -> bool:
+    """Whether Cassandra syncs its commit log now and then."""
+    return facts.get("commitlog_sync") == "periodic" and facts.get("durable_writes") != "no"
+
+
+def is_mapped(facts: Facts) -> bool:
+    """Whether the commit log is a mapped file, which is the default."""
+    return str(facts.get("commitlog_format", "mapped")) == "mapped"
+
+
+def has_copies(facts: Facts, at_least: int, at_most: int = 1 << 30) -> bool:
+    """Whether an acknowledged write is on that many replicas."""
+    count = count_replicas(levels_of(facts)[1], facts)
+    return count is not None and at_least <= count <= at_most
+
+
+def is_setting(name: str, *expected: str) -> Callable[[Facts], bool]:
+    """Whether a fact has one of some values."""
+    return lambda facts: str(facts.get(name)) in expected
+
+
+def is_redis(fsync: str) -> Callable[[Facts], bool]:
+    """Whether Redis has an append-only log with this `appendfsync`."""
+    return lambda facts: facts.get("appendonly") == "yes" and facts.get("appendfsync") == fsync
+
+
+# The first row that applies counts.
+TABLE: tuple[Row, ...] = (
+    Row(
+        CASSANDRA, "`durable_writes = false`: since the last flush", is_setting("durable_writes", "no"),
+        ANYTHING, ANYTHING, ANYTHING, ANYTHING, None, "documentation",
+    ),
+    Row(
+        CASSANDRA, "written at `ANY`: hints in a coordinator's memory", lambda facts: levels_of(facts)[1] == "ANY",
+        COMMIT_LOG, COMMIT_LOG, None, None, None, "HintsService: hints are flushed every 10 s",
+    ),
+    Row(
+        CASSANDRA, "commit log `batch` or `group`", is_setting("commitlog_sync", "batch", "group"),
+        NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation",
+    ),
+    Row(
+        CASSANDRA, "commit log `periodic`, mapped (default), one acknowledging replica",
+        lambda facts: is_periodic(facts) and is_mapped(facts) and has_copies(facts, 1, 1),
+        MARKER, MARKER, COMMIT_LOG, COMMIT_LOG, NOTHING, "CASSANDRA-13987; measured: losses in 2 of 3 kills",
+    ),
+    Row(
+        CASSANDRA, "commit log `periodic`, mapped (default), two or more acknowledging replicas",
+        lambda facts: is_periodic(facts) and is_mapped(facts) and has_copies(facts, 2),
+        NOTHING, MARKER, NOTHING, COMMIT_LOG, NOTHING, "CASSANDRA-13987",
+    ),
+    Row(
+        CASSANDRA, "commit log `periodic`, compressed, encrypted or direct I/O, one acknowledging replica",
+        lambda facts: is_periodic(facts) and has_copies(facts, 1, 1),
+        COMMIT_LOG, COMMIT_LOG, COMMIT_LOG, COMMIT_LOG, NOTHING, "CASSANDRA-13987",
+    ),
+    Row(
+        CASSANDRA, "commit log `periodic`, compressed, encrypted or direct I/O, two or more acknowledging replicas",
+        lambda facts: is_periodic(facts) and has_copies(facts, 2),
+        NOTHING, COMMIT_LOG, NOTHING, COMMIT_LOG, NOTHING, "CASSANDRA-13987",
+    ),
+    Row(
+        REDIS, "`appendonly no` (and no snapshots)", is_setting("appendonly", "no"),
+        ANYTHING, ANYTHING, ANYTHING, ANYTHING, ANYTHING, "measured: all of 36,135 lost",
+    ),
+    Row(
+        REDIS, "`appendfsync everysec`", is_redis("everysec"),
+        AOF_LAG, AOF_LAG, AOF_LAG, AOF_LAG, NOTHING, "aof.c: behind by at most 2 s while a sync lags; measured: 0.87 s",
+    ),
+    Row(
+        REDIS, "`appendfsync no`", is_redis("no"),
+        NOTHING, NOTHING, ANYTHING, ANYTHING, NOTHING, "documentation; measured",
+    ),
+    Row(
+        REDIS, "`appendfsync always`", is_redis("always"),
+        NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation; measured",
+    ),
+    Row(
+        POSTGRES, "unlogged table", is_setting("durability", "none"),
+        ANYTHING, ANYTHING, ANYTHING, ANYTHING, NOTHING, "documentation",
+    ),
+    Row(
+        POSTGRES, "`synchronous_commit = off`", is_setting("durability", "interval"),
+        WAL_WRITER, WAL_WRITER, WAL_WRITER, WAL_WRITER, NOTHING,
+        "documentation: 3 × wal_writer_delay; the default is 200 ms",
+    ),
+    Row(
+        POSTGRES, "`fsync = off`", is_setting("durability", "os"),
+        NOTHING, NOTHING, ANYTHING, ANYTHING, NOTHING, "documentation",
+    ),
+    Row(
+        POSTGRES, "`synchronous_commit = on`", is_setting("durability", "device"),
+        NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation; measured",
+    ),
+    Row(
+        HBASE, "`SKIP_WAL`: since the last flush", is_setting("durability", "none"),
+        ANYTHING, ANYTHING, ANYTHING, ANYTHING, None, "documentation",
+    ),
+    Row(
+        HBASE, "`ASYNC_WAL`: not yet flushed to HDFS", is_setting("durability", "interval"),
+        None, None, None, None, NOTHING, "HBASE-16689 states no bound",
+    ),
+    Row(
+        HBASE, "`SYNC_WAL` over HDFS (hflush)", is_setting("durability", "os"),
+        NOTHING, NOTHING, NOTHING, ANYTHING, NOTHING, "documentation",
+    ),
+    Row(
+        HBASE, "`FSYNC_WAL` over HDFS (hsync)", is_setting("durability", "device"),
+        NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation",
+    ),
+)  # fmt: skip
+UNKNOWN = Guarantee(None)
+
+
+def guarantee_of(facts: Facts, faults: Iterable[FaultRecord]) -> Guarantee:
+    """The guarantee of a trial's setting for its faults: the weakest bound of them; unknown if one is unknown.
+
+    HBase's rows are about logs on HDFS: elsewhere, an hflush may assure nothing.
+    """
+    row = next((row for row in TABLE if str(facts.get("store")) in row.stores and row.applies(facts)), None)
+    if row is None or (row.stores == HBASE and "hdfs" not in str(facts.get("wal.file_system", "")).lower()):
+        return UNKNOWN
+    ages = [bound_of(row, fault, facts) for fault in faults]
+    name = f"{row.stores[0]}, {row.setting}"
+    if any(age is None for age in ages):
+        return Guarantee(None, name, row.source)
+    return Guarantee(max((age for age in ages if age is not None), default=NOTHING), name, row.source)
+
+
+def bound_of(row: Row, fault: FaultRecord, facts: Facts) -> float | None:
+    """The bound of one fault. All servers at once are more than one; a store without a number of nodes has one."""
+    is_all = len(fault.servers) >= (number(facts, "nodes") or 1)
+    if fault.kind in KILLS:
+        return row.kill_all if is_all else row.kill_one
+    if fault.kind in POWER:
+        return row.power_all if is_all else row.power_one
+    return row.stop if fault.kind in STOPS else NOTHING
+
+
+def reads_are_current(facts: Facts) -> bool:
+    """Whether a read that begins after an acknowledgement must see that write: R + W > RF."""
+    read, write = (count_replicas(level, facts) for level in levels_of(facts))
+    copies = number(facts, "replication")
+    return None not in (read, write, copies) and (read or 0) + (write or 0) > (copies or 0)
+
+
+def age_text(age_ns: float | None) -> str:
+    """A bound as text."""
+    if age_ns is None:
+        return "unknown"
+    return "none" if age_ns == 0 else "everything" if math.isinf(age_ns) else units.duration(age_ns)
+
+
+def table() -> str:
+    """The table in Markdown."""
+    heads = ("system", "setting", "kill one", "kill all", "power one", "power all", "orderly stop", "source")
+    lines = [heads, ("---",) * len(heads)]
+    for row in TABLE:
+        ages = (row.kill_one, row.kill_all, row.power_one, row.power_all, row.stop)
+        lines.append((row.stores[0], row.setting, *map(age_text, ages), row.source))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def complete_page(text: str) -> str:
+    """The page with the table of this module."""
+    head, _, rest = text.partition(BEGIN)
+    return f"{head}{BEGIN}\n\n{table()}\n\n{END}{rest.partition(END)[2]}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(complete_page(PAGE.read_text()))

@@ -1,0 +1,75 @@
+"""The answer to a comparison at several numbers of clients: the range of the ratios of each contender."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from loadstone.format import units, wording
+from loadstone.judge.curves import CLIENTS
+from loadstone.judge.judgement import Comparison, VariantKey
+from loadstone.results.result_set import variant_name
+from loadstone.statistics.estimate import REPEATS_MIN
+
+# With fewer loads, each gets a clause.
+LOADS_MIN = 3
+# Beyond this many clauses, the table answers.
+CLAUSES_MAX = 6
+CLAIMED = ("better", "worse")
+
+
+def is_sweep(comparisons: Sequence[Comparison]) -> bool:
+    """Whether comparisons are made at several numbers of clients."""
+    return len({dict(comparison.context).get(CLIENTS) for comparison in comparisons}) >= LOADS_MIN
+
+
+def describe_sweep(comparisons: Sequence[Comparison], varying: set[str]) -> Iterator[str]:
+    """A clause for each contender and context other than the clients: `throughput is 73 to 78 % lower with RF 2 …`."""
+    groups: dict[tuple[str, VariantKey], list[Comparison]] = {}
+    for comparison in comparisons:
+        context = tuple(pair for pair in comparison.context if pair[0] != CLIENTS and pair[0] in varying)
+        contender = str(dict(comparison.contender.variant)[comparison.by])
+        groups.setdefault((contender, context), []).append(comparison)
+    for (contender, context), group in list(groups.items())[:CLAUSES_MAX]:
+        name = f"{variant_name(context)}: " if context else ""
+        yield f"{name}{describe_group(contender, group)}"
+    if len(groups) > CLAUSES_MAX:
+        yield f"and {len(groups) - CLAUSES_MAX} more"
+
+
+def describe_group(contender: str, group: Sequence[Comparison]) -> str:
+    """One contender over all numbers of clients: the range of its ratios, and how many of them are claims."""
+    ranked = [item for item in group if item.claim not in ("refused", "unranked") and math.isfinite(item.ratio.value)]
+    baseline, metric = str(dict(group[0].baseline.variant)[group[0].by]), wording.metric(group[0].metric)
+    refused = [item for item in group if item not in ranked]
+    unranked = f"not ranked at {list_loads(refused)}" if refused else ""
+    if not ranked:
+        return f"{metric} with {contender} is not ranked against {baseline}"
+    ratios = [item.ratio.value for item in ranked]
+    claims = sum(item.claim in CLAIMED for item in ranked)
+    least = min(item.ratio.n for item in ranked)
+    trust = f"n={least}, claimed at {claims} of {len(group)} loads"
+    if least < REPEATS_MIN:
+        trust = f"n={least}: no claim possible"
+    verdict = str(max(item.verdict for item in group))
+    ends = ", ".join(part for part in (trust, verdict, unranked) if part)
+    relation = describe_range(min(ratios), max(ratios), contender, baseline)
+    return f"{metric} {relation}, at {list_loads(ranked)} ({ends})"
+
+
+def describe_range(low: float, high: float, contender: str, baseline: str) -> str:
+    """The range of ratios: `is 73 to 78 % lower with A than with B`, or `is 1.2× to 1.4× with A that with B`."""
+    if wording.is_lower(low) and wording.is_lower(high):
+        least, most = units.short_percent(1 - high), units.short_percent(1 - low)
+        span = most if least == most else f"{least.removesuffix(' %')} to {most}"
+        return f"is {span} lower with {contender} than with {baseline}"
+    ends = dict.fromkeys(wording.short_change(end) for end in (low, high))
+    return f"with {contender} is {' to '.join(ends)}, relative to {baseline}"
+
+
+def list_loads(comparisons: Sequence[Comparison]) -> str:
+    """The numbers of clients of comparisons: `10 to 400 clients`."""
+    loads = sorted(float(dict(comparison.context)[CLIENTS]) for comparison in comparisons)
+    if len(loads) == 1:
+        return units.load_over(loads[0], CLIENTS)
+    return f"{units.load(loads[0])} to {units.load_over(loads[-1], CLIENTS)}"

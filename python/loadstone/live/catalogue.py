@@ -1,0 +1,129 @@
+"""All results below a directory: names at once, verdicts as the judge comes to them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from loadstone.errors import LoadstoneError
+from loadstone.judge.judge import judge
+from loadstone.live.run import is_locked
+from loadstone.results.folder import VALUES, Folder, find
+
+# Judging waits while a trial may be measured on this host.
+PAUSE_SECONDS = 2.0
+SUMMARY = ("verdict", "answer", "trials", "systems", "metrics", "expectations")
+
+
+@dataclass
+class Entry:
+    """One result folder."""
+
+    folder: Folder
+    # The size of its values when it was judged, and the summary; empty before.
+    size: int = -1
+    summary: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Catalogue:
+    """The result folders below a root, judged one after the other by a thread of low priority."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.entries: dict[str, Entry] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._judge, name="judge", daemon=True)
+
+    def start(self) -> None:
+        """Starts judging."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stops judging after the current folder."""
+        self._stop.set()
+
+    def refresh(self) -> None:
+        """Finds new folders and forgets deleted ones. A damaged or foreign folder is left out."""
+        folders = {identify(folder.path): folder for folder in find(self.root)}
+        self.entries = {name: self.entries.get(name) or Entry(folder) for name, folder in folders.items()}
+
+    def folder(self, name: str) -> Folder | None:
+        """A folder by its identity. Only folders that were found have one: no path is made of a request."""
+        if name not in self.entries:
+            self.refresh()
+        entry = self.entries.get(name)
+        return None if entry is None else entry.folder
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each folder, the newest first."""
+        self.refresh()
+        rows = [
+            {
+                "id": name,
+                "name": entry.folder.name,
+                "time": entry.folder.path.name,
+                "question": text_of(entry.folder.header.get("question")),
+                "running": is_locked(entry.folder.path),
+                **{key: entry.summary.get(key, "") for key in SUMMARY},
+            }
+            for name, entry in self.entries.items()
+        ]
+        return sorted(rows, key=lambda row: str(row["time"]), reverse=True)
+
+    def _judge(self) -> None:
+        while not self._stop.wait(PAUSE_SECONDS):
+            for entry in self._unjudged():
+                if self._stop.is_set():
+                    return
+                entry.summary, entry.size = summarise(entry.folder), size_of(entry.folder)
+
+    def _unjudged(self) -> Iterator[Entry]:
+        """Folders that changed since they were judged; none while a run is measured."""
+        for entry in [*self.entries.values()][::-1]:
+            if any(is_locked(other.folder.path) for other in [*self.entries.values()]):
+                return
+            if size_of(entry.folder) != entry.size:
+                yield entry
+
+
+def identify(path: Path) -> str:
+    """The identity of a folder: `experiment/time`."""
+    return f"{path.parent.name}/{path.name}"
+
+
+def size_of(folder: Folder) -> int:
+    """The size of its values, B; 0 without any."""
+    try:
+        return (folder.path / VALUES).stat().st_size
+    except OSError:
+        return 0
+
+
+def text_of(question: Any) -> str:
+    """The text of a question as it was recorded; empty where it is damaged."""
+    return str(question.get("text") or "") if isinstance(question, dict) else ""
+
+
+def summarise(folder: Folder) -> dict[str, Any]:
+    """The judge's summary of a folder; one line on the error where it cannot be read."""
+    try:
+        judgement = judge(folder.load())
+    except LoadstoneError as error:
+        return {"verdict": "damaged", "answer": str(error.args[0])}
+    except Exception as error:
+        # A foreign folder may have any content, and must not end the list.
+        return {"verdict": "damaged", "answer": f"cannot be judged: {error}"}
+    results = judgement.results
+    systems = results.dimensions.get("system") or [trial.facts.get("store", "") for trial in results.trials[:1]]
+    answers = [expectation.answer for expectation in judgement.expectations]
+    return {
+        "verdict": str(judgement.verdict) if results.trials else "empty",
+        "answer": judgement.answer,
+        "trials": len(results.trials),
+        "systems": ", ".join(map(str, systems)),
+        "metrics": ", ".join(results.headline_metrics),
+        "expectations": ", ".join(f"{answers.count(name)} {name}" for name in dict.fromkeys(answers)),
+    }

@@ -1,0 +1,202 @@
+// The page of one run: server-sent events fill in its figures, charts, plan and findings. The bundle brings vegaEmbed.
+const { events, config, charts } = JSON.parse(document.getElementById("live").textContent);
+const byId = (id) => document.getElementById(id);
+const views = {};
+// The points of the current trial by interval, and the samples of its host.
+let points = new Map();
+let hosts = [];
+let state = null;
+let ended = false;
+
+const UNITS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
+const three = (value) => value.toLocaleString("en", { maximumSignificantDigits: 3 });
+const whole = (value) => Math.round(value).toLocaleString("en");
+function duration(ns) {
+  const [factor, unit] = UNITS.find(([least]) => ns >= least * 0.9995) ?? UNITS.at(-1);
+  return `${three(ns / factor)} ${unit}`;
+}
+const rate = (value) => (value >= 100 ? whole(value) : three(value));
+
+function element(name, text = "", className = "") {
+  const node = document.createElement(name);
+  node.textContent = text;
+  if (className) node.className = className;
+  return node;
+}
+
+async function embed() {
+  // Expressions are interpreted, not compiled: the page's policy forbids eval.
+  const options = { actions: false, ast: true, config, defaultStyle: false, mode: "vega-lite", renderer: "svg", tooltip: false, logLevel: 1 };
+  for (const [name, spec] of Object.entries(charts)) {
+    const datasets = { rows: [], faults: [] };
+    views[name] = (await vegaEmbed(byId(`chart-${name}`), { ...spec, datasets }, options)).view;
+  }
+  document.documentElement.dataset.drawn = "all";
+}
+
+function rowsOf(name) {
+  if (name === "processors") {
+    const use = hosts.filter((sample) => sample.at >= 0);
+    const kinds = ["host", "engine", "servers", "steal"].filter((kind) => kind === "host" || use.some((sample) => sample[kind] > 0.005));
+    return kinds.flatMap((kind) => use.map((sample) => ({ at: sample.at, kind, value: sample[kind] })));
+  }
+  const kinds = { throughput: ["throughput", "due"], latency: ["p50", "p99", "max"], failed: ["failed"] }[name];
+  const ordered = [...points.values()].sort((a, b) => a.at - b.at);
+  return kinds.flatMap((kind) =>
+    ordered.filter((point) => point[kind] !== null && (name !== "latency" || point[kind] > 0)).map((point) => ({ at: point.at, kind, value: point[kind] })),
+  );
+}
+
+let drawing = false;
+async function draw() {
+  if (drawing) return;
+  drawing = true;
+  for (const [name, view] of Object.entries(views)) {
+    const rows = rowsOf(name);
+    byId(`figure-${name}`).hidden = !rows.length || (name === "failed" && rows.every((row) => row.value === 0));
+    if (!rows.length) continue;
+    view.data("rows", rows).data("faults", state?.trial?.faults ?? []);
+    await view.resize().runAsync();
+  }
+  drawing = false;
+}
+
+function tile(name, text, shown = true) {
+  byId(`tile-${name}`).textContent = text;
+  byId(`box-${name}`).hidden = !shown;
+}
+
+function tiles() {
+  const last = [...points.values()].sort((a, b) => a.at - b.at).at(-1);
+  tile("throughput", last ? rate(last.throughput) : "–");
+  tile("due", last && last.due !== null ? rate(last.due) : "–", Boolean(last && last.due !== null));
+  for (const name of ["p50", "p99", "max"]) tile(name, last && last[name] !== null ? duration(last[name]) : "–");
+  tile("failed", last ? rate(last.failed) : "–");
+  byId("box-failed").classList.toggle("bad", Boolean(last?.failed));
+  const use = hosts.at(-1);
+  tile("host", use ? three(use.host) : "–");
+}
+
+function status(text, kind) {
+  const badge = byId("status");
+  badge.textContent = text;
+  badge.className = `badge ${kind}`;
+}
+
+function summary() {
+  const { planned, done, failed, left, running, trial } = state;
+  const interrupted = trial?.phase === "interrupted";
+  status(running ? "running" : interrupted ? "the lab has ended; a trial was interrupted" : "ended", running ? "running" : interrupted ? "interrupted" : "ended");
+  const parts = [`${whole(done)} of ${whole(planned)} trials`, failed ? `${whole(failed)} failed` : "", left ? `about ${left} left` : ""];
+  byId("progress").textContent = parts.filter(Boolean).join(" · ");
+  byId("bar").style.width = `${(100 * (done + failed)) / Math.max(planned, 1)}%`;
+  byId("bar").parentElement.setAttribute("aria-valuenow", String(done));
+  byId("report").hidden = running || !done;
+  byId("expected").textContent = state.expect.length ? `Expected: ${state.expect.join(", ")}` : "";
+  byId("heading").textContent = running ? "Now" : "Last trial";
+  const facts = trial ? [trial.variant, trial.repeat ? `repeat ${trial.repeat}` : "", trial.phase, trial.clients ? `${trial.clients} ${trial.clients === 1 ? "client" : "clients"}` : "", trial.store && trial.durability ? `durability ${trial.durability}` : ""] : ["no trial yet"];
+  byId("trial").textContent = facts.filter(Boolean).join(" · ");
+}
+
+const median = (numbers) => {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
+};
+
+function plan() {
+  byId("metric").textContent = state.variants.length ? state.metric : "";
+  const every = state.variants.flatMap((variant) => variant.trials).filter((trial) => trial.value > 0);
+  const low = Math.min(...every.map((trial) => trial.value));
+  const high = Math.max(...every.map((trial) => trial.value));
+  // A logarithmic axis: variants differ by factors.
+  const place = (value) => (high > low ? `${2 + (96 * Math.log(value / low)) / Math.log(high / low)}%` : "50%");
+  const nodes = state.variants.map((variant) => {
+    const row = element("div", "", "variant");
+    row.append(element("div", variant.name, "name"));
+    const marks = element("div", "", "trials");
+    for (const trial of variant.trials) {
+      const mark = element("i", "", `${trial.state} ${trial.worst}`);
+      mark.title = [trial.trial, trial.state, trial.text, trial.worst].filter(Boolean).join(" · ");
+      marks.append(mark);
+    }
+    row.append(marks);
+    const measured = variant.trials.filter((trial) => trial.value > 0);
+    if (measured.length) {
+      const strip = element("div", "", "strip");
+      for (const trial of measured) {
+        const dot = element("i", "", trial.worst);
+        dot.style.left = place(trial.value);
+        dot.title = `${trial.trial}: ${trial.text}`;
+        strip.append(dot);
+      }
+      const mark = element("i", "", "median");
+      mark.style.left = place(median(measured.map((trial) => trial.value)));
+      strip.append(mark);
+      row.append(strip);
+    }
+    return row;
+  });
+  if (every.length) {
+    const row = element("div", "", "variant axis-row");
+    const axis = element("div", "", "axis");
+    const ends = [low, high].map((value) => every.find((trial) => trial.value === value).text);
+    axis.append(element("span", ends[0]), element("span", `${state.metric}, logarithmic; a dot for each trial, a bar at the median`), element("span", ends[1]));
+    row.append(element("div"), axis);
+    nodes.push(row);
+  }
+  byId("plan").replaceChildren(...nodes);
+}
+
+function findings() {
+  // One line for each check and severity: the newest message, and the number of trials.
+  const groups = new Map();
+  for (const finding of state.findings) {
+    const key = `${finding.severity} ${finding.check}`;
+    const trials = groups.get(key)?.trials ?? new Set();
+    groups.delete(key);
+    groups.set(key, { ...finding, trials: trials.add(finding.trial) });
+  }
+  const list = [...groups.values()].toReversed().map((finding) => {
+    const item = element("li");
+    const others = finding.trials.size - 1;
+    const where = others ? `${finding.trial} and ${others} more` : finding.trial;
+    item.append(element("span", finding.severity, `badge ${finding.severity}`), " ", element("b", finding.check), ` ${finding.message} `, element("small", where));
+    return item;
+  });
+  byId("findings").replaceChildren(...(list.length ? list : [element("li", "No check has found anything so far.")]));
+}
+
+function connect() {
+  const source = new EventSource(events);
+  source.addEventListener("begin", () => {
+    points = new Map();
+    hosts = [];
+  });
+  source.addEventListener("state", (event) => {
+    state = JSON.parse(event.data);
+    ended = !state.running;
+    summary();
+    plan();
+    findings();
+    document.documentElement.dataset.state = state.running ? "running" : "ended";
+  });
+  source.addEventListener("points", (event) => {
+    const fresh = JSON.parse(event.data);
+    if (fresh.points.some((point) => point.phase !== [...points.values()][0]?.phase)) points = new Map();
+    for (const point of fresh.points) points.set(point.k, point);
+    hosts = fresh.hosts;
+    tiles();
+    draw();
+  });
+  source.onopen = () => (document.documentElement.dataset.connected = "yes");
+  source.onerror = () => {
+    document.documentElement.dataset.connected = "no";
+    // The browser connects again by itself; a server that answers with an error is not asked again.
+    if (!ended) status("connection lost; trying again", "lost");
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, 2000);
+  };
+}
+
+await embed();
+tiles();
+connect();

@@ -1,0 +1,141 @@
+"""The metrics of a run in the OpenMetrics text format, for Prometheus.
+
+Counters and classic histograms are those of the current trial and of the last one that this process followed: a series
+ends with its trial, as Prometheus expects, and a run of 10,000 trials does not become a scrape of 10,000 trials.
+Specification: <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from loadstone.engine.histogram import Histogram
+from loadstone.live.run import Run
+from loadstone.live.trial import LOAD, Attempt
+
+CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+# The upper bounds of the buckets, s: 1, 2.5 and 5 of each decade from 1 µs to 50 s.
+BUCKETS = tuple(float(f"{digit}e{exponent}") for exponent in range(-6, 2) for digit in ("1", "2.5", "5"))
+# The labels of the plan, beside the dimensions of the variant.
+RESERVED = frozenset({"step", "status", "window", "repeat", "block", "trial", "le", "state", "experiment", "role"})
+
+Labels = Mapping[str, object]
+Sample = tuple[str, Labels, float]
+
+
+def render(run: Run | None, attempts: Sequence[Attempt]) -> str:
+    """All metric families, and the end mark."""
+    families = [] if run is None else [*describe_run(run), *describe_attempts(attempts)]
+    return "".join(family(*each) for each in families) + "# EOF\n"
+
+
+def family(name: str, kind: str, unit: str, help_text: str, samples: Sequence[Sample]) -> str:
+    """One metric family; empty without samples."""
+    if not samples:
+        return ""
+    lines = [
+        f"# TYPE {name} {kind}",
+        *([f"# UNIT {name} {unit}"] if unit else []),
+        f"# HELP {name} {escape(help_text)}",
+    ]
+    lines += [f"{name}{suffix}{write_labels(labels)} {write_number(value)}" for suffix, labels, value in samples]
+    return "\n".join(lines) + "\n"
+
+
+def describe_run(run: Run) -> Iterator[tuple[str, str, str, str, list[Sample]]]:
+    """The progress of the run."""
+    state = run.state()
+    experiment = {"experiment": run.folder.name}
+    counts = {"planned": state["planned"], "done": state["done"], "failed": state["failed"]}
+    trials: list[Sample] = [("", {**experiment, "state": name}, number) for name, number in counts.items()]
+    yield "loadstone_trials", "gauge", "", "Trials of the run: planned, done and failed.", trials
+    yield "loadstone_running", "gauge", "", "1 while the lab runs.", [("", experiment, int(state["running"]))]
+    yield (
+        "loadstone_findings", "gauge", "", "Findings of the judge on single trials, notes excluded.",
+        [("", experiment, len(run.findings))],
+    )  # fmt: skip
+
+
+def describe_attempts(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str, str, str, list[Sample]]]:
+    """The operations of trials."""
+    operations: list[Sample] = []
+    latencies: list[Sample] = []
+    due: list[Sample] = []
+    cpu: list[Sample] = []
+    for attempt in attempts:
+        labels = labels_of(attempt)
+        for phase, steps in attempt.steps.items():
+            window = {**labels, "window": LOAD if phase == LOAD else "steady"}
+            for (step, status), count in steps.counts.items():
+                key = {"step": step, "status": status, **window}
+                operations.append(("_total", key, count))
+                latencies += classic(steps.latencies[step, status], key)
+            known = [row.due for row in attempt.rows[phase].values() if row.due is not None]
+            if known:
+                due.append(("_total", window, sum(known)))
+        for use in attempt.hosts[-1:]:
+            cpu += [("", {**labels, "role": role}, use[role]) for role in ("host", "engine", "servers", "steal")]
+    yield "loadstone_operations", "counter", "", "Operations by step, status and window.", operations
+    yield (
+        "loadstone_latency_seconds", "histogram", "seconds",
+        "Latency of operations: response time at a rate, else service time. The sum has three significant digits.",
+        latencies,
+    )  # fmt: skip
+    yield "loadstone_due", "counter", "", "Operations that were due, at a rate.", due
+    yield "loadstone_processors", "gauge", "", "Processors in use on the host, and by whom.", cpu
+
+
+def labels_of(attempt: Attempt) -> dict[str, object]:
+    """A trial's variant, repeat and block as labels. Repeats of one number are a block."""
+    config = {
+        (f"vary_{name}" if name in RESERVED else name): value
+        for name, value in sorted((label_name(key), value) for key, value in attempt.config.items())
+    }
+    return {**config, "repeat": attempt.repeat, "block": attempt.repeat, "trial": attempt.trial}
+
+
+def label_name(name: str) -> str:
+    """A dimension as the name of a label: letters, digits and underscores."""
+    text = "".join(letter if letter.isascii() and (letter.isalnum() or letter == "_") else "_" for letter in name)
+    return f"_{text}" if not text or text[0].isdigit() else text
+
+
+def classic(histogram: Histogram, labels: Labels) -> list[Sample]:
+    """A histogram as cumulative buckets, count and sum, in seconds."""
+    bounds_ns = [bound * 1e9 for bound in BUCKETS]
+    counts, total = [0] * len(bounds_ns), 0.0
+    for index, count in histogram.counts.items():
+        total += count * histogram.layout.middle(index)
+        value = histogram.layout.highest_equivalent(index)
+        for at, bound in enumerate(bounds_ns):
+            counts[at] += count * (value <= bound)
+    samples: list[Sample] = [
+        ("_bucket", {**labels, "le": write_number(bound)}, count) for bound, count in zip(BUCKETS, counts, strict=True)
+    ]
+    number = histogram.count
+    return [
+        *samples,
+        ("_bucket", {**labels, "le": "+Inf"}, number),
+        ("_count", labels, number),
+        ("_sum", labels, total / 1e9),
+    ]
+
+
+def write_labels(labels: Labels) -> str:
+    """Labels in braces."""
+    text = ",".join(f'{name}="{escape(str(value))}"' for name, value in labels.items())
+    return f"{{{text}}}" if text else ""
+
+
+def write_number(value: Any) -> str:
+    """A number; bounds of buckets have a point, as OpenMetrics requires."""
+    if isinstance(value, int):
+        return str(value)
+    return repr(value) if math.isfinite(value) else "NaN" if math.isnan(value) else "+Inf"
+
+
+def escape(text: str) -> str:
+    """A text within quotation marks or a comment."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

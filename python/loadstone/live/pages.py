@@ -1,0 +1,265 @@
+"""The pages as HTML, their charts and their programs."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+import vl_convert
+
+from loadstone import __version__
+from loadstone.judge.judge import judge
+from loadstone.live.catalogue import identify
+from loadstone.report import html
+from loadstone.report.charts import theme
+from loadstone.report.charts.figure import RATE_LABEL, TIME_LABEL
+from loadstone.report.markup import Markup, data, joined, tag
+from loadstone.report.sections import sections
+from loadstone.report.view import View
+from loadstone.results.folder import Folder
+from loadstone.results.union import union
+
+COLUMNS = ("", "experiment", "question", "verdict", "expectations", "systems", "metrics", "trials")
+# The figures on top of the page, by the names that live.js fills in.
+TILES = (
+    ("throughput", "throughput", "op/s"),
+    ("due", "due", "op/s"),
+    ("p50", "p50", ""),
+    ("p99", "p99", ""),
+    ("max", "max", ""),
+    ("failed", "errors", "/s"),
+    ("host", "host", "processors"),
+)
+CHARTS = {
+    "throughput": "Throughput, and operations due",
+    "latency": "Latency: p50, p99 and max",
+    "failed": "Failed operations",
+    "processors": "Processors in use",
+}
+
+
+def report(folders: Sequence[Folder]) -> str:
+    """The report on a folder, or on several as one result set. Raises LoadstoneError."""
+    every = [folder.load() for folder in folders]
+    view = View(judge(every[0] if len(every) == 1 else union(every)))
+    return html.document(view, sections(view))
+
+
+def page(title: str, *content: str, script: str) -> str:
+    """A page with its style and its program."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{title} · Loadstone"),
+        tag("style", Markup(html.read("style.css") + read("live.css"))),
+    )
+    footer = tag("footer", tag("p", f"Loadstone {__version__}. This page reads result folders, and changes nothing."))
+    source = f"/static/{names()[script]}"
+    body = tag("body", tag("main", *content, footer), tag("script", type="module", src=source))
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def index(rows: Sequence[Mapping[str, Any]]) -> str:
+    """All experiments, with a search and a choice for comparison."""
+    search = tag(
+        "input", type="search", id="search", placeholder="system, metric, verdict, question …", aria_label="Search"
+    )
+    button = tag("button", "Compare", id="compare", disabled=True)
+    heads = [tag("th", name, scope="col", class_="right" if name == "trials" else None) for name in COLUMNS]
+    table = tag(
+        "table",
+        tag("thead", tag("tr", *heads)),
+        tag("tbody", *(index_row(row) for row in rows), id="rows"),
+        class_="runs",
+    )
+    empty = tag("p", "No results yet: create some by ", tag("code", "loadstone run experiments/quickstart.yaml"), ".")
+    return page(
+        "Results",
+        tag("header", tag("p", tag("span", "Loadstone"), class_="over"), tag("h1", "Results")),
+        tag("div", search, button, tag("span", f"{len(rows):,} runs", id="number"), class_="tools"),
+        tag("div", table, class_="table") if rows else empty,
+        script="index.js",
+    )
+
+
+def index_row(row: Mapping[str, Any]) -> Markup:
+    """One run. The program of the page fills in verdicts as the judge comes to them."""
+    verdict = "running" if row["running"] else str(row["verdict"])
+    badge = tag("span", verdict or "…", class_=f"badge {verdict}")
+    name = joined(tag("a", row["name"], href=f"/run/{quote(row['id'])}"), " ", tag("small", row["time"]))
+    cells = (row["question"], badge, row["expectations"], row["systems"], row["metrics"])
+    box = tag("input", type="checkbox", aria_label=f"compare {row['id']}", value=row["id"])
+    return tag(
+        "tr",
+        tag("td", box),
+        tag("th", name, scope="row"),
+        *(tag("td", cell, data_label=label) for cell, label in zip(cells, COLUMNS[2:], strict=False)),
+        tag("td", str(row["trials"]), class_="right", data_label="trials"),
+        data_id=row["id"],
+    )
+
+
+def quote(name: str) -> str:
+    """An identity in an address."""
+    from urllib.parse import quote as quoted
+
+    return quoted(name, safe="/")
+
+
+def run(folder: Folder, *, has_report: bool) -> str:
+    """A run: what happens now, the plan, findings."""
+    name = identify(folder.path)
+    tiles = [
+        tag(
+            "div",
+            tag("dt", label),
+            tag("dd", tag("b", "–", id=f"tile-{key}"), " ", tag("small", unit)),
+            id=f"box-{key}",
+        )
+        for key, label, unit in TILES
+    ]
+    charts = [
+        tag("figure", tag("h4", title), tag("div", class_="chart", id=f"chart-{key}"), id=f"figure-{key}")
+        for key, title in CHARTS.items()
+    ]
+    links = tag(
+        "p",
+        tag("a", "All results", href="/"),
+        " ",
+        tag("a", "Report", href=f"/run/{quote(name)}/report", id="report", hidden=not has_report),
+        class_="links",
+    )
+    question = (
+        (folder.header.get("question") or {}).get("text") if isinstance(folder.header.get("question"), dict) else ""
+    )
+    return page(
+        folder.name,
+        links,
+        tag(
+            "header",
+            tag(
+                "p",
+                tag("span", "Loadstone live"),
+                tag("span", folder.name),
+                tag("span", folder.path.name),
+                class_="over",
+            ),
+            tag("h1", str(question or folder.name)),
+            tag(
+                "div",
+                tag(
+                    "p",
+                    tag("span", "connecting", id="status", class_="badge note"),
+                    " ",
+                    tag("span", "", id="progress"),
+                ),
+                tag("div", tag("div", id="bar"), class_="bar", role="progressbar", aria_label="trials done"),
+                tag("p", "", id="expected"),
+                class_="status",
+            ),
+        ),
+        tag(
+            "section",
+            tag("h2", tag("span", "Now", id="heading"), " ", tag("small", "", id="trial")),
+            tag("dl", *tiles, class_="tiles"),
+            tag("div", *charts, class_="panels by-2"),
+            id="now",
+        ),
+        tag("section", tag("h2", "Plan ", tag("small", "", id="metric")), tag("div", id="plan"), id="plan-section"),
+        tag("section", tag("h2", "Findings"), tag("ul", id="findings", class_="findings"), id="findings-section"),
+        tag(
+            "script",
+            data({"events": f"/run/{quote(name)}/events", **chart_specs()}),
+            type="application/json",
+            id="live",
+        ),
+        script="live.js",
+    )
+
+
+def chart_specs() -> dict[str, Any]:
+    """The charts in the report's colours and type; live.js gives them their rows."""
+    # Of a logarithmic axis, only decades have labels and lines.
+    decade = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-6"
+    time = {
+        "title": None,
+        "labelExpr": f"{decade} ? ({TIME_LABEL}) : ''",
+        "gridOpacity": {"condition": {"test": decade, "value": 1}, "value": 0},
+        "tickOpacity": {"condition": {"test": decade, "value": 1}, "value": 0},
+    }
+    rate = {"labelExpr": RATE_LABEL, "title": None, "tickCount": 4}
+    log = {"type": "log", "nice": True}
+    charts = {
+        "throughput": lines(("throughput", "due"), rate, {"zero": True}),
+        "latency": lines(("p50", "p99", "max"), time, log),
+        "failed": lines(("failed",), rate, {"zero": True}),
+        "processors": lines(("host", "engine", "servers", "steal"), {"title": None, "tickCount": 4}, {"zero": True}),
+    }
+    return {"config": theme.page_config(), "charts": charts}
+
+
+def lines(kinds: Sequence[str], axis: Mapping[str, Any], scale: Mapping[str, Any]) -> dict[str, Any]:
+    """A chart of one line for each kind, above bands for faults."""
+    x = {"field": "at", "type": "quantitative", "axis": {"title": "seconds", "grid": False, "tickCount": 6}}
+    legend = (
+        None
+        if len(kinds) == 1
+        else {"title": None, "orient": "top", "symbolType": "stroke", "offset": 2, "labelColor": "var(--muted)"}
+    )
+    colour = {"field": "kind", "type": "nominal", "scale": {"domain": list(kinds)}, "legend": legend}
+    y = {"field": "value", "type": "quantitative", "axis": dict(axis), "scale": dict(scale)}
+    band = {"x": {"field": "from", "type": "quantitative"}, "x2": {"field": "to"}}
+    return {
+        "width": "container",
+        "height": 190,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "layer": [
+            {
+                "data": {"name": "faults"},
+                "mark": {"type": "rect", "opacity": 0.14, "color": "var(--bad)"},
+                "encoding": band,
+            },
+            {
+                "data": {"name": "faults"},
+                "mark": {"type": "text", "align": "left", "baseline": "top", "dx": 4, "style": "word"},
+                "encoding": {"x": band["x"], "y": {"value": 2}, "text": {"field": "kind"}},
+            },
+            {
+                "data": {"name": "rows"},
+                "mark": {"type": "line", "strokeWidth": 2, "strokeJoin": "round", "interpolate": "linear"},
+                "encoding": {"x": x, "y": y, "color": colour},
+            },
+        ],
+    }
+
+
+def find_program(name: str) -> str | None:
+    """The program of a page by the name with its digest; None for any other name."""
+    if name == names()["index.js"]:
+        return read("index.js")
+    return program() if name == names()["live.js"] else None
+
+
+@functools.cache
+def names() -> dict[str, str]:
+    """The name of each program with the digest of its source, so that browsers may keep it."""
+    sources = {"index.js": read("index.js"), "live.js": read("live.js") + __version__}
+    return {name: f"{hashlib.sha256(text.encode()).hexdigest()[:12]}-{name}" for name, text in sources.items()}
+
+
+@functools.cache
+def program() -> str:
+    """Vega, Vega-Lite and Vega-Embed with the program of the live page."""
+    bundle: str = vl_convert.javascript_bundle(read("live.js"), vl_version=html.vegalite())
+    return bundle
+
+
+@functools.cache
+def read(name: str) -> str:
+    """A file of this package."""
+    return resources.files("loadstone.live").joinpath(name).read_text(encoding="utf-8")

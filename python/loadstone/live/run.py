@@ -1,0 +1,227 @@
+"""A run as its folder shows it: the plan with its points, the current trial, findings, and the time left."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from loadstone.errors import LoadstoneError
+from loadstone.format import units
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.findings import look
+from loadstone.judge.settings import Settings
+from loadstone.live.tail import Tail
+from loadstone.live.trial import Attempt, read_json
+from loadstone.results.folder import BEGUN, UNDER_WAY, VALUES, Folder
+from loadstone.results.result_set import first_metric, variant_name
+from loadstone.results.trial_result import TrialResult
+
+# The newest findings that the page shows.
+FINDINGS_MAX = 50
+# Intervals between the ends of this many trials give the time left.
+PACE_TRIALS = 12
+
+
+class Run:
+    """One result folder, followed while it grows. Only what was appended is read."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self.planned: dict[str, dict[str, Any]] = {}
+        self.results: dict[str, TrialResult] = {}
+        self.findings: list[tuple[str, Finding]] = []
+        self.current: Attempt | None = None
+        # Counts changes of everything but the current trial's points.
+        self.version = 0
+        self._plan, self._values = Tail(folder.path / "plan.jsonl"), Tail(folder.path / VALUES)
+        try:
+            self._settings = Settings.of(folder.question)
+        except LoadstoneError:
+            self._settings = Settings()
+
+    def poll(self) -> None:
+        """Reads new lines."""
+        for document in self._plan.read():
+            for trial in document.get("trials") or ():
+                if isinstance(trial, dict) and isinstance(trial.get("trial"), str):
+                    self.planned[trial["trial"]] = {**(trial.get("config") or {})}
+                    self.version += 1
+        for document in self._values.read():
+            try:
+                self._take(TrialResult.from_json(document))
+            except (KeyError, TypeError, ValueError, OverflowError):
+                continue
+        self._find_current()
+        if self.current is not None:
+            self.current.poll()
+
+    def _take(self, result: TrialResult) -> None:
+        self.version += 1
+        if result.interrupted:
+            return
+        self.results[result.trial] = result
+        series = self.folder.series(result.trial, result.attempt)
+        found = look(result, series, self._settings)[0]
+        self.findings += [(result.trial, finding) for finding in found if finding.severity > Severity.NOTE]
+        if result.end != "done":
+            failed = Finding(result.end, Severity.INVALID, result.reason, "", (result.trial,))
+            self.findings.append((result.trial, failed))
+
+    def _find_current(self) -> None:
+        """The attempt whose directory is not complete, else the last one that ended."""
+        parts = sorted((self.folder.path / "trials").glob(f"*{UNDER_WAY}/{BEGUN}"))
+        last = next(reversed(self.results.values()), None)
+        if parts:
+            directory, line = parts[-1].parent, read_json(parts[-1]).get("line") or {}
+        elif last is not None:
+            directory, line = self.folder.files(last.trial, last.attempt), {}
+            line = {"trial": last.trial, "config": last.config, "repeat": last.repeat}
+        else:
+            return
+        if self.current is not None and directory == self.current.directory:
+            return
+        self.version += 1
+        trial = str(line.get("trial") or directory.name.removesuffix(UNDER_WAY))
+        if self.current is not None and not parts and trial == self.current.trial:
+            # It has just ended, and its directory has its final name.
+            self.current.complete(directory)
+        else:
+            self.current = Attempt(directory, trial, line.get("config") or {}, int(line.get("repeat") or 0))
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a lab holds the folder's lock. The kernel releases it however the lab ends."""
+        return is_locked(self.folder.path)
+
+    @property
+    def metric(self) -> str:
+        """The metric of the plan's points: the deciding one."""
+        return first_metric(self.results.values(), self.folder.question.metrics)
+
+    def state(self) -> dict[str, Any]:
+        """Everything but the points of the current trial, for the page."""
+        running = self.is_running
+        done = sum(result.end == "done" for result in self.results.values())
+        question = self.folder.question
+        return {
+            "version": self.version,
+            "name": self.folder.name,
+            "expect": list(question.expect),
+            "running": running,
+            "planned": self.planned_count,
+            "done": done,
+            "failed": len(self.results) - done,
+            "left": units.clock(left) if running and (left := self.seconds_left) is not None else "",
+            "variants": self.variants(),
+            "metric": self.metric,
+            "findings": [describe(trial, finding) for trial, finding in self.findings[-FINDINGS_MAX:]],
+            "trial": self.describe_current(running),
+        }
+
+    @property
+    def planned_count(self) -> int:
+        """The trials that are planned so far, and at least those that the question asks for."""
+        variants = {variant_name(config) for config in self.planned.values()}
+        return max(len(self.planned), self.folder.question.at_least * len(variants))
+
+    @property
+    def seconds_left(self) -> float | None:
+        """An estimate by the pace of the last trials; None before two of them have begun."""
+        begun = sorted(result.start_unix_ns for result in self.results.values() if result.start_unix_ns)
+        steps = [(after - before) / 1e9 for before, after in pairwise(begun)][-PACE_TRIALS:]
+        remaining = self.planned_count - len(self.results)
+        return median(steps) * remaining if steps else None
+
+    def variants(self) -> list[dict[str, Any]]:
+        """Each variant with its trials: state, figure and verdict of each, in the order of repeats."""
+        rows: dict[str, list[dict[str, Any]]] = {}
+        is_part = self.current is not None and self.current.directory.name.endswith(UNDER_WAY)
+        current = self.current.trial if self.current is not None and is_part and self.is_running else ""
+        metric = self.metric
+        worst: dict[str, Severity] = {}
+        for trial, finding in self.findings:
+            worst[trial] = max(worst.get(trial, Severity.NOTE), finding.severity)
+        for trial, config in {**{name: each.config for name, each in self.results.items()}, **self.planned}.items():
+            result = self.results.get(trial)
+            value = None if result is None else result.values.get(metric)
+            state = "running" if trial == current else "planned" if result is None else result.end
+            rows.setdefault(variant_name(config), []).append(
+                {
+                    "trial": trial,
+                    "state": state,
+                    "value": None if value is None else value.value,
+                    "text": "" if value is None else units.bounded(units.figure(value.value, value.unit), value.bound),
+                    "worst": worst[trial].name.lower() if trial in worst else "",
+                }
+            )
+        # Blocks are planned one after the other; the question states how many there will be.
+        least = self.folder.question.at_least
+        later = {"trial": "", "state": "planned", "value": None, "text": "", "worst": ""}
+        return [{"name": name, "trials": [*trials, *[later] * (least - len(trials))]} for name, trials in rows.items()]
+
+    def describe_current(self, running: bool) -> dict[str, Any] | None:
+        """The current or last trial: name, phase, settings; None before the first."""
+        attempt = self.current
+        if attempt is None:
+            return None
+        result = self.results.get(attempt.trial)
+        is_part = attempt.directory.name.endswith(UNDER_WAY)
+        phase = (attempt.phase if running else "interrupted") if is_part else "done" if result is None else result.end
+        return {
+            "name": attempt.trial,
+            "variant": variant_name(attempt.config),
+            "repeat": attempt.repeat,
+            "phase": phase,
+            "seconds": attempt.seconds,
+            "clients": attempt.ready.get("clients"),
+            "store": attempt.ready.get("store"),
+            "durability": attempt.ready.get("durability"),
+            "faults": [] if is_part or result is None else describe_faults(result),
+        }
+
+
+def describe_faults(result: TrialResult) -> list[dict[str, Any]]:
+    """The faults of a trial as bands: seconds since the start of its window."""
+    return [
+        {
+            "kind": fault.kind,
+            "from": (fault.planned_at_ns if fault.held_ns is None else fault.held_ns) / 1e9,
+            "to": end / 1e9,
+        }
+        for fault in result.faults
+        if (end := fault.lifted_ns or fault.planned_lift_ns) is not None
+    ]
+
+
+def describe(trial: str, finding: Finding) -> dict[str, Any]:
+    """A finding for the page."""
+    return {
+        "trial": trial,
+        "check": finding.check,
+        "severity": finding.severity.name.lower(),
+        "message": finding.message,
+    }
+
+
+def is_locked(path: Path, proc: Path = Path("/proc")) -> bool:
+    """Whether a process holds the lock of a result folder, by the kernel's list (proc(5)).
+
+    To try the lock would take it for a moment, in which a lab that starts would be refused.
+    """
+    try:
+        status = (path / "lock").stat()
+        lines = (proc / "locks").read_text().splitlines()
+    except OSError:
+        return False
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+    for line in lines:
+        # `1: FLOCK  ADVISORY  WRITE 1234 fe:01:12345 0 EOF`; the device of a btrfs subvolume has another number.
+        fields = line.split()
+        place = next((field for field in fields if field.count(":") == 2), "")
+        name, _, inode = place.rpartition(":")
+        if "FLOCK" in fields and inode == str(status.st_ino) and (name == device or os.major(status.st_dev) == 0):
+            return True
+    return False

@@ -1,0 +1,378 @@
+"""The server of the live page: pages, server-sent events, and metrics on a second port.
+
+It is a process of its own that reads result folders, so viewers cost a trial nothing. It only reads, and has no
+request that changes anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import os
+import secrets
+import socket
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.requests import Request
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Route
+
+from loadstone.errors import LoadstoneError
+from loadstone.live import metrics, pages
+from loadstone.live.catalogue import Catalogue, identify
+from loadstone.live.run import Run
+from loadstone.live.trial import Attempt
+from loadstone.report.markup import countable
+from loadstone.results.folder import Folder
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
+# The time between two reads of the files while a page is open.
+POLL_SECONDS = 0.5
+# After the lab has ended, viewers see its end for this long.
+FAREWELL_SECONDS = 60.0
+TOKEN = "token"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; connect-src 'self';"
+    " frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+)
+# A report may come from elsewhere: its program must not read other pages with the viewer's cookie.
+SANDBOX = "sandbox allow-scripts allow-downloads"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+Next = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to serve."""
+
+    root: Path
+    host: str = "127.0.0.1"
+    port: int = 0
+    # None: no metrics.
+    metrics_port: int | None = None
+    # The folder of the run that started this server.
+    follow: Path | None = None
+    # Whether every request needs the token.
+    has_token: bool = True
+    # Whether the page is served, and not the metrics alone.
+    has_page: bool = True
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One reading of a run, for all viewers."""
+
+    # The state as JSON.
+    text: str
+    trial: str
+    points: list[dict[str, Any]]
+    hosts: list[dict[str, Any]]
+
+
+class Watcher:
+    """One followed run, read once for all viewers."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.run = Run(folder)
+        # The current attempt and the one before, for metrics.
+        self.attempts: list[Attempt] = []
+        self._lock = threading.Lock()
+        self._read = 0.0
+        self._reading = Reading("", "", [], [])
+
+    def read(self) -> Reading:
+        """Reads what is new, unless another viewer has just done so."""
+        with self._lock:
+            if time.monotonic() >= self._read + POLL_SECONDS / 2:
+                self.run.poll()
+                current = self.run.current
+                if current is not None and current not in self.attempts:
+                    self.attempts = [*self.attempts[-1:], current]
+                text = json.dumps(countable(self.run.state()))
+                points, hosts = ([], []) if current is None else (current.points(), list(current.host_points()))
+                self._reading = Reading(text, "" if current is None else current.trial, points, hosts)
+                self._read = time.monotonic()
+            return self._reading
+
+    def render_metrics(self) -> str:
+        """The metrics of the run."""
+        self.read()
+        with self._lock:
+            return metrics.render(self.run, self.attempts)
+
+
+class Site:
+    """The pages and their state."""
+
+    def __init__(self, options: Options, token: str) -> None:
+        self.options, self.token = options, token
+        self.catalogue = Catalogue(options.root)
+        self.watchers: dict[str, Watcher] = {}
+        self.cookie = f"loadstone_{options.port}"
+        self.viewers = 0
+        self._followed = None if options.follow is None else Folder(options.follow)
+
+    def watcher(self, folder: Folder) -> Watcher:
+        """The watcher of a folder."""
+        return self.watchers.setdefault(str(folder.path), Watcher(folder))
+
+    def folder(self, request: Request) -> Folder | None:
+        """The folder that a request names; the followed one for `current`."""
+        name = f"{request.path_params['experiment']}/{request.path_params['time']}"
+        return self.catalogue.folder(name)
+
+    @property
+    def followed(self) -> Folder | None:
+        """The run that started this server, else a running one, else the latest."""
+        if self._followed is not None:
+            return self._followed
+        rows = self.catalogue.rows()
+        row = next((row for row in rows if row["running"]), rows[0] if rows else None)
+        return None if row is None else self.catalogue.folder(row["id"])
+
+    def app(self) -> Starlette:
+        """The application."""
+        routes = [
+            Route("/metrics", self.metrics),
+            Route("/", self.index),
+            Route("/runs.json", self.runs),
+            Route("/compare", self.compare),
+            Route("/static/{name}", self.static),
+            Route("/run/{experiment}/{time}", self.run_page),
+            Route("/run/{experiment}/{time}/events", self.events),
+            Route("/run/{experiment}/{time}/report", self.report),
+        ]
+        return Starlette(
+            routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=self.guard)], lifespan=self.lifespan
+        )
+
+    @asynccontextmanager
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Judges in the background while the page is served."""
+        if self.options.has_page:
+            self.catalogue.start()
+        yield
+        self.catalogue.stop()
+
+    async def guard(self, request: Request, call_next: Next) -> Response:
+        """Refuses foreign hosts, cross-site requests and wrong tokens; adds headers."""
+        response = self.refuse(request) or await call_next(request)
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        response.headers.setdefault("Content-Security-Policy", POLICY)
+        return response
+
+    def refuse(self, request: Request) -> Response | None:
+        """The refusal of a request, or the redirection that sets the cookie; None where it is allowed."""
+        host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
+        if host not in {*LOOPBACK, self.options.host}:
+            # A name that resolves to this host is another site (DNS rebinding).
+            return PlainTextResponse("unknown host", 400)
+        server = request.scope.get("server") or ("", 0)
+        is_metrics = request.url.path == "/metrics"
+        if self.options.metrics_port is not None and server[1] == self.options.metrics_port:
+            return None if is_metrics else PlainTextResponse("only /metrics is here", 404)
+        if is_metrics or not self.options.has_page:
+            return PlainTextResponse("not found", 404)
+        given = request.query_params.get(TOKEN)
+        if self.options.has_token and given is not None and request.url.path == "/":
+            if not hmac.compare_digest(given.encode(), self.token.encode()):
+                return PlainTextResponse("wrong token: open the address that loadstone printed", 403)
+            followed = None if self._followed is None else identify(self._followed.path)
+            place = (
+                "/" if followed is None or self.catalogue.folder(followed) is None else f"/run/{pages.quote(followed)}"
+            )
+            response = RedirectResponse(place, 303)
+            response.set_cookie(self.cookie, self.token, httponly=True, samesite="strict")
+            return response
+        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return PlainTextResponse("cross-site request refused", 403)
+        known = request.cookies.get(self.cookie, "")
+        if self.options.has_token and not hmac.compare_digest(known.encode(), self.token.encode()):
+            return PlainTextResponse("a token is needed: open the address that loadstone printed", 403)
+        return None
+
+    def metrics(self, _: Request) -> Response:
+        """OpenMetrics of the followed run."""
+        folder = self.followed
+        if folder is None:
+            return PlainTextResponse(metrics.render(None, []), media_type=metrics.CONTENT_TYPE)
+        return Response(self.watcher(folder).render_metrics(), headers={"Content-Type": metrics.CONTENT_TYPE})
+
+    def index(self, _: Request) -> Response:
+        """All experiments."""
+        return HTMLResponse(pages.index(self.catalogue.rows()))
+
+    def runs(self, _: Request) -> Response:
+        """All experiments as JSON."""
+        return JSONResponse(self.catalogue.rows())
+
+    def run_page(self, request: Request) -> Response:
+        """One run."""
+        folder = self.folder(request)
+        if folder is None:
+            return missing()
+        return HTMLResponse(pages.run(folder, has_report=(folder.path / "report.html").is_file()))
+
+    def report(self, request: Request) -> Response:
+        """The report as it is; a new one where none was written."""
+        folder = self.folder(request)
+        if folder is None:
+            return missing()
+        path = folder.path / "report.html"
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else pages.report([folder])
+        except LoadstoneError as error:
+            return PlainTextResponse(str(error), 409)
+        return HTMLResponse(text, headers={"Content-Security-Policy": SANDBOX})
+
+    def compare(self, request: Request) -> Response:
+        """The report on several runs as one, the first the baseline."""
+        folders = [self.catalogue.folder(name) for name in request.query_params.getlist("run")]
+        known = [folder for folder in folders if folder is not None]
+        if len(known) < 2 or len(known) < len(folders):
+            return PlainTextResponse("choose at least two results", 400)
+        try:
+            text = pages.report(known)
+        except LoadstoneError as error:
+            return PlainTextResponse(str(error), 409)
+        return HTMLResponse(text, headers={"Content-Security-Policy": SANDBOX})
+
+    def static(self, request: Request) -> Response:
+        """A file of the page. Its name contains the digest of its content."""
+        content = pages.find_program(request.path_params["name"])
+        if content is not None:
+            headers = {"Cache-Control": "max-age=31536000, immutable"}
+            return Response(content, media_type="text/javascript; charset=utf-8", headers=headers)
+        return missing()
+
+    async def events(self, request: Request) -> Response:
+        """Server-sent events: everything first, then changes; a client that reconnects starts with everything."""
+        folder = await asyncio.to_thread(self.folder, request)
+        if folder is None:
+            return missing()
+        stream = self.stream(self.watcher(folder), request)
+        return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+    async def stream(self, watcher: Watcher, request: Request) -> AsyncIterator[str]:
+        """The events of one viewer."""
+        self.viewers += 1
+        seen: dict[tuple[str, int], Any] = {}
+        sent, trial = "", None
+        try:
+            while not await request.is_disconnected():
+                reading = await asyncio.to_thread(watcher.read)
+                if reading.trial != trial:
+                    seen, trial = {}, reading.trial
+                    yield write_event("begin", {"trial": trial})
+                if reading.text != sent:
+                    sent = reading.text
+                    yield f"event: state\ndata: {sent}\n\n"
+                # A point is replaced when it changes, and never altered.
+                fresh = [point for point in reading.points if seen.get((point["phase"], point["k"])) is not point]
+                if fresh:
+                    seen |= {(point["phase"], point["k"]): point for point in fresh}
+                    yield write_event("points", {"points": fresh, "hosts": reading.hosts})
+                else:
+                    # A comment shows a broken connection to both ends.
+                    yield ": \n\n"
+                await asyncio.sleep(POLL_SECONDS)
+        finally:
+            self.viewers -= 1
+
+
+def write_event(name: str, data: Any) -> str:
+    """One server-sent event."""
+    return f"event: {name}\ndata: {json.dumps(countable(data))}\n\n"
+
+
+def missing() -> Response:
+    """The answer to a request for anything that does not exist."""
+    return PlainTextResponse("not found", 404)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises LoadstoneError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host.strip("[]"), port))
+    except OSError as error:
+        listener.close()
+        hint = "choose another port, or 0 for any that is free"
+        raise LoadstoneError(f"cannot listen on {host}:{port}: {error.strerror}", hint) from error
+    return listener
+
+
+def serve(options: Options, *, is_child: bool = False) -> None:
+    """Serves until a signal, or, as a child of the lab, until shortly after the lab's end.
+
+    Prints the address of the page and of the metrics, a line each. Raises LoadstoneError.
+    """
+    sockets, token = [], secrets.token_urlsafe(24)
+    if options.has_page:
+        sockets.append(listen(options.host, options.port))
+        options = with_port(options, port=sockets[-1].getsockname()[1])
+    if options.metrics_port is not None:
+        sockets.append(listen(options.host, options.metrics_port))
+        options = with_port(options, metrics_port=sockets[-1].getsockname()[1])
+    site = Site(options, token)
+    if is_child and options.has_page:
+        # Two seconds of CPU time, which no trial must share.
+        pages.program()
+    place = f"[{options.host}]" if ":" in options.host else options.host
+    if options.has_page:
+        print(f"http://{place}:{options.port}/" + (f"?{TOKEN}={token}" if options.has_token else ""), flush=True)
+    if options.metrics_port is not None:
+        print(f"http://{place}:{options.metrics_port}/metrics", flush=True)
+    if is_child:
+        # The trial comes first.
+        with suppress(OSError):
+            os.nice(10)
+    config = uvicorn.Config(
+        site.app(), access_log=False, log_level="error", lifespan="on", timeout_graceful_shutdown=2, server_header=False
+    )
+    server = uvicorn.Server(config)
+    if is_child:
+        threading.Thread(target=watch_lease, args=(server, site), daemon=True).start()
+    server.run(sockets=sockets)
+
+
+def with_port(options: Options, **ports: int) -> Options:
+    """The options with the ports that the system chose."""
+    return Options(**{**vars(options), **ports})
+
+
+def watch_lease(server: uvicorn.Server, site: Site) -> None:
+    """Ends the server after standard input has ended, which it does with the lab; viewers may see the end first."""
+    while sys.stdin.buffer.read(1):
+        pass
+    until = time.monotonic() + FAREWELL_SECONDS
+    while site.viewers and time.monotonic() < until:
+        time.sleep(POLL_SECONDS)
+    server.should_exit = True

@@ -1,0 +1,37 @@
+"""Files of lines that another process appends to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from loadstone.results.lines import parsed
+
+# At most this many bytes are read at a time, so that a long file does not hold up a reader.
+CHUNK_BYTES = 1 << 24
+
+
+class Tail:
+    """The complete lines of a file that were not yet read. A file that became shorter is read again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._offset = 0
+        self._part = b""
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """New documents in order; damaged lines are skipped, and a missing file has none."""
+        try:
+            with self.path.open("rb") as file:
+                if self.path.stat().st_size < self._offset:
+                    self._offset, self._part = 0, b""
+                file.seek(self._offset)
+                data = file.read(CHUNK_BYTES)
+        except OSError:
+            return
+        self._offset += len(data)
+        *lines, self._part = (self._part + data).split(b"\n")
+        for line in lines:
+            if (document := parsed(line)) is not None:
+                yield document

@@ -1,0 +1,204 @@
+"""The current attempt at a trial, as its files show it: intervals of the load, and samples of the host and servers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from loadstone.engine.document import read
+from loadstone.engine.events import BESIDE, COMPOSED, WELL, Counts, Interval, Outcome
+from loadstone.engine.histogram import Histogram, decode
+from loadstone.live.tail import Tail
+
+EVENTS = ".events.jsonl"
+# Names of the load's phase; each other name is of what is measured.
+LOAD = "load"
+# The quantiles of a point.
+QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+# The prefix of a server among the observed processes (`loadstone.observe.summary`).
+SERVER, ENGINE = "server ", "engine"
+
+
+@dataclass
+class Row:
+    """One interval of a phase over all its engines, with operations that ended later."""
+
+    start_ns: int
+    length_ns: int
+    due: int | None = None
+    completed: int = 0
+    ended: int = 0
+    failed: int = 0
+    histogram: Histogram = field(default_factory=Histogram)
+
+    def point(self, phase: str, k: int) -> dict[str, Any]:
+        """The interval for a chart: rates per second, latencies in ns; None where nothing succeeded."""
+        seconds = max(self.length_ns, 1) / 1e9
+        quantiles = {
+            name: self.histogram.quantile(share) if self.histogram.counts else None for name, share in QUANTILES.items()
+        }
+        due = None if self.due is None else self.due / seconds
+        return {
+            "k": k,
+            "phase": phase,
+            "at": (self.start_ns + self.length_ns) / 1e9,
+            "throughput": self.completed / seconds,
+            "ended": self.ended / seconds,
+            "failed": self.failed / seconds,
+            "due": due,
+            **quantiles,
+        }
+
+
+@dataclass
+class Steps:
+    """The operations of a phase by step and status: counts, and latencies in ns."""
+
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    latencies: dict[tuple[str, str], Histogram] = field(default_factory=dict)
+
+    def add(self, outcome: Outcome, histogram: Histogram) -> None:
+        """Adds the operations of an interval."""
+        key = outcome.operation, outcome.status
+        self.counts[key] = self.counts.get(key, 0) + outcome.count
+        self.latencies.setdefault(key, Histogram()).add(histogram)
+
+
+class Attempt:
+    """One attempt at a trial, read from its directory while the runner writes to it."""
+
+    def __init__(self, directory: Path, trial: str, config: Mapping[str, Any], repeat: int) -> None:
+        self.directory, self.trial, self.config, self.repeat = directory, trial, dict(config), repeat
+        self.rows: dict[str, dict[int, Row]] = {}
+        self.steps: dict[str, Steps] = {}
+        self.ready: dict[str, Any] = {}
+        self.spec: dict[str, Any] = {}
+        self.hosts: list[dict[str, Any]] = []
+        # The start of the window on the wall clock, ns, to place samples of the host.
+        self.start_unix_ns: int | None = None
+        self._tails: dict[str, Tail] = {}
+        self._observed = Tail(directory / "observed.jsonl")
+        self._sample: dict[str, Any] | None = None
+        self._changed: set[tuple[str, int]] = set()
+        self._points: dict[tuple[str, int], dict[str, Any]] = {}
+
+    @property
+    def phase(self) -> str:
+        """What it does: `prepare`, `load`, `warm up` or `measure`."""
+        name = next(reversed(self._tails), "")
+        if not name:
+            return "prepare"
+        if name.partition(".")[0] == LOAD:
+            return LOAD
+        return "measure" if self.rows.get(name.partition(".")[0]) else "warm up"
+
+    @property
+    def seconds(self) -> float | None:
+        """The length of the window, s; None where operations limit it."""
+        limit = (self.spec.get("until") or {}).get("seconds")
+        return limit if isinstance(limit, int | float) else None
+
+    def poll(self) -> None:
+        """Reads new lines."""
+        for path in sorted(self.directory.glob(f"*{EVENTS}"), key=lambda path: (not path.name.startswith(LOAD), path)):
+            stem = path.name.removesuffix(EVENTS)
+            if stem not in self._tails:
+                self._tails[stem] = Tail(path)
+                self.spec = read_json(path.with_name(f"{stem}.spec.json"))
+            for document in self._tails[stem].read():
+                self._take(stem.partition(".")[0], document)
+        for sample in self._observed.read():
+            self._observe(sample)
+        for phase, k in self._changed:
+            self._points[phase, k] = self.rows[phase][k].point(phase, k)
+        self._changed.clear()
+
+    def complete(self, directory: Path) -> None:
+        """The directory has its final name: the files are the same ones."""
+        for tail in (*self._tails.values(), self._observed):
+            tail.path = directory / tail.path.name
+        self.directory = directory
+
+    def points(self) -> list[dict[str, Any]]:
+        """Every point of the current phase, in order."""
+        phase = next(reversed(self.rows), "")
+        return [self._points[phase, k] for k in sorted(self.rows.get(phase, ())) if (phase, k) in self._points]
+
+    def _take(self, phase: str, document: dict[str, Any]) -> None:
+        if document.get("event") == "ready":
+            self.ready = {name: document.get(name) for name in ("store", "durability", "clients")}
+        if document.get("event") != "interval":
+            return
+        try:
+            interval = read(Interval, document)
+            rows = self.rows.setdefault(phase, {})
+            row = rows.setdefault(interval.k, Row(interval.start_ns, interval.length_ns))
+            if interval.due is not None:
+                row.due = (row.due or 0) + interval.due
+            self.start_unix_ns = interval.unix_ns - interval.start_ns - interval.length_ns
+            for part in (interval, *interval.earlier):
+                self._add(phase, part)
+        except (ValueError, TypeError):
+            # A line of another version; the remaining ones are shown.
+            return
+
+    def _add(self, phase: str, part: Counts) -> None:
+        row = self.rows[phase].get(part.k)
+        if row is None:
+            return
+        row.completed += part.completed
+        row.ended += part.ended
+        row.failed += part.failed
+        steps = self.steps.setdefault(phase, Steps())
+        for outcome in part.outcomes:
+            if outcome.count and outcome.operation not in BESIDE:
+                histogram = decode(outcome.service if outcome.response is None else outcome.response)
+                steps.add(outcome, histogram)
+                if outcome.status in WELL and outcome.operation not in COMPOSED:
+                    row.histogram.add(histogram)
+        self._changed.add((phase, part.k))
+
+    def _observe(self, sample: dict[str, Any]) -> None:
+        before, self._sample = self._sample, sample
+        if before is None:
+            return
+        try:
+            self.hosts.append(measure_use(before, sample))
+        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+            return
+
+    def host_points(self) -> Iterator[dict[str, Any]]:
+        """Processors in use by whom, at seconds since the start of the window."""
+        for use in self.hosts:
+            if self.start_unix_ns is not None:
+                yield {**use, "at": (use["unix_ns"] - self.start_unix_ns) / 1e9}
+
+
+def measure_use(before: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
+    """The use of the host between two samples: processors that were busy, and those that engines and servers used."""
+    seconds = (sample["monotonic_ns"] - before["monotonic_ns"]) / 1e9
+    ticks = sample["ticks_per_second"] * seconds
+    total = [now - then for now, then in zip(sample["processors"]["cpu"], before["processors"]["cpu"], strict=True)]
+    # user, nice, system, idle, iowait, irq, softirq, steal (proc(5)).
+    busy = (sum(total) - total[3] - total[4]) / ticks
+    used = {"engine": 0.0, "servers": 0.0}
+    for name, process in sample["processes"].items():
+        role = "servers" if name.startswith(SERVER) else "engine" if name.startswith(ENGINE) else ""
+        earlier = before["processes"].get(name, {})
+        if role and earlier.get("pid") == process["pid"]:
+            used[role] += (process["cpu_ticks"] - earlier["cpu_ticks"]) / ticks
+    steal = total[7] / ticks if len(total) > 7 else 0.0
+    available = sample["memory"].get("available")
+    return {"unix_ns": sample["unix_ns"], "host": busy, **used, "steal": steal, "memory": available}
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON document; empty where it is missing or damaged."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}

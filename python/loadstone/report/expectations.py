@@ -1,0 +1,61 @@
+"""Expectations in words."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from loadstone.format import units, wording
+from loadstone.judge.judgement import Expectation
+
+# Of all answers: a false one fails, and an undecided one has not passed.
+EXIT_FALSE, EXIT_UNDECIDED = 1, 3
+SIGNS = {"true": "✓", "false": "✗", "undecided": "?"}
+
+
+def exit_status(expectations: Sequence[Expectation]) -> int:
+    """1 if one is false, 3 if one is undecided, else 0."""
+    answers = {expectation.holds for expectation in expectations}
+    return EXIT_FALSE if False in answers else EXIT_UNDECIDED if None in answers else 0
+
+
+def describe_figure(expectation: Expectation) -> str:
+    """The figure with its interval: `0.90× (0.88–0.93)`; empty where nothing was measured."""
+    estimate = expectation.estimate
+    if estimate is None or math.isnan(estimate.value):
+        return ""
+    if expectation.unit == "operations":
+        return f"at most {units.many(round(estimate.value), 'failed operation')} in a trial"
+    if math.isinf(estimate.value):
+        return "failed"
+    text = (
+        wording.figure(estimate, expectation.unit)
+        if is_finite(expectation)
+        else units.figure(estimate.value, expectation.unit)
+    )
+    if estimate.low is None or estimate.high is None:
+        return f"{text}, n={estimate.n}"
+    ends = wording.interval(estimate, expectation.unit) if is_finite(expectation) else "an end is unknown"
+    return f"{text} ({ends}), n={estimate.n}"
+
+
+def is_finite(expectation: Expectation) -> bool:
+    """Whether the figure and its interval are numbers."""
+    estimate = expectation.estimate
+    return estimate is not None and all(
+        math.isfinite(end or 0.0) for end in (estimate.value, estimate.low, estimate.high)
+    )
+
+
+def describe(expectation: Expectation) -> str:
+    """The condition with its figure: `throughput >= 0.95x: false for new ÷ old: 0.90× (0.88–0.93), n=6`."""
+    of = f" for {expectation.of}" if expectation.of else ""
+    parts = [f"{expectation.answer}{of}", describe_figure(expectation), expectation.why]
+    return f"{expectation.text}: " + "; ".join(part for part in parts if part)
+
+
+def count(expectations: Sequence[Expectation]) -> str:
+    """How many are true, false and undecided."""
+    counts = Counter(expectation.answer for expectation in expectations)
+    return ", ".join(f"{counts[name]} {name}" for name in SIGNS if counts[name])

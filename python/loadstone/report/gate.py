@@ -1,0 +1,75 @@
+"""The files of a gate: JUnit XML for continuous integration, and a summary in Markdown for a pull request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from xml.etree import ElementTree
+
+from loadstone.errors import LoadstoneError
+from loadstone.judge.judgement import Judgement
+from loadstone.report.expectations import count, describe
+from loadstone.report.markdown import plain, tabulate_expectations
+from loadstone.report.sections import answer, headline, meaning
+from loadstone.report.view import View
+
+
+def junit(judgement: Judgement) -> str:
+    """JUnit XML: a test case for each expectation; an undecided one is an error, as it has not passed.
+
+    The format is Apache Ant's, as Jenkins, GitLab and GitHub's reporters read it.
+    """
+    expectations, name = judgement.expectations, judgement.results.name or "loadstone"
+    counts = Counter(expectation.answer for expectation in expectations)
+    totals = {"tests": str(len(expectations)), "failures": str(counts["false"]), "errors": str(counts["undecided"])}
+    root = ElementTree.Element("testsuites", totals)
+    suite = ElementTree.SubElement(root, "testsuite", {"name": make_printable(name), **totals, "skipped": "0"})
+    for expectation in expectations:
+        title = make_printable(f"{expectation.text} {expectation.of}".strip())
+        case = ElementTree.SubElement(suite, "testcase", {"classname": make_printable(name), "name": title})
+        if expectation.holds is not True:
+            tag, kind = ("failure", "false") if expectation.holds is False else ("error", "undecided")
+            child = ElementTree.SubElement(case, tag, {"type": kind, "message": make_printable(describe(expectation))})
+            child.text = make_printable(expectation.remedy)
+        else:
+            ElementTree.SubElement(case, "system-out").text = make_printable(describe(expectation))
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def make_printable(text: str) -> str:
+    """A text without the characters that XML 1.0 cannot contain."""
+    return "".join(letter if is_printable(letter) else "\ufffd" for letter in text)
+
+
+def is_printable(letter: str) -> bool:
+    """Whether XML 1.0 allows a character."""
+    return letter in "\t\n\r" or (letter >= " " and letter not in "\ufffe\uffff")
+
+
+def summary(judgement: Judgement) -> str:
+    """Markdown for a pull request: the expectations, the answer and the verdict."""
+    view = View(judgement)
+    parts = [
+        f"### {plain(headline(view))}",
+        *(
+            [f"Expectations: {count(judgement.expectations)}.", tabulate_expectations(judgement.expectations)]
+            if judgement.expectations
+            else []
+        ),
+        f"**{plain(answer(view))}**",
+        *(["\n".join(f"- {plain(text)}" for text in judgement.further)] if judgement.further else []),
+        f"Verdict: **{view.verdict}** ({plain(meaning(view))})",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def write_files(judgement: Judgement, junit_path: Path | None, summary_path: Path | None) -> None:
+    """Writes the JUnit XML and the summary. Raises LoadstoneError."""
+    for path, text in ((junit_path, junit), (summary_path, summary)):
+        if path is not None:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text(judgement), encoding="utf-8")
+            except OSError as error:
+                raise LoadstoneError(f"cannot write {path}: {error.strerror}", "name another file") from error

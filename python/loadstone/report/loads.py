@@ -1,0 +1,68 @@
+"""The table of a sweep: operations, throughput and latencies of each series and load, as older tools print them."""
+
+from __future__ import annotations
+
+from loadstone.format import wording
+from loadstone.judge.judgement import VariantKey
+from loadstone.report.charts import figure
+from loadstone.report.charts.scaling import Line, group_lines
+from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.view import View
+from loadstone.results.result_set import natural, variant_name
+
+# The columns of cassandra-stress and of the Hydra report, in their order, with the names of both.
+COLUMNS = {
+    "operations": "operations (total_ops)",
+    "throughput": "throughput (op/s)",
+    "all.p50": "median (med)",
+    "all.p95": "p95 (.95)",
+    "all.p99": "p99 (.99)",
+    "all.max": "max",
+    "runtime": "window (op_time)",
+    "errors": "failed",
+}
+# More loads than these are in the chart alone.
+ROWS_MAX = 200
+LOADS_MIN = 3
+NOTE = "Medians over the repeats. Percentiles are of the merged histograms of each trial, never of percentiles"
+
+
+def create_table(view: View) -> Table:
+    """One row for each load of each series; empty without a sweep of at least LOADS_MIN loads."""
+    grouped = group_lines(view)
+    names = [*figure.domain(view)]
+    lines = [
+        (context, line)
+        for context in sorted(grouped, key=natural)
+        for line in sorted(grouped[context], key=lambda line: names.index(line.name))
+    ]
+    metrics = [metric for metric in COLUMNS if metric in view.results.metrics]
+    loads = sum(len(line.variants) for _, line in lines)
+    if max((len(line.variants) for _, line in lines), default=0) < LOADS_MIN or loads > ROWS_MAX or not metrics:
+        return Table("", (), ())
+    heads = (Column(f"# {view.load}"), *(Column(COLUMNS[metric], "right") for metric in metrics))
+    rows = tuple(
+        Rows(
+            name_series(view, context, line),
+            tuple(
+                (Entry(f"{load:g}"), *(render_cell(view, key, metric) for metric in metrics))
+                for load, key in line.variants.items()
+            ),
+        )
+        for context, line in lines
+    )
+    return Table("By load", heads, rows, (NOTE,))
+
+
+def name_series(view: View, context: VariantKey, line: Line) -> str:
+    """The heading of a series: its compared value and its context."""
+    varying = tuple(pair for pair in context if pair[0] not in view.constants)
+    return " · ".join(filter(None, (line.name, variant_name(varying) if varying else "")))
+
+
+def render_cell(view: View, key: VariantKey, metric: str) -> Entry:
+    """The figure of a variant, or why there is none."""
+    cell = view.cell(key, metric)
+    if cell is None:
+        return Entry(wording.DASH, tone="muted")
+    return Entry("withheld", tone="muted", aside=cell.withheld) if cell.withheld else Entry(view.figure(cell))

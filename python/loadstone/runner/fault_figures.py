@@ -1,0 +1,341 @@
+"""The figures of a trial with faults: outage, recovery, and what users saw in each window around the fault.
+
+They come from the engine's events, which count operations and latencies by the interval in which they were due. So the
+windows are cut at the instants at which the fault took place, which are known only afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from loadstone.engine.events import BESIDE, COMPOSED, WELL, Interval, Outcome, parse
+from loadstone.engine.histogram import Histogram, decode
+from loadstone.results.fault import FaultRecord
+from loadstone.results.trial_result import Series, TrialResult, values
+from loadstone.results.value import Value
+from loadstone.runner import figures
+from loadstone.statistics import availability
+from loadstone.statistics.availability import HOLD_NS, SHARE, WINDOWS, Load
+from loadstone.statistics.percentile import Population
+
+# The default deadline: this multiple of the p99.9 before the fault, at least 50 ms (Loadstone's own definition).
+DEADLINE_FACTOR = 10
+DEADLINE_NS_MIN = 50_000_000
+DEADLINE_QUANTILE = 0.999
+# The files of the measured phase, of one engine or of several.
+EVENTS, SPECS = "run*.events.jsonl", "run*.spec.json"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How recovery is decided; the defaults are in `loadstone.statistics.availability`."""
+
+    share: float = SHARE
+    window_ns: int | None = None
+    hold_ns: int = HOLD_NS
+    # An operation that succeeds later is late; None: from the latencies before the fault.
+    deadline_ns: int | None = None
+
+
+DEFAULTS = Options()
+
+
+@dataclass
+class Row:
+    """The operations due in one interval, of all segments: counts, and outcomes with their histograms."""
+
+    start_ns: int
+    length_ns: int
+    due: int | None = None
+    good: int = 0
+    late: int = 0
+    failed: int = 0
+    not_yet: int = 0
+    completed: int = 0
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def latencies(self) -> Histogram:
+        """The latencies of the operations that succeeded, ns; without parts of composed operations."""
+        merged = Histogram()
+        for outcome in self.outcomes:
+            if outcome.status in WELL and outcome.count and outcome.operation not in BESIDE | COMPOSED:
+                merged.add(decode(outcome.response or outcome.service))
+        return merged
+
+    def first_failure_ns(self) -> int | None:
+        """The shortest latency of a failed operation, ns; None without one."""
+        failed = (outcome for outcome in self.outcomes if outcome.failed and outcome.count)
+        return min((decode(outcome.response or outcome.service).minimum for outcome in failed), default=None)
+
+
+def read_rows(paths: Iterable[Path]) -> list[Row]:
+    """The intervals of a phase from the events of its engines, whose counts and histograms add up.
+
+    Raises ValueError if a line is not an event, OSError if a file cannot be read.
+    """
+    rows: dict[int, Row] = {}
+    for path in paths:
+        with path.open() as lines:
+            for line in lines:
+                if isinstance(event := parse(line), Interval) and event.length_ns:
+                    add_interval(rows, event)
+    return [rows[number] for number in sorted(rows)]
+
+
+def add_interval(rows: dict[int, Row], event: Interval) -> None:
+    """Adds an interval of one engine, and to earlier intervals the operations that ended since."""
+    row = rows.setdefault(event.k, Row(event.start_ns, event.length_ns))
+    if event.due is not None:
+        row.due = (row.due or 0) + event.due
+    for part in (event, *event.earlier):
+        if target := rows.get(part.k):
+            target.good += part.good
+            target.late += part.late
+            target.failed += part.failed
+            target.not_yet += part.not_yet
+            target.completed += part.completed
+            target.outcomes += part.outcomes
+
+
+def borders_of(fault: FaultRecord) -> tuple[int, int | None]:
+    """When the fault and its lift were ordered, ns; as planned where nothing was ordered, as in the twin."""
+    order = fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns
+    return order, fault.planned_lift_ns if fault.lift_ordered_ns is None else fault.lift_ordered_ns
+
+
+def figures_of_faults(faults: Sequence[FaultRecord], rows: Sequence[Row], options: Options = DEFAULTS) -> list[Value]:
+    """The figures of a trial with faults, from the first order to the last lift; none without faults or intervals."""
+    if not faults or not rows:
+        return []
+    orders, lifts = zip(*map(borders_of, faults), strict=True)
+    order_ns, lift_ns = min(orders), max((lift for lift in lifts if lift is not None), default=None)
+    if any(row.due is None for row in rows):
+        return list(measure_closed_loop(rows, faults, order_ns, lift_ns))
+    return list(measure_open_loop(apply_deadline(rows, order_ns, options), faults, order_ns, lift_ns, options))
+
+
+def apply_deadline(rows: Sequence[Row], order_ns: int, options: Options) -> tuple[Sequence[Row], int]:
+    """The rows with the operations after the deadline counted as late, and the deadline, ns.
+
+    Where the engine had no deadline, the default follows from the latencies before the fault. Then an operation counts
+    as late by the bucket of its latency, which is at most 0.1 % wide.
+    """
+    if options.deadline_ns is not None:
+        return rows, options.deadline_ns
+    latencies = [row.latencies() for row in rows]
+    before = Histogram()
+    for row, histogram in zip(rows, latencies, strict=True):
+        if row.start_ns + row.length_ns <= order_ns:
+            before.add(histogram)
+    tail_ns = before.quantile(DEADLINE_QUANTILE) if before.count else 0
+    deadline_ns = max(DEADLINE_FACTOR * tail_ns, DEADLINE_NS_MIN)
+    counted = []
+    for row, histogram in zip(rows, latencies, strict=True):
+        highest = histogram.layout.highest_equivalent
+        late = sum(count for index, count in histogram.counts.items() if highest(index) > deadline_ns)
+        counted.append(replace(row, good=row.good + row.late - late, late=late))
+    return counted, deadline_ns
+
+
+def load_of(rows: Sequence[Row]) -> Load:
+    """Due and good operations by interval, without operations that allow no conclusion."""
+    return Load(
+        np.array([row.start_ns for row in rows], dtype=np.int64),
+        np.array([row.length_ns for row in rows], dtype=np.int64),
+        np.array([max((row.due or 0) - row.not_yet, 0) for row in rows], dtype=np.float64),
+        np.array([row.good for row in rows], dtype=np.float64),
+    )
+
+
+def measure_open_loop(
+    counted: tuple[Sequence[Row], int],
+    faults: Sequence[FaultRecord],
+    order_ns: int,
+    lift_ns: int | None,
+    options: Options,
+) -> Iterator[Value]:
+    """The figures of operations with due times."""
+    rows, deadline_ns = counted
+    load = load_of(rows)
+    due = int(load.due[load.index_at(order_ns) :].sum())
+    step = float(np.median(load.length_ns))
+    dip = availability.measure_dip(load, order_ns)
+    yield Value("outage", dip.outage_ns, "ns", due)
+    yield Value("depth", dip.depth, "share", due)
+    yield Value("width", dip.width_ns, "ns", due, resolution=step)
+    yield Value("longest_gap", dip.gap_ns, "ns", due, resolution=step)
+    yield Value("deadline", deadline_ns, "ns", 1)
+    yield from first_figures(rows, order_ns, deadline_ns, step)
+    recovery = None
+    if (line := availability.line_before(load, order_ns, options.share, options.window_ns)) is not None:
+        yield Value("recovered.line", line.level, "share", line.windows)
+        yield Value("recovered.median", line.median, "share", line.windows)
+        yield Value("recovered.noise", line.noise, "share", line.windows)
+        yield Value("recovered.window", line.window_ns, "ns", line.windows)
+        if lift_ns is not None:
+            absorbed = availability.find_recovery(load, line, order_ns, lift_ns)
+            if absorbed.after_ns is not None:
+                yield Value("absorbed", absorbed.after_ns, "ns", 1, resolution=step)
+        recovery = availability.find_recovery(load, line, order_ns if lift_ns is None else lift_ns)
+        if recovery.after_ns is None:
+            yield Value("recovered", recovery.watched_ns, "ns", 1, "at_least")
+        else:
+            yield Value("recovered", recovery.after_ns, "ns", 1, resolution=step)
+            yield Value("recovered.held", recovery.held_ns, "ns", 1)
+        yield Value("recovered.hold", options.hold_ns, "ns", 1)
+    yield from record_figures(faults, order_ns, lift_ns)
+    back = None
+    if recovery is not None and recovery.after_ns is not None:
+        back = (order_ns if lift_ns is None else lift_ns) + recovery.after_ns
+    yield from window_figures(rows, order_ns, lift_ns, back)
+
+
+def first_figures(rows: Sequence[Row], order_ns: int, deadline_ns: int, step: float) -> Iterator[Value]:
+    """When the first failure ended, and when the first late operation passed its deadline, ns since the order.
+
+    Both are known to an interval: an operation was due anywhere in its interval.
+    """
+    after = [row for row in rows if row.start_ns + row.length_ns > order_ns]
+    errors = [
+        max(row.start_ns - order_ns, 0) + latency
+        for row in after
+        if row.failed and (latency := row.first_failure_ns()) is not None
+    ]
+    if errors:
+        yield Value("first_error", min(errors), "ns", len(errors), resolution=step)
+    late = [max(row.start_ns - order_ns, 0) + deadline_ns for row in after if row.late]
+    if late:
+        yield Value("first_late", min(late), "ns", len(late), resolution=step)
+
+
+def record_figures(faults: Sequence[FaultRecord], order_ns: int, lift_ns: int | None) -> Iterator[Value]:
+    """The instants of the lab and of the servers, ns since the order, or since the lift."""
+    detected = [fault.detected_ns for fault in faults if fault.detected_ns is not None]
+    if detected:
+        yield Value("detected", min(detected) - order_ns, "ns", len(detected))
+    for name, instants in (
+        ("ready", [fault.ready_ns for fault in faults]),
+        ("settled", [fault.settled_ns for fault in faults]),
+    ):
+        known = [instant for instant in instants if instant is not None]
+        if known and lift_ns is not None:
+            yield Value(name, max(known) - lift_ns, "ns", len(known))
+
+
+def split_rows(
+    rows: Sequence[Row], order_ns: int, lift_ns: int | None, back_ns: int | None
+) -> Iterator[tuple[str, list[Row]]]:
+    """The rows of each window; without a lift there is no `returning`, without a recovery no `after`."""
+    names = [name for name in WINDOWS if lift_ns is not None or name != "returning"]
+    borders = [order_ns, *([] if lift_ns is None else [lift_ns]), *([] if back_ns is None else [back_ns])]
+    windows: dict[str, list[Row]] = {name: [] for name in names}
+    for row in rows:
+        windows[names[availability.window_of(row.start_ns, row.length_ns, borders)]].append(row)
+    yield from ((name, of_window) for name, of_window in windows.items() if of_window)
+
+
+def window_figures(rows: Sequence[Row], order_ns: int, lift_ns: int | None, back_ns: int | None) -> Iterator[Value]:
+    """Yield, counts and latencies of each window."""
+    every = dict.fromkeys(outcome.operation for row in rows for outcome in row.outcomes)
+    kinds = [operation.lower() for operation in every if operation not in BESIDE | COMPOSED]
+    for name, of_window in split_rows(rows, order_ns, lift_ns, back_ns):
+        due = sum((row.due or 0) - row.not_yet for row in of_window)
+        good, late, failed = (sum(getattr(row, count) for row in of_window) for count in ("good", "late", "failed"))
+        yield Value(f"{name}.length", sum(row.length_ns for row in of_window), "ns", 1)
+        yield Value(f"{name}.due", due, "operations", due)
+        if due > 0:
+            yield Value(f"{name}.yield", good / due, "share", due)
+        unanswered = max(due - good - late - failed, 0)
+        yield Value(f"{name}.late", late, "operations", due)
+        yield Value(f"{name}.failed", failed, "operations", due)
+        yield Value(f"{name}.unanswered", unanswered, "operations", due)
+        outcomes = [outcome for row in of_window for outcome in row.outcomes if outcome.operation not in BESIDE]
+        for status, count in failures_by_status(outcomes).items():
+            yield Value(f"{name}.failed.{status.lower()}", count, "operations", due)
+        yield from latency_figures(name, outcomes, unanswered, kinds)
+
+
+def failures_by_status(outcomes: Iterable[Outcome]) -> Mapping[str, int]:
+    """Failed operations by status."""
+    counts: dict[str, int] = {}
+    for outcome in outcomes:
+        if outcome.failed and outcome.operation not in BESIDE | COMPOSED and outcome.count:
+            counts[outcome.status] = counts.get(outcome.status, 0) + outcome.count
+    return counts
+
+
+def latency_figures(window: str, outcomes: Sequence[Outcome], unanswered: int, kinds: Sequence[str]) -> Iterator[Value]:
+    """Percentiles of a window by operation, over everything that was due; `kinds` are the operations of the trial.
+
+    An unanswered operation has no latency in any interval. It is infinite in `all`; of which kind it was is known only
+    if there is one kind, so percentiles of several kinds are then lower bounds.
+    """
+    of_all = {figures.ALL, *(kinds if len(kinds) == 1 else ())}
+    for kind in ("response", "service"):
+        populations = figures.by_operation(outcomes, kind)
+        for name in of_all if unanswered else ():
+            populations.setdefault(name, (Population(), 0.0))[0].failed += unanswered
+        for operation, (population, mean) in populations.items():
+            suffix = "" if kind == "response" else ".service"
+            for value in figures.quantiles(f"{window}.{operation}{suffix}", population, mean):
+                is_bound = unanswered and operation not in of_all and value.bound is None
+                yield replace(value, bound="at_least") if is_bound else value
+
+
+def measure_closed_loop(
+    rows: Sequence[Row], faults: Sequence[FaultRecord], order_ns: int, lift_ns: int | None
+) -> Iterator[Value]:
+    """The figures of a closed loop: throughput, gaps and failures.
+
+    Its operations have no due times, and a stall counts once for each client, whatever its length. So there is neither
+    a yield nor an outage.
+    """
+    borders = [order_ns, *([] if lift_ns is None else [lift_ns])]
+    names = ("before", "during", "after")
+    windows: dict[str, list[Row]] = {name: [] for name in names}
+    for row in rows:
+        windows[names[availability.window_of(row.start_ns, row.length_ns, borders)]].append(row)
+    rates = {}
+    for name, of_window in windows.items():
+        if length_ns := sum(row.length_ns for row in of_window):
+            completed, failed = (sum(getattr(row, part) for row in of_window) for part in ("completed", "failed"))
+            rates[name] = completed * 1e9 / length_ns
+            yield Value(f"{name}.throughput", rates[name], "op/s", completed)
+            yield Value(f"{name}.failed", failed, "operations", completed + failed)
+    if rates.get("before"):
+        for name in ("during", "after"):
+            if name in rates:
+                yield Value(f"{name}.throughput_share", rates[name] / rates["before"], "share", 1)
+    ones = np.ones(len(rows))
+    load = replace(load_of(rows), due=ones, good=np.array([row.completed for row in rows], dtype=np.float64))
+    gap = availability.measure_gap_ns(load, load.index_at(order_ns))
+    yield Value("longest_gap", gap, "ns", 1, resolution=float(np.median(load.length_ns)))
+    yield from record_figures(faults, order_ns, lift_ns)
+
+
+def add_figures(
+    result: TrialResult, series: Series | None, files: Path, options: Options = DEFAULTS
+) -> tuple[TrialResult, Series | None]:
+    """A result with the figures of its faults, and its time series with the operations that were good and late.
+
+    Both are unchanged without faults. If the events cannot be read, the judge reports the figures that are missing.
+    """
+    if not result.faults:
+        return result, series
+    try:
+        rows = read_rows(sorted(files.glob(EVENTS)))
+        deadline_ms = json.loads(min(files.glob(SPECS)).read_text()).get("deadline_ms")
+    except (OSError, ValueError):
+        return result, series
+    if deadline_ms is not None:
+        options = replace(options, deadline_ns=round(deadline_ms * 1e6))
+    computed = figures_of_faults(result.faults, rows, options)
+    if series is not None and len(rows) == len(series.start_seconds) and all(row.due is not None for row in rows):
+        counted, _ = apply_deadline(rows, borders_of(result.faults[0])[0], options)
+        series = replace(series, good=tuple(row.good for row in counted), late=tuple(row.late for row in counted))
+    return replace(result, values={**result.values, **values(*computed)}), series

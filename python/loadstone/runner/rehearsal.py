@@ -1,0 +1,217 @@
+"""What can be known about a plan before anything runs: for `--dry-run`, and before the first trial."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from loadstone.engine.describe import description
+from loadstone.errors import LoadstoneError
+from loadstone.experiment.kind import kind_of
+from loadstone.experiment.plan.forecast import load_seconds, seconds, space
+from loadstone.experiment.plan.plan import Plan, Variant
+from loadstone.experiment.plan.servers import Attached, Started, StartRequest
+from loadstone.experiment.validation.figures import OPERATIONS
+from loadstone.format import units
+from loadstone.runner.servers import expected, with_expected_address
+from loadstone.runner.started import refuse_taken
+from loadstone.systems.base import jvm
+from loadstone.systems.base.running import Running
+from loadstone.systems.base.starting import require as require_port
+
+# At most this many variants are checked with the engine.
+CHECKED_MAX = 200
+CONNECT_SECONDS = 2.0
+# Clients with which a load over a network is no longer limited by response times.
+LOAD_CLIENTS = 32
+# The systems that are not written in Java. Debian's packages hold them; Maven fetches the other systems.
+NATIVE = ("redis", "postgres")
+# A load that is shorter than this needs no advice.
+SHORT_SECONDS = 60.0
+
+
+def preflight(plan: Plan) -> None:
+    """Checks every variant with the engine, and every system to be started, before the first trial.
+
+    Raises LoadstoneError with all errors.
+    """
+    raise_all(errors([*start_checks(plan), *front_end_checks(plan)]))
+
+
+def rehearse(plan: Plan) -> None:
+    """Checks everything that can be known: values, stores, servers, ports, programs and space.
+
+    Raises LoadstoneError with all errors.
+    """
+    checks = [*start_checks(plan), *connection_checks(plan), *front_end_checks(plan), partial(check_space, plan)]
+    raise_all(errors(checks))
+
+
+def errors(checks: Iterable[Callable[[], object]]) -> dict[str, LoadstoneError]:
+    """The distinct errors of checks, by their text."""
+    failures: dict[str, LoadstoneError] = {}
+    for check in checks:
+        try:
+            check()
+        except LoadstoneError as error:
+            failures.setdefault(str(error), error)
+    return failures
+
+
+def raise_all(failures: dict[str, LoadstoneError]) -> None:
+    """Raises one error that prints all, each with its hint."""
+    if failures:
+        # The text of an error begins and ends with what the last one adds.
+        _, last = failures.popitem()
+        raise LoadstoneError("\n".join([*failures, f"error: {last.args[0]}"]).removeprefix("error: "), last.hint)
+
+
+def front_end_checks(plan: Plan) -> Iterator[Callable[[], object]]:
+    """The checks of each variant's workload kind."""
+    for variant in plan.variants[:CHECKED_MAX]:
+        yield from kind_of(variant).preflight(with_expected_address(variant))
+
+
+def start_checks(plan: Plan) -> list[Callable[[], object]]:
+    """Checks of each system that the lab starts, unless a command prepares it."""
+    checks: dict[object, Callable[[], object]] = {}
+    for variant, start in starts_of(plan):
+        if not start.before:
+            checks[start.system, start.nodes, *start.settings.items()] = partial(check_start, variant, start)
+    return list(checks.values())
+
+
+def starts_of(plan: Plan) -> Iterator[tuple[Variant, StartRequest]]:
+    """The systems that the lab starts for each variant."""
+    for variant in plan.variants:
+        if variant.servers and isinstance(variant.servers.how, Started):
+            yield from ((variant, start) for start in variant.servers.how.systems)
+
+
+def connection_checks(plan: Plan) -> list[Callable[[], object]]:
+    """Checks of servers that must run already, unless a command starts them."""
+    checks: dict[object, Callable[[], object]] = {}
+    for variant in plan.variants:
+        how = variant.servers.how if variant.servers else None
+        if isinstance(how, Started) or variant.hooks_before or (how and how.restart):
+            continue
+        for host, port in addresses(variant, how):
+            checks[host, port] = partial(check_reachable, variant.store, host, port)
+    return list(checks.values())
+
+
+def addresses(variant: Variant, how: Attached | None) -> Iterator[tuple[str, int]]:
+    """The addresses of servers that must run already, as far as the store's properties give them."""
+    known = description().address(variant.store)
+    properties = {**(how.properties(variant.store) if how else {}), **variant.store_properties}
+    if known is None or not properties.get(known[1], "").isdigit():
+        return
+    for host in properties.get(known[0], "").split(","):
+        if host.strip():
+            yield host.strip(), int(properties[known[1]])
+
+
+def check_reachable(store: str, host: str, port: int) -> None:
+    """Connects to a server. Raises LoadstoneError if it does not accept."""
+    try:
+        socket.create_connection((host, port), CONNECT_SECONDS).close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        hint = f"start the server, or correct the address of {store}"
+        raise LoadstoneError(f"cannot connect to {host}:{port}: {reason}", hint) from error
+
+
+def check_start(variant: Variant, start: StartRequest) -> None:
+    """Whether a system can be started: no user runs it, its programs exist, its port is free."""
+    running = Running(start.system)
+    known = running.known
+    refuse_taken(running)
+    if start.system not in NATIVE:
+        jvm.program()
+    if known is not None:
+        # A run has left it up, and the next one takes it over or ends it.
+        return
+    address = description().address(variant.store)
+    if address is None or variant.servers is None or start != getattr(variant.servers.how, "system", None):
+        return
+    properties: Mapping[str, str] = {}
+    with suppress(LoadstoneError, OSError):
+        # Some addresses are known only once the system runs.
+        properties = expected(start)
+    for host in properties.get(address[0], "").split(","):
+        if host and properties.get(address[1], "").isdigit():
+            require_port(start.system, host, int(properties[address[1]]))
+
+
+def check_space(plan: Plan) -> None:
+    """Whether the data fit on their file system."""
+    stores = description().stores
+    local = [
+        variant
+        for variant in plan.variants
+        if not variant.hooks_before and (variant.store not in stores or description().keeps_files(variant.store))
+    ]
+    needed = space(replace(plan, variants=tuple(local)))
+    for directory in dict.fromkeys(variant.directory for variant in local):
+        existing = next(path for path in (directory, *directory.parents) if path.exists())
+        free = shutil.disk_usage(existing).free
+        if free < needed:
+            raise LoadstoneError(
+                f"up to {units.size(needed)} are written below {directory}, which has {units.size(free)} free",
+                "set `directory` to a larger file system, or use fewer records",
+            )
+
+
+def advice(plan: Plan) -> Iterator[str]:
+    """Warnings about a plan, each with its hint."""
+    yield from absent_metrics(plan)
+    yield from missing_programs(plan)
+    yield from slow_load(plan)
+
+
+def missing_programs(plan: Plan) -> Iterator[str]:
+    """Programs that fetch systems; files that were fetched before are kept."""
+    for system in dict.fromkeys(start.system for _, start in starts_of(plan)):
+        program = "apt-get" if system in NATIVE else "mvn"
+        if shutil.which(program) is None:
+            hint = "install it" if program == "mvn" else f"run {system} yourself, and use `attach`"
+            yield f"warning: {program} is not on PATH; it fetches {system}, unless that is in the cache\nhint: {hint}"
+
+
+def absent_metrics(plan: Plan) -> Iterator[str]:
+    """Compared metrics of operations that no variant performs."""
+    experiment = plan.experiment
+    until = experiment.repeats.until if isinstance(experiment.repeats.until, dict) else {}
+    known = [kind_of(variant).operations(variant.work) for variant in plan.variants]
+    performed = {operation for operations in known for operation in operations or ()}
+    if None in known or not performed:
+        return
+    for metric in dict.fromkeys([*experiment.compare.metrics, *until]):
+        operation = metric.partition(".")[0].replace("_", "-")
+        if "." in metric and operation in {*OPERATIONS} - {"all"} and operation not in performed:
+            listed = ", ".join(sorted(performed))
+            yield (
+                f"warning: no variant performs the operation of {metric}\n"
+                f"hint: remove the metric, or add the operation to the workload; it performs {listed}"
+            )
+
+
+def slow_load(plan: Plan) -> Iterator[str]:
+    """A load over a network by few clients that may take longer than all trials."""
+    total = seconds(plan, plan.experiment.repeats.at_least, 1)
+    count = 1 if plan.experiment.load.reuse else plan.experiment.repeats.at_least
+    for variant in plan.variants:
+        loading = load_seconds(variant.loading, variant.data, 1) * count
+        few = variant.load_clients < LOAD_CLIENTS and description().networked(variant.store)
+        if few and loading > total / len(plan.variants) / 2 and loading > SHORT_SECONDS:
+            records = units.count(variant.data.records)
+            yield (
+                f"warning: loading {records} records by {units.many(variant.load_clients, 'client')} may take longer"
+                f" than the trials: up to {units.rough_span(loading, loading)}\n"
+                f"hint: write `load: {{clients: {LOAD_CLIENTS}}}`"
+            )
+            return

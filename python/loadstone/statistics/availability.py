@@ -1,0 +1,296 @@
+"""Availability through a fault: yield by due time, outage, and recovery as a statistic.
+
+Every figure follows from counts by the interval in which operations were due (docs/concepts/availability.md). Counting
+by due time charges a stall to the users who came during it; by the time of completion, a stall would be a dip and then
+a burst above 100 %. The yield per user is due to Hauer et al., Meaningful Availability (NSDI 2020).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadstone.statistics.distributions import binomial_upper_tail
+
+Counts = NDArray[np.float64]
+Window = Literal["before", "during", "returning", "after"]
+WINDOWS: tuple[Window, ...] = ("before", "during", "returning", "after")
+SECOND_NS = 1_000_000_000
+# Recovery: the share of the level before the fault, the length of a window, and how long the level must hold.
+SHARE = 0.95
+WINDOW_NS = 5 * SECOND_NS
+WINDOW_NS_MIN = SECOND_NS
+HOLD_NS = 30 * SECOND_NS
+# The line comes from at least this many windows before the fault, each with this many operations.
+WINDOWS_MIN = 12
+OPERATIONS_MIN = 100
+# Median absolute deviations, made comparable with standard deviations, by which a window may fall below the median.
+DEVIATIONS = 3.0
+MAD_TO_SIGMA = 1.4826
+# The minimum share of windows below the line that noise is taken to cause, and the level of the test of more.
+BELOW_MIN = 0.01
+ALPHA = 0.01
+# A single window is a relapse below this share of the median, and this many times as far below it as any before.
+RELAPSE, RELAPSE_FACTOR = 0.5, 2
+# A second with a lower yield is part of the outage's width.
+WIDTH_YIELD = 0.99
+# A shorter interval at the end of the measurement is a remainder.
+COMPLETE = 0.9
+
+
+@dataclass(frozen=True)
+class Load:
+    """Operations by the interval in which they were due (in a closed loop: completions by the interval they ended in).
+
+    `due` excludes operations that allow no conclusion (NOT_YET). Operations that never ended are in `due` alone.
+    """
+
+    start_ns: NDArray[np.int64]
+    length_ns: NDArray[np.int64]
+    due: Counts
+    good: Counts
+
+    @property
+    def end_ns(self) -> int:
+        """The end of the last interval."""
+        return int(self.start_ns[-1] + self.length_ns[-1]) if len(self.start_ns) else 0
+
+    def index_at(self, instant_ns: int) -> int:
+        """The interval that contains an instant; the number of intervals if it is after the end."""
+        return int(np.searchsorted(self.start_ns + self.length_ns, instant_ns, side="right"))
+
+
+@dataclass(frozen=True)
+class Line:
+    """The level below which a window is not normal, from the windows before the fault."""
+
+    level: float
+    median: float
+    # 1.4826 × the median absolute deviation.
+    noise: float
+    windows: int
+    window_ns: int
+    # The share of the windows before the fault that are below the line, at least `BELOW_MIN`.
+    below: float
+    # The lowest window before the fault, at any interval.
+    least: float
+
+    @property
+    def relapse(self) -> float:
+        """A level below which a single window is no noise."""
+        return min(RELAPSE * self.median, self.median - RELAPSE_FACTOR * (self.median - self.least))
+
+    @property
+    def is_ruled_by_noise(self) -> bool:
+        """Whether noise before the fault, and not the requested share, decided the level."""
+        return self.level < self.median * SHARE * (1 - 1e-12)
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """Whether and when the level returned: `after_ns` since the lift, None if it did not within `watched_ns`."""
+
+    after_ns: int | None
+    watched_ns: int
+    # From the recovery to the end of the measurement.
+    held_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Dip:
+    """How the yield fell after an instant, until the end of the measurement."""
+
+    # The sum of (1 - yield) × length: ns of full outage.
+    outage_ns: float
+    # 1 - the lowest yield of any second.
+    depth: float
+    # The total length of the seconds with a yield below `WIDTH_YIELD`.
+    width_ns: int
+    # The longest time without a good operation.
+    gap_ns: int
+
+
+def window_of(start_ns: int, length_ns: int, borders_ns: Sequence[int]) -> int:
+    """The number of the window that an interval belongs to; an interval that contains a border belongs to the later."""
+    return sum(border < start_ns + length_ns for border in borders_ns)
+
+
+def group_intervals(load: Load, first: int) -> list[tuple[float, float, int]]:
+    """Due and good operations and length of each interval from `first` on.
+
+    An interval in which nothing was due has no yield: it is joined with the next interval, or at the end with the last.
+    """
+    groups: list[tuple[float, float, int]] = []
+    waiting_ns = 0
+    for due, good, length in zip(load.due[first:], load.good[first:], load.length_ns[first:], strict=True):
+        if due > 0:
+            groups.append((float(due), float(good), int(length) + waiting_ns))
+            waiting_ns = 0
+        else:
+            waiting_ns += int(length)
+    if groups and waiting_ns:
+        due, good, length = groups[-1]
+        groups[-1] = due, good, length + waiting_ns
+    return groups
+
+
+def measure_dip(load: Load, from_ns: int) -> Dip:
+    """Outage, depth, width and longest gap from an instant on. Without any operation due, all are 0."""
+    first = load.index_at(from_ns)
+    groups = group_intervals(load, first)
+    outage = sum((1 - good / due) * length for due, good, length in groups)
+    return Dip(outage, measure_depth(load, first), measure_width_ns(load, first), measure_gap_ns(load, first))
+
+
+def seconds_of(load: Load, first: int) -> int:
+    """How many intervals are a second, at least one."""
+    usual = float(np.median(load.length_ns[first:])) if len(load.length_ns) > first else SECOND_NS
+    return max(round(SECOND_NS / usual), 1)
+
+
+def measure_depth(load: Load, first: int) -> float:
+    """1 - the lowest yield of any second that begins at an interval; of all that there is, if it is shorter."""
+    due, good = load.due[first:], load.good[first:]
+    count = min(seconds_of(load, first), len(due))
+    if not count:
+        return 0.0
+    window = np.ones(count)
+    sums = np.convolve(due, window, "valid"), np.convolve(good, window, "valid")
+    there = sums[0] > 0
+    return float(1 - np.min(sums[1][there] / sums[0][there])) if there.any() else 0.0
+
+
+def measure_width_ns(load: Load, first: int) -> int:
+    """The total length of the consecutive seconds whose yield is below `WIDTH_YIELD`."""
+    count, width = seconds_of(load, first), 0
+    for at in range(first, len(load.due), count):
+        due, good = load.due[at : at + count].sum(), load.good[at : at + count].sum()
+        if due > 0 and good / due < WIDTH_YIELD:
+            width += int(load.length_ns[at : at + count].sum())
+    return width
+
+
+def measure_gap_ns(load: Load, first: int) -> int:
+    """The longest run of intervals without a good operation, from the first to the last in which one was due."""
+    longest = current = pending = 0
+    for due, good, length in zip(load.due[first:], load.good[first:], load.length_ns[first:], strict=True):
+        if good > 0:
+            current = pending = 0
+        elif due > 0:
+            current += pending + int(length)
+            pending = 0
+            longest = max(longest, current)
+        elif current:
+            pending += int(length)
+    return longest
+
+
+def complete_length(load: Load) -> int:
+    """The number of intervals without a remainder at the end."""
+    count = len(load.length_ns)
+    return count - (count > 1 and load.length_ns[-1] < COMPLETE * load.length_ns[0])
+
+
+def sums_of(counts: Counts, starts: Sequence[int], size: int) -> Counts:
+    """The sum of each window of `size` intervals."""
+    cumulated = np.concatenate(([0.0], np.cumsum(counts)))
+    at = np.asarray(starts, dtype=np.int64)
+    return np.asarray(cumulated[at + size] - cumulated[at])
+
+
+def choose_window(load: Load, before: int, window_ns: int | None) -> int:
+    """The number of intervals in a window: as requested, else 5 s, or less so that `WINDOWS_MIN` fit before the fault.
+
+    Without a request it has at least `OPERATIONS_MIN` operations and lasts a second or more.
+    """
+    interval_ns = float(np.median(load.length_ns))
+    if window_ns is not None:
+        return max(round(window_ns / interval_ns), 1)
+    span = before * interval_ns
+    size = max(round(max(min(WINDOW_NS, span / WINDOWS_MIN), WINDOW_NS_MIN) / interval_ns), 1)
+    mean = float(load.due[:before].mean()) if before else 0.0
+    return max(size, math.ceil(OPERATIONS_MIN / mean)) if mean > 0 else size
+
+
+def line_before(load: Load, order_ns: int, share: float = SHARE, window_ns: int | None = None) -> Line | None:
+    """The line from the windows before the fault, which end at it; None if none of them has an operation.
+
+    θ = min(share · b, b - 3 s), with b the median of the windows' yields and s = 1.4826 × their median absolute
+    deviation. With fewer than `WINDOWS_MIN` windows the noise is not known well enough to rely on it.
+    """
+    before = min(load.index_at(order_ns), complete_length(load))
+    if not before:
+        return None
+    size = choose_window(load, before, window_ns)
+    starts = range(before % size, before - size + 1, size)
+    if not starts:
+        return None
+    due, good = sums_of(load.due, starts, size), sums_of(load.good, starts, size)
+    levels = good[due > 0] / due[due > 0]
+    if not len(levels):
+        return None
+    median = float(np.median(levels))
+    noise = MAD_TO_SIGMA * float(np.median(np.abs(levels - median)))
+    level = min(share * median, median - DEVIATIONS * noise)
+    below = max(float(np.mean(levels < level)), BELOW_MIN)
+    length_ns = round(size * float(np.median(load.length_ns)))
+    every = range(before - size + 1)
+    sliding = np.maximum(sums_of(load.due, every, size), 1), sums_of(load.good, every, size)
+    return Line(level, median, noise, len(levels), length_ns, below, float(np.min(sliding[1] / sliding[0])))
+
+
+def find_recovery(load: Load, line: Line, from_ns: int, until_ns: int | None = None) -> Recovery:
+    """The first instant from which windows below the line are no more frequent than before the fault, until the end.
+
+    A recovery begins with an interval and a window that are not below the line. From there on, a one-sided binomial
+    test of level `ALPHA` must not find more windows below the line than the share before the fault; and no window, at
+    any interval, may be a relapse: lower than every window before the fault, and below half of their median.
+    """
+    last = complete_length(load)
+    end_ns = int(load.start_ns[last - 1] + load.length_ns[last - 1]) if last else 0
+    if until_ns is not None and until_ns < end_ns:
+        last, end_ns = min(load.index_at(until_ns), last), until_ns
+    watched = max(end_ns - from_ns, 0)
+    size = max(round(line.window_ns / float(np.median(load.length_ns))), 1) if last else 1
+    first = load.index_at(from_ns)
+    due, good = (sums_of(counts, range(max(last - size + 1, 0)), size) for counts in (load.due, load.good))
+    below = good < line.level * due
+    (relapses,) = np.nonzero(good < line.relapse * due)
+    starts = range(max(first, int(relapses[-1]) + 1 if len(relapses) else 0), len(due))
+    for at in starts:
+        if not load.due[at] or load.good[at] < line.level * load.due[at] or below[at]:
+            continue
+        windows = below[at::size]
+        count = int(windows.sum())
+        if count and binomial_upper_tail(count, len(windows), line.below) < ALPHA:
+            continue
+        after_ns = max(int(load.start_ns[at]) - from_ns, 0)
+        return Recovery(after_ns, watched, watched - after_ns)
+    return Recovery(None, watched)
+
+
+def clopper_pearson(count: int, trials: int, level: float = 0.95) -> tuple[float, float]:
+    """The exact interval of a probability of which `count` of `trials` are known (Clopper & Pearson, Biometrika 1934).
+
+    Raises ValueError if `count` is not from 0 to `trials`, or there are no trials.
+    """
+    if not 0 <= count <= trials or not trials:
+        raise ValueError(f"{count} of {trials} is not a share")
+    tail = (1 - level) / 2
+    low = 0.0 if count == 0 else bisect(lambda p: binomial_upper_tail(count, trials, p) - tail)
+    high = 1.0 if count == trials else bisect(lambda p: tail - (1 - binomial_upper_tail(count + 1, trials, p)))
+    return low, high
+
+
+def bisect(rising: Callable[[float], float]) -> float:
+    """The root of a function that rises from below 0 to above 0 between 0 and 1."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rising(middle) < 0 else (low, middle)
+    return (low + high) / 2

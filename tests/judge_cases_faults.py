@@ -1,0 +1,271 @@
+"""Crafted results for the checks of faults and losses; both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from judge_support import Case, Spoil, both, experiment, facts, value
+from judge_support import given as set_figures
+from loadstone.judge.finding import Severity
+from loadstone.results.fault import FaultRecord
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import Value
+
+NOTE, _, UNCHECKED, SUSPECT, INVALID = Severity
+SECOND = 10**9
+KILL = FaultRecord(
+    "kill", ("node-2",), 40 * SECOND, 60 * SECOND, None, 40 * SECOND, 41 * SECOND, 60 * SECOND, 61 * SECOND, 70 * SECOND
+)
+TWIN = FaultRecord("none", (), 40 * SECOND, 60 * SECOND)
+# A node of three kept for 20 s; the store was back 12 s after its lift.
+FIGURES: Mapping[str, float] = MappingProxyType(
+    {
+        "outage": 8e9,
+        "recovered": 12e9,
+        "recovered.held": 28e9,
+        "recovered.hold": 28e9,
+        "recovered.median": 1.0,
+        "recovered.noise": 0.001,
+        "before.failed": 0,
+        "after.failed": 0,
+        "before.unanswered": 0,
+        "after.unanswered": 0,
+        "during.failed": 6000,
+        "unsent": 0,
+        "censored": 0,
+    }
+)
+CASSANDRA = {
+    "store": "cassandra",
+    "networked": "yes",
+    "nodes": "3",
+    "replication": "1",
+    "consistency": "read ONE, write ONE",
+    "commitlog_sync": "periodic",
+    "durable_writes": "yes",
+}
+LEDGER = {
+    "ledger.acknowledged": 50_000,
+    "ledger.lost": 0,
+    "ledger.lost_allowed": 0,
+    "ledger.lost_loaded": 0,
+    "ledger.proven": 1,
+    "ledger.proved": 1,
+    "ledger.stale": 0,
+    "ledger.phantom": 0,
+    "ledger.corrupt": 0,
+}
+
+
+def with_fault(fault: FaultRecord = KILL, line: tuple[float, int] = (0.95, 14), bound: str = "") -> Spoil:
+    """A trial at a rate with one fault and its figures; `line` has the number of windows before the fault."""
+
+    def add(trial: TrialResult) -> TrialResult:
+        measured = {metric: value(metric, figure) for metric, figure in {**FIGURES, **LEDGER}.items()}
+        figures = {**trial.values, **measured, "recovered.line": Value("recovered.line", line[0], "share", line[1])}
+        if bound:
+            figures["recovered"] = Value("recovered", 40e9, "ns", 1, "at_least")
+        return replace(facts(**CASSANDRA)(trial), faults=(fault,), values=figures, loop="open")
+
+    return add
+
+
+def ledger(**counts: float) -> Spoil:
+    """A trial with a kill and these counts of its ledger."""
+
+    def add(trial: TrialResult) -> TrialResult:
+        figures = {metric: value(metric, count) for metric, count in ledger_metrics(counts).items()}
+        return replace(trial, values={**trial.values, **figures})
+
+    return both(with_fault(), add)
+
+
+def ledger_metrics(counts: Mapping[str, float]) -> dict[str, float]:
+    """Counts of a ledger by the names of their metrics."""
+    return {f"ledger.{name}": count for name, count in counts.items()}
+
+
+def fail_verification(step: str, reason: str) -> FaultRecord:
+    """A kill of which a step could not be verified."""
+    return replace(KILL, unverified={step: reason})
+
+
+SOUND = experiment(with_fault())
+CASES = [
+    *(Case(check, "a sound trial", SOUND) for check in ("fault-missed", "not-lifted", "bystander-hit")),
+    *(Case(check, "a sound trial", SOUND) for check in ("before-unsteady", "not-recovered", "hidden-retries")),
+    *(Case(check, "a sound trial", SOUND) for check in ("shared-host", "lost-writes", "lost-as-allowed")),
+    *(Case(check, "a sound trial", SOUND) for check in ("stale", "phantom", "corrupt", "errors", "rate-not-held")),
+    Case(
+        "fault-missed",
+        "not verified",
+        experiment(with_fault(fail_verification("held", "port 9042 of node-2 still answers"))),
+        INVALID,
+        "kill of node-2 did not take effect: port 9042 of node-2 still answers",
+    ),
+    Case(
+        "fault-missed",
+        "never ordered",
+        experiment(with_fault(FaultRecord("kill", ("node-2",), 40 * SECOND))),
+        INVALID,
+        "kill of node-2 did not take effect: it was never ordered",
+    ),
+    Case(
+        "fault-missed",
+        "after the window",
+        experiment(with_fault(replace(KILL, ordered_ns=100 * SECOND))),
+        INVALID,
+        "kill of node-2 did not take effect: it was ordered outside the measured window",
+    ),
+    Case("fault-missed", "the twin", experiment(with_fault(TWIN))),
+    Case(
+        "not-lifted",
+        "still down at the end",
+        experiment(with_fault(replace(KILL, lifted_ns=None))),
+        INVALID,
+        "kill of node-2 was not lifted: the trial ended before",
+    ),
+    Case("not-lifted", "no lift planned", experiment(with_fault(replace(KILL, planned_lift_ns=None, lifted_ns=None)))),
+    Case(
+        "bystander-hit",
+        "another node",
+        experiment(with_fault(fail_verification("bystanders", "node-3 ended as well"))),
+        INVALID,
+        "kill of node-2 also hit other servers: node-3 ended as well",
+    ),
+    Case(
+        "before-unsteady",
+        "eleven windows",
+        experiment(with_fault(line=(0.95, 11))),
+        INVALID,
+        "only 11 windows before the fault, fewer than 12: noise there is not known",
+    ),
+    Case(
+        "before-unsteady",
+        "half of it late",
+        experiment(both(with_fault(line=(0.49, 14)), set_figures(recovered__median=0.52))),
+        INVALID,
+        "before the fault only 52 % of the operations were answered in time",
+    ),
+    Case(
+        "before-unsteady",
+        "noise",
+        experiment(with_fault(line=(0.3, 14))),
+        INVALID,
+        "the yield before the fault varies: 30 % would count as recovered",
+    ),
+    Case(
+        "not-recovered",
+        "never",
+        experiment(with_fault(bound="at_least")),
+        NOTE,
+        "not recovered within 40.0 s after the lift",
+    ),
+    Case(
+        "not-recovered",
+        "watched too briefly",
+        experiment(both(with_fault(), set_figures(recovered__held=5e9, recovered__hold=30e9))),
+        SUSPECT,
+        "recovered after 12.0 s, but watched for 5.00 s instead of 30.0 s",
+    ),
+    Case(
+        "not-recovered",
+        "the twin",
+        experiment(with_fault(TWIN, bound="at_least")),
+        SUSPECT,
+        "without a fault, the yield did not stay at its level within 40.0 s",
+    ),
+    Case(
+        "hidden-retries",
+        "a client that retries",
+        experiment(both(with_fault(), facts(store="hbase"))),
+        NOTE,
+        "the client retries within an operation: failures show as latency, and not as failed operations",
+    ),
+    Case(
+        "shared-host",
+        "servers that were observed",
+        experiment(both(with_fault(), facts(cpus=2), set_figures(server__node__cpu=1.2))),
+        NOTE,
+        "servers, load generator and lab share 2 processors: the restart's CPU time is part of the recovery",
+    ),
+    Case(
+        "lost-writes",
+        "older than the guarantee",
+        experiment(ledger(lost=19, oldest=150e6)),
+        INVALID,
+        "19 of 50,000 acknowledged writes are lost, at most 150 ms old; cassandra, commit log `periodic`, mapped"
+        " (default), one acknowledging replica allows the loss of the last 100 ms",
+    ),
+    Case(
+        "lost-writes",
+        "unknown guarantee",
+        experiment(both(ledger(lost=19, oldest=50e6), facts(store="fjall"))),
+        UNCHECKED,
+        "19 of 50,000 acknowledged writes are lost, at most 50.0 ms old; the guarantee of this setting is unknown",
+    ),
+    Case("lost-writes", "allowed", experiment(ledger(lost_allowed=19, oldest=94e6))),
+    Case(
+        "lost-as-allowed",
+        "younger than the guarantee",
+        experiment(ledger(lost_allowed=19, oldest=94e6)),
+        NOTE,
+        "19 of 50,000 acknowledged writes are lost, at most 94.0 ms old; cassandra, commit log `periodic`, mapped"
+        " (default), one acknowledging replica allows the loss of the last 100 ms",
+    ),
+    Case(
+        "stale",
+        "at ONE",
+        experiment(ledger(stale=3)),
+        NOTE,
+        "3 acknowledged writes are missing at the workload's consistency level, but not at the strongest",
+    ),
+    Case(
+        "stale",
+        "at QUORUM through a pause",
+        experiment(
+            both(
+                with_fault(replace(KILL, kind="pause")),
+                both(set_figures(ledger__stale=3), facts(replication="3", consistency="read QUORUM, write QUORUM")),
+            )
+        ),
+        SUSPECT,
+        "3 acknowledged writes are missing at the workload's consistency level, but not at the strongest; its levels"
+        " (R + W > RF) exclude that",
+    ),
+    Case(
+        "phantom",
+        "one field",
+        experiment(ledger(phantom=1)),
+        INVALID,
+        "1 fields contain a write that was refused or never sent",
+    ),
+    Case(
+        "corrupt",
+        "one field",
+        experiment(ledger(corrupt=1)),
+        INVALID,
+        "1 fields contain a value that no write of the trial wrote (of 50,000 writes)",
+    ),
+    Case(
+        "errors",
+        "before the fault",
+        experiment(both(with_fault(), set_figures(before__failed=1000))),
+        INVALID,
+        "1,000 of 200,000 operations outside the fault failed (0.5 %)",
+    ),
+    Case("errors", "during the fault", experiment(both(with_fault(), set_figures(errors=6000, attempts__failed=6000)))),
+    Case("unverified", "losses that the guarantee covers", experiment(ledger(lost_allowed=19, oldest=94e6))),
+    Case(
+        "client-limited",
+        "during the fault",
+        experiment(both(with_fault(), set_figures(late__client=1000))),
+        INVALID,
+        "1 % of the operations waited over 1 ms because all clients were busy",
+    ),
+    Case("rate-not-held", "unanswered in the fault", experiment(both(with_fault(), set_figures(censored=6000)))),
+    Case("interference", "the lab's own restart", experiment(both(with_fault(), set_figures(cpu__others=0.4))), NOTE,
+         "other processes used 40 % of the processors"),
+]  # fmt: skip

@@ -1,0 +1,254 @@
+"""Every figure of a fault equals arithmetic on the operations of a scripted store."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from loadstone.results.value import Value
+from loadstone.runner.fault_figures import Options, Row, figures_of_faults
+from loadstone.statistics.availability import (
+    SECOND_NS,
+    Load,
+    clopper_pearson,
+    find_recovery,
+    line_before,
+    measure_dip,
+    window_of,
+)
+from scripted_store import INTERVAL_NS, MILLISECOND, SECOND, SERVICE_NS, Operation, ScriptedStore, Span, fault
+
+DEADLINE_NS = 50 * MILLISECOND
+SCHEDULES = 1000
+
+
+def figures(store: ScriptedStore, order_ns: int, lift_ns: int | None, **options: int) -> dict[str, Value]:
+    rows = store.rows(store.operations())
+    return {value.metric: value for value in figures_of_faults([fault(order_ns, lift_ns)], rows, Options(**options))}
+
+
+def is_good(operation: Operation) -> bool:
+    return operation.status == "OK" and operation.response_ns is not None and operation.response_ns <= DEADLINE_NS
+
+
+def outage_of(operations: list[Operation], from_ns: int, end_ns: int) -> float:
+    """Seconds of full outage by the definition, from the operations themselves."""
+    due: Counter[int] = Counter()
+    good: Counter[int] = Counter()
+    for operation in operations:
+        due[operation.due_ns // INTERVAL_NS] += 1
+        good[operation.due_ns // INTERVAL_NS] += is_good(operation)
+    first = from_ns // INTERVAL_NS
+    return sum((1 - good[at] / due[at]) * INTERVAL_NS for at in range(first, end_ns // INTERVAL_NS))
+
+
+@pytest.mark.parametrize("clients", [4, 32, 256])
+def test_refused_outage_is_independent_of_clients(clients: int) -> None:
+    store = ScriptedStore(100, 120, [Span(60 * SECOND, 72 * SECOND, "refuse")], clients)
+    measured = figures(store, 60 * SECOND, 72 * SECOND)
+    assert measured["outage"].value == pytest.approx(12 * SECOND)
+    assert measured["longest_gap"].value == measured["width"].value == 12 * SECOND
+    assert measured["depth"].value == 1
+    assert measured["first_error"].value == pytest.approx(MILLISECOND / 5, rel=1e-3)
+    assert (measured["recovered"].value, measured["recovered"].bound) == (0, None)
+    assert measured["recovered.held"].value == 48 * SECOND
+    assert measured["during.failed.service_unavailable"].value == measured["during.failed"].value == 12 * 100
+    assert measured["during.yield"].value == 0
+    assert measured["after.yield"].value == measured["before.yield"].value == 1
+    assert measured["during.read.p50"].bound == "failed"
+    assert measured["before.read.p99"].value == pytest.approx(SERVICE_NS, rel=1e-3)
+
+
+def test_late_answers_of_a_pause_are_an_outage() -> None:
+    store = ScriptedStore(100, 120, [Span(60 * SECOND, 70 * SECOND, "pause")], 4000)
+    measured = figures(store, 60 * SECOND, 70 * SECOND)
+    # Operations due in the last 48 ms of the pause were answered within the deadline.
+    late = sum(operation.due_ns >= 60 * SECOND and not is_good(operation) for operation in store.operations())
+    assert measured["outage"].value == pytest.approx(late / 100 * SECOND)
+    assert measured["during.late"].value == late
+    assert "first_error" not in measured
+    assert measured["first_late"].value == DEADLINE_NS
+    assert measured["during.read.p50"].value == pytest.approx(5 * SECOND + SERVICE_NS, rel=0.01)
+
+
+def test_slow_restart_is_part_of_returning() -> None:
+    spans = [Span(60 * SECOND, 80 * SECOND, "silent"), Span(80 * SECOND, 87 * SECOND, "refuse")]
+    measured = figures(ScriptedStore(100, 150, spans, 4000), 60 * SECOND, 70 * SECOND)
+    assert measured["recovered"].value == 17 * SECOND
+    assert measured["recovered.held"].value == 63 * SECOND
+    assert measured["returning.length"].value == 17 * SECOND
+    assert measured["returning.yield"].value == 0
+    assert measured["after.due"].value == 63 * 100
+    assert measured["outage"].value == pytest.approx(27 * SECOND)
+    assert measured["during.failed.timeout"].value == 1000
+    assert measured["first_error"].value == pytest.approx(2 * SECOND, rel=1e-3)
+
+
+def test_outage_without_end_is_censored() -> None:
+    measured = figures(ScriptedStore(100, 150, [Span(60 * SECOND, 150 * SECOND, "refuse")]), 60 * SECOND, 80 * SECOND)
+    assert (measured["recovered"].value, measured["recovered"].bound) == (70 * SECOND, "at_least")
+    assert "after.due" not in measured
+    assert "recovered.held" not in measured
+    assert measured["returning.length"].value == 70 * SECOND
+
+
+def test_survivors_carry_the_load_is_absorbed() -> None:
+    measured = figures(ScriptedStore(100, 150, [Span(60 * SECOND, 64 * SECOND, "refuse")]), 60 * SECOND, 100 * SECOND)
+    assert measured["absorbed"].value == 4 * SECOND
+    assert measured["recovered"].value == 0
+
+
+def test_unanswered_operations_are_outage_and_infinite() -> None:
+    store = ScriptedStore(100, 120, [Span(60 * SECOND, 62 * SECOND, "never")], 4000)
+    measured = figures(store, 60 * SECOND, 62 * SECOND)
+    assert measured["outage"].value == pytest.approx(2 * SECOND)
+    assert measured["during.unanswered"].value == 200
+    assert measured["during.read.p50"].bound == "failed"
+
+
+def check_schedule(seed: int, *, has_latencies: bool) -> None:
+    """Draws a schedule; the figures equal sums over its operations."""
+    draw = random.Random(seed)
+    seconds, rate = draw.randint(22, 25), draw.choice((10, 20))
+    order_ns = draw.randrange(12 * SECOND, 14 * SECOND)
+    lift_ns = order_ns + draw.randrange(SECOND, 4 * SECOND)
+    # The store is away for a while within the fault, and perhaps for some time after its lift.
+    start_ns = order_ns + draw.randrange(0, lift_ns - order_ns)
+    end_ns = draw.randrange(start_ns + 1, lift_ns + draw.choice((1, 3 * SECOND)))
+    spans = [Span(start_ns, end_ns, draw.choice(("refuse", "silent", "pause", "slow", "never")))]
+    unlucky = frozenset(draw.sample(range(rate * seconds), draw.choice((0, 0, 5))))
+    store = ScriptedStore(rate, seconds, spans, 300, unlucky=unlucky)
+    operations = store.operations()
+    # Without latencies, the engine has counted by the deadline.
+    rows = store.rows(operations, None if has_latencies else DEADLINE_NS, has_latencies=has_latencies)
+    options = Options(deadline_ns=None if has_latencies else DEADLINE_NS)
+    measured = {value.metric: value.value for value in figures_of_faults([fault(order_ns, lift_ns)], rows, options)}
+    case = f"seed {seed}"
+    assert measured["outage"] == pytest.approx(outage_of(operations, order_ns, store.end_ns), abs=1), case
+    check_windows(measured, operations, order_ns, lift_ns, case)
+
+
+def test_thousand_drawn_schedules_equal_arithmetic() -> None:
+    for seed in range(SCHEDULES):
+        check_schedule(seed, has_latencies=False)
+
+
+def test_default_deadline_counts_late_operations() -> None:
+    for seed in range(20):
+        check_schedule(seed, has_latencies=True)
+
+
+def check_windows(
+    measured: dict[str, int | float], operations: list[Operation], order_ns: int, lift_ns: int, case: str
+) -> None:
+    """Counts of each window from the operations; an interval that contains a border belongs to the later window."""
+    names = ["before", "during", "returning", "after"]
+    borders = [order_ns, lift_ns, *([lift_ns + measured["recovered"]] if "recovered.held" in measured else [])]
+    expected: Counter[str] = Counter()
+    for operation in operations:
+        interval_ns = operation.due_ns // INTERVAL_NS * INTERVAL_NS
+        name = names[sum(border < interval_ns + INTERVAL_NS for border in borders)]
+        expected[f"{name}.due"] += 1
+        expected[f"{name}.failed"] += operation.status != "OK" and operation.response_ns is not None
+        expected[f"{name}.unanswered"] += operation.response_ns is None
+        expected[f"{name}.late"] += operation.status == "OK" and bool(operation.response_ns) and not is_good(operation)
+    for metric, count in expected.items():
+        assert measured[metric] == count, (case, metric)
+    assert sum(measured.get(f"{name}.due", 0) for name in names) == len(operations), case
+
+
+@pytest.mark.parametrize(("start", "window"), [(0, 0), (899, 0), (900, 0), (901, 1), (1000, 1), (1899, 1), (1901, 2)])
+def test_interval_with_a_border_belongs_to_later_window(start: int, window: int) -> None:
+    assert window_of(start, 100, [1000, 2000]) == window
+
+
+def load_of(yields: list[float], due: float = 100.0) -> Load:
+    count = len(yields)
+    starts = np.arange(count, dtype=np.int64) * INTERVAL_NS
+    lengths = np.full(count, INTERVAL_NS, dtype=np.int64)
+    return Load(starts, lengths, np.full(count, due), np.array(yields) * due)
+
+
+def test_empty_intervals_join_the_next_interval() -> None:
+    load = load_of([1.0, 1.0, 0.0, 0.0, 1.0])
+    load.due[2] = load.good[2] = 0
+    assert measure_dip(load, INTERVAL_NS).outage_ns == 2 * INTERVAL_NS
+
+
+def test_flapping_store_does_not_recover() -> None:
+    flapping = ([1.0] * 50 + [0.0] * 50) * 6
+    load = load_of([1.0] * 700 + [0.0] * 100 + flapping)
+    line = line_before(load, 70 * SECOND_NS)
+    assert line is not None
+    recovery = find_recovery(load, line, 80 * SECOND_NS)
+    assert recovery.after_ns is None or recovery.held_ns <= 10 * SECOND_NS
+
+
+def test_single_relapse_postpones_recovery() -> None:
+    load = load_of([1.0] * 700 + [0.0] * 100 + [1.0] * 200 + [0.0] * 50 + [1.0] * 900)
+    line = line_before(load, 70 * SECOND_NS)
+    assert line is not None
+    assert find_recovery(load, line, 80 * SECOND_NS).after_ns == 25 * SECOND_NS
+
+
+def test_noise_rules_the_line_of_an_unsteady_host() -> None:
+    source = np.random.default_rng(3)
+    noisy = list(np.clip(np.repeat(source.normal(0.8, 0.08, 40), 50), 0, 1))
+    line = line_before(load_of(noisy), 150 * SECOND_NS)
+    assert line is not None
+    assert line.is_ruled_by_noise
+    assert line.level < 0.95 * line.median
+
+
+def noisy_yields(source: np.random.Generator, kind: str, count: int) -> list[float]:
+    """A steady store without a fault: errors, a level that drifts (AR(1)), or stalls of half a second on average."""
+    if kind == "errors":
+        return list(source.binomial(100, 0.995, count) / 100)
+    if kind == "stalls":
+        stalled, at = np.ones(count), source.exponential(200)
+        while at < count:
+            length = source.exponential(5)
+            stalled[int(at) : int(at + length) + 1] = 0
+            at += length + source.exponential(200)
+        return list(stalled)
+    level, levels = 0.0, []
+    for noise in source.normal(0, 1, count):
+        level = float(kind) * level + (1 - float(kind) ** 2) ** 0.5 * noise
+        levels.append(min(max(0.9 + 0.05 * level, 0.0), 1.0))
+    return levels
+
+
+@pytest.mark.parametrize("kind", ["errors", "0.5", "0.9", "0.98", "stalls"])
+def test_series_without_fault_rarely_fails_to_recover(kind: str) -> None:
+    source, failures, runs = np.random.default_rng(11), 0, 100
+    for _ in range(runs):
+        load = load_of(noisy_yields(source, kind, 1800))
+        order_ns = int(source.uniform(60, 100) * SECOND_NS)
+        line = line_before(load, order_ns)
+        assert line is not None
+        recovery = find_recovery(load, line, order_ns + 30 * SECOND_NS)
+        failures += recovery.after_ns is None
+    assert binomtest(failures, runs, 0.05, alternative="greater").pvalue > 0.01
+
+
+@pytest.mark.parametrize(("count", "trials"), [(3, 20), (0, 20), (20, 20), (1, 1), (17, 300)])
+def test_clopper_pearson_equals_scipy(count: int, trials: int) -> None:
+    expected = binomtest(count, trials).proportion_ci(method="exact")
+    assert clopper_pearson(count, trials) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+def test_closed_loop_has_throughput_and_no_outage() -> None:
+    def row(at: int) -> Row:
+        return Row(at * INTERVAL_NS, INTERVAL_NS, completed=0 if 300 <= at < 350 else 10)
+
+    rows = [row(at) for at in range(600)]
+    measured = {value.metric: value.value for value in figures_of_faults([fault(30 * SECOND, 40 * SECOND)], rows)}
+    assert "outage" not in measured
+    assert "recovered" not in measured
+    assert measured["longest_gap"] == 5 * SECOND
+    assert measured["during.throughput_share"] == 0.5
+    assert measured["before.throughput"] == measured["after.throughput"] == 100

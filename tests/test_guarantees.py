@@ -1,0 +1,125 @@
+"""The guarantees of settings, their page, and the frequency of losses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from conftest import ROOT
+from judge_cases_faults import CASSANDRA, KILL, TWIN, fail_verification, ledger, with_fault
+from judge_support import Spoil, both, facts, sound
+from judge_support import given as set_figures
+from loadstone.judge import guarantees
+from loadstone.judge.checks import loss
+from loadstone.judge.guarantees import guarantee_of, reads_are_current
+from loadstone.judge.settings import Settings
+from loadstone.results.fault import FaultRecord
+from loadstone.results.trial_result import Scalar, TrialResult
+from loadstone.statistics.availability import clopper_pearson
+
+MS = 1e6
+ALL = replace(KILL, servers=("node-1", "node-2", "node-3"))
+POWER = replace(KILL, kind="power")
+
+
+def test_page_of_guarantees_is_current() -> None:
+    text = (ROOT / guarantees.PAGE).read_text()
+    assert guarantees.complete_page(text) == text
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault", "age_ns"),
+    [
+        ({}, KILL, 100 * MS),
+        ({}, POWER, 10_000 * MS),
+        ({}, replace(KILL, kind="pause"), 0),
+        ({}, replace(KILL, kind="stop"), 0),
+        ({"commitlog_sync": "batch"}, KILL, 0),
+        ({"durable_writes": "no"}, KILL, math.inf),
+        ({"commitlog_format": "compressed"}, KILL, 10_000 * MS),
+        ({"replication": "3", "consistency": "read QUORUM, write QUORUM"}, KILL, 0),
+        ({"replication": "3", "consistency": "read QUORUM, write QUORUM"}, ALL, 100 * MS),
+        ({"replication": "3", "consistency": "read ONE, write ONE"}, KILL, 100 * MS),
+        ({"replication": "2", "consistency": "read ONE, write TWO"}, KILL, 0),
+        ({"consistency": "unknown"}, KILL, None),
+        ({"store": "fjall"}, KILL, None),
+        ({"store": "redis", "appendonly": "no"}, replace(KILL, kind="stop"), math.inf),
+        ({"store": "redis", "appendonly": "yes", "appendfsync": "everysec"}, KILL, 2000 * MS),
+        ({"store": "redis", "appendonly": "yes", "appendfsync": "no"}, KILL, 0),
+        ({"store": "redis", "appendonly": "yes", "appendfsync": "always"}, POWER, 0),
+        ({"store": "postgres", "durability": "interval"}, KILL, 600 * MS),
+        ({"store": "postgres", "durability": "device"}, POWER, 0),
+        ({"store": "hbase", "durability": "os", "wal.file_system": "hdfs"}, KILL, 0),
+        ({"store": "hbase", "durability": "os", "wal.file_system": "ext4 (local)"}, KILL, None),
+        ({"store": "hbase", "durability": "interval", "wal.file_system": "hdfs"}, KILL, None),
+    ],
+)
+def test_guarantee_follows_setting_and_fault(
+    changes: dict[str, Scalar], fault: FaultRecord, age_ns: float | None
+) -> None:
+    assert guarantee_of({**CASSANDRA, **changes}, [fault]).age_ns == age_ns
+
+
+def test_several_faults_have_the_weakest_guarantee() -> None:
+    assert guarantee_of(CASSANDRA, [KILL, POWER]).age_ns == 10_000 * MS
+
+
+@pytest.mark.parametrize(
+    ("levels", "copies", "is_current"),
+    [("read QUORUM, write QUORUM", 3, True), ("read ONE, write TWO", 2, True), ("read ONE, write ONE", 2, False)],
+)
+def test_overlapping_levels_exclude_stale_reads(levels: str, copies: int, is_current: bool) -> None:
+    assert reads_are_current({"consistency": levels, "replication": copies}) is is_current
+
+
+def kills(*counts: int, oldest_ms: float = 94.0) -> list[TrialResult]:
+    """A repeat for each count of lost writes."""
+    changes = [ledger(lost_allowed=count, **({"oldest": oldest_ms * MS} if count else {})) for count in counts]
+    return [change(sound("cassandra", number)) for number, change in enumerate(changes, 1)]
+
+
+def test_loss_is_a_frequency_with_an_interval() -> None:
+    losses = loss.count_losses(kills(1, 19, 7, *[0] * 17), Settings())
+    assert losses is not None
+    assert losses.sentence == (
+        "acknowledged writes lost in 3 of 20 kills, 1 to 19 writes, at most 94.0 ms old (as allowed);"
+        " probability per kill 3.2–38 %"
+    )
+    assert losses.probability == clopper_pearson(3, 20)
+
+
+def test_no_loss_has_an_upper_bound() -> None:
+    losses = loss.count_losses(kills(*[0] * 20), Settings())
+    assert losses is not None
+    assert losses.sentence == "no acknowledged write lost in 20 kills (probability per kill at most 17 %)"
+
+
+def test_loss_beyond_the_guarantee_is_named() -> None:
+    losses = loss.count_losses(kills(0, 4, oldest_ms=101.0), Settings())
+    assert losses is not None
+    assert "(beyond the guarantee)" in losses.sentence
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ledger(unsettled=3),
+        ledger(proved=0),
+        ledger(proven=0.5),
+        ledger(undecided=1),
+        ledger(acknowledged=0),
+        with_fault(fail_verification("held", "still answers")),
+        with_fault(TWIN),
+        both(with_fault(), set_figures(without=("ledger.acknowledged",))),
+    ],
+)
+def test_inconclusive_ledger_is_no_evidence(change: Spoil) -> None:
+    assert loss.count_losses([change(sound("cassandra", 1))], Settings()) is None
+
+
+def test_unknown_guarantee_is_stated_as_unknown() -> None:
+    losses = loss.count_losses([facts(store="fjall")(trial) for trial in kills(5, 0)], Settings())
+    assert losses is not None
+    assert "(guarantee unknown)" in losses.sentence

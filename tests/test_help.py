@@ -1,0 +1,59 @@
+"""The help of every command, and what is made of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lab_support import ROOT, loadstone
+from loadstone.cli import commands
+from loadstone.commands.systems import VERBS
+
+ENGINE = ROOT / ".venv/bin/loadstone-engine"
+LINES = [[name] for name in commands()] + [["systems", verb, "redis"] for verb in VERBS] + [["systems", "hbase"]]
+
+
+@pytest.mark.parametrize("line", LINES, ids=" ".join)
+def test_every_command_prints_help(tmp_path: Path, line: list[str]) -> None:
+    done = loadstone(tmp_path, *line, "--help")
+    assert "usage" in done.stdout.lower()
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("command", ["merge", "certificates", "schema"])
+def test_every_engine_command_prints_help(tmp_path: Path, command: str) -> None:
+    done = subprocess.run([ENGINE, command, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"usage: loadstone-engine {command}")
+
+
+def test_ycsb_help_lists_every_store(tmp_path: Path) -> None:
+    text = loadstone(tmp_path, "ycsb", "--help").stdout
+    described = json.loads(loadstone(tmp_path, "describe").stdout)
+    for store in described["stores"]:
+        if store["holds"] == "records":
+            assert f"\n  {store['name']:<15} {store['about']}\n" in text
+
+
+def test_unknown_store_names_jvm_host(tmp_path: Path) -> None:
+    error = loadstone(tmp_path, "ycsb", "load", "foo", "-p", "recordcount=1", code=2).stderr
+    assert "runs in the JVM host: jvm -db site.ycsb.db.CLASS -cp 'YCSB/lib/*:YCSB/NAME-binding/lib/*'" in error
+
+
+def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(loadstone(tmp_path, "completion", "bash").stdout)
+    words = {"loadstone do": "doctor", "loadstone run --dry": "--dry-run", "loadstone ycsb -thr": "-threads"}
+    for line, expected in words.items():
+        fill = f"COMP_WORDS=({line}); COMP_CWORD={len(line.split()) - 1}; _loadstone; echo ${{COMPREPLY[*]}}"
+        done = subprocess.run(["bash", "-c", f". ./script; {fill}"], cwd=tmp_path, capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == (f"{expected}\n", ""), line
+
+
+@pytest.mark.parametrize("form", ["zsh", "fish", "man"])
+def test_every_form_names_every_command(tmp_path: Path, form: str) -> None:
+    text = loadstone(tmp_path, "completion", form).stdout
+    for name in commands():
+        assert name in text.replace("\\-", "-")
+    assert "dry" in text

@@ -1,0 +1,265 @@
+"""The live server: what it refuses, what it shows of damaged folders, and the metrics."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from event_support import interval
+from live_support import Server, serve, tear_line, write_folder
+from loadstone.engine.histogram import Histogram
+from loadstone.live.metrics import BUCKETS, classic, render
+from loadstone.live.run import Run, is_locked
+from loadstone.live.tail import Tail
+from loadstone.live.trial import Attempt
+from loadstone.results.folder import Folder
+from test_expectations import make_run, scatter
+
+HOSTILE = '"><script>alert(1)</script>'
+CLIMBING = (
+    "/run/../../../../etc/passwd",
+    "/run/%2e%2e/%2e%2e/report",
+    "/run/..%2f..%2f..%2f..%2fetc/passwd/report",
+    "/static/..%2fserver.py",
+    "/static/../server.py",
+    "/compare?run=../../etc&run=a/1",
+)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results: two sound folders, a hostile one, and one of each damage."""
+    home = tmp_path_factory.mktemp("live")
+    (home / "secret.txt").write_text("root:x:0")
+    results = make_run({"old": scatter(1000), "new": scatter(900, seed=2)}, "throughput >= 0.95x")
+    for name in ("a", "b"):
+        write_folder(home / "results" / name / "1", results)
+    question = replace(results.question, text=HOSTILE)
+    write_folder(home / "results" / "hostile" / "1", replace(results, name=HOSTILE, question=question))
+    torn = write_folder(home / "results" / "torn" / "1", results)
+    tear_line(torn.path / "values.jsonl")
+    for name, header in (
+        ("foreign", "[]"),
+        ("newer", '{"results": 99}'),
+        ("half", '{"results": 2, "na'),
+        ("odd", '{"results": 2}'),
+    ):
+        (home / "results" / name / "1").mkdir(parents=True)
+        (home / "results" / name / "1" / "folder.json").write_text(header)
+    return home
+
+
+@pytest.fixture(scope="module")
+def server(home: Path) -> Iterator[Server]:
+    """The server of these results."""
+    with serve(home, "--metrics-port", "0") as server:
+        yield server
+
+
+def test_wrong_token_is_refused(server: Server) -> None:
+    assert server.get("/", token=False)[0] == 403
+    assert server.get("/?token=wrong", token=False)[0] == 403
+    assert server.get("/runs.json", token=False, Cookie=server.cookie[:-1])[0] == 403
+    status, headers, _ = server.get(f"/?token={server.token}", token=False)
+    assert status == 303
+    assert all(word in headers["set-cookie"].lower() for word in ("httponly", "samesite=strict"))
+    assert server.get("/")[0] == 200
+
+
+@pytest.mark.parametrize("path", CLIMBING)
+def test_path_that_climbs_out_is_refused(server: Server, path: str) -> None:
+    status, _, text = server.get(path)
+    assert status in (400, 404)
+    assert "root:" not in text
+    assert "import" not in text
+
+
+def test_cross_site_request_is_refused(server: Server) -> None:
+    assert server.get("/runs.json", Sec_Fetch_Site="cross-site")[0] == 403
+    assert server.get("/runs.json", Sec_Fetch_Site="same-site")[0] == 403
+    assert server.get("/runs.json", Sec_Fetch_Site="same-origin")[0] == 200
+    assert server.get("/runs.json", Host="evil.example")[0] == 400
+    assert "access-control-allow-origin" not in server.get("/runs.json", Origin="http://evil.example")[1]
+
+
+def test_nothing_can_be_changed(server: Server) -> None:
+    assert {server.get("/runs.json", method=method)[0] for method in ("POST", "PUT", "DELETE")} == {405}
+
+
+def test_hostile_names_are_escaped(server: Server) -> None:
+    for path in ("/", "/run/hostile/1"):
+        _, headers, text = server.get(path)
+        assert "<script>alert" not in text
+        assert "script-src 'self'" in headers["content-security-policy"]
+
+
+def test_report_is_isolated_from_the_page(server: Server, home: Path) -> None:
+    path = home / "results/b/1/report.html"
+    path.write_text("<script>fetch('/runs.json')</script>")
+    _, headers, text = server.get("/run/b/1/report")
+    path.unlink()
+    assert "fetch" in text
+    assert headers["content-security-policy"].startswith("sandbox allow-scripts")
+    assert "allow-same-origin" not in headers["content-security-policy"]
+
+
+def test_damaged_folders_leave_the_others_alone(server: Server) -> None:
+    rows = json.loads(server.get("/runs.json")[2])
+    assert {row["id"] for row in rows} == {"a/1", "b/1", "hostile/1", "torn/1", "odd/1"}
+    for name in ("torn/1", "odd/1", "a/1"):
+        assert server.get(f"/run/{name}")[0] == 200
+        assert any(event.startswith("event: state") for event in server.events(f"/run/{name}/events", 3))
+
+
+def test_first_events_contain_the_whole_state(server: Server) -> None:
+    begin, state, *_ = server.events("/run/a/1/events", 2)
+    assert begin.startswith("event: begin")
+    document = json.loads(state.partition("data: ")[2])
+    assert (document["planned"], document["done"], document["running"]) == (12, 12, False)
+    assert document["expect"] == ["throughput >= 0.95x"]
+
+
+def test_comparison_of_chosen_runs_is_a_report(server: Server) -> None:
+    status, headers, text = server.get("/compare?run=a/1&run=b/1")
+    assert (status, "<h1>" in text) == (200, True)
+    assert headers["content-security-policy"].startswith("sandbox")
+    assert server.get("/compare?run=a/1")[0] == 400
+
+
+def test_metrics_port_has_metrics_alone(server: Server) -> None:
+    assert server.process.stdout is not None
+    address = server.process.stdout.readline().strip()
+    host = address.removeprefix("http://").removesuffix("/metrics")
+    status, headers, text = server.get("/metrics", host=host, token=False)
+    assert status == 200
+    assert headers["content-type"].startswith("application/openmetrics-text")
+    assert {family.name for family in text_string_to_metric_families(text)} >= {"loadstone_trials", "loadstone_running"}
+    assert server.get("/runs.json", host=host)[0] == 404
+    assert server.get("/metrics")[0] == 404
+
+
+def write_attempt(directory: Path, intervals: int = 3) -> Attempt:
+    """An attempt with some intervals."""
+    directory.mkdir(parents=True, exist_ok=True)
+    lines = [
+        json.dumps(interval(k, {"READ": [1_000_000, 2_000_000, 30_000_000], "UPDATE": [5_000_000]}))
+        for k in range(intervals)
+    ]
+    (directory / "run.events.jsonl").write_text("\n".join(lines) + "\n")
+    attempt = Attempt(directory, "0001-a", {"system": 'a"\\\n', "step": 2, "9 lives": "x"}, 4)
+    attempt.poll()
+    return attempt
+
+
+def test_metrics_are_parsed_by_prometheus(tmp_path: Path) -> None:
+    text = render(Run(write_folder(tmp_path / "a", make_run({"a": scatter(1000)}))), [write_attempt(tmp_path / "t")])
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    (read,) = [sample for sample in families["loadstone_operations"].samples if sample.labels["step"] == "READ"]
+    assert read.value == 9
+    expected = {
+        "status": "OK",
+        "window": "steady",
+        "repeat": "4",
+        "block": "4",
+        "system": 'a"\\\n',
+        "vary_step": "2",
+        "_9_lives": "x",
+    }
+    assert expected.items() <= read.labels.items()
+    buckets = {
+        float(sample.labels["le"]): sample.value
+        for sample in families["loadstone_latency_seconds"].samples
+        if sample.name.endswith("_bucket") and sample.labels["step"] == "READ"
+    }
+    assert (buckets[5e-4], buckets[0.0025], buckets[0.05], buckets[float("inf")]) == (0, 6, 9, 9)
+
+
+def test_buckets_are_cumulative_and_complete() -> None:
+    histogram = Histogram()
+    for index in range(0, 40_000, 37):
+        histogram.counts[index] += index % 5
+    samples = classic(histogram, {})
+    counts = [value for suffix, _, value in samples if suffix == "_bucket"]
+    assert counts == sorted(counts)
+    assert counts[-1] == histogram.count
+    assert len(counts) == len(BUCKETS) + 1
+
+
+def test_segments_of_a_trial_add_up(tmp_path: Path) -> None:
+    line = json.dumps(interval(0, {"READ": [1_000_000] * 10}, due=10)) + "\n"
+    for segment in range(3):
+        (tmp_path / f"run.{segment}.events.jsonl").write_text(line)
+    attempt = Attempt(tmp_path, "t", {}, 1)
+    attempt.poll()
+    (point,) = attempt.points()
+    assert point["throughput"] == pytest.approx(3 * 10 / (interval(0, {})["length_ns"] / 1e9))
+    assert point["due"] == point["throughput"]
+
+
+def test_late_operations_change_their_own_point(tmp_path: Path) -> None:
+    attempt = write_attempt(tmp_path / "t", 1)
+    (before,) = attempt.points()
+    late = interval(1, {}) | {"earlier": [{**interval(0, {"READ": [900_000_000]}), "event": None}]}
+    with (tmp_path / "t/run.events.jsonl").open("a") as file:
+        file.write(json.dumps(late) + "\n")
+    attempt.poll()
+    after, _ = attempt.points()
+    assert after["max"] > 10 * before["max"]
+    assert after["k"] == before["k"]
+
+
+def test_half_a_line_is_read_when_it_is_complete(tmp_path: Path) -> None:
+    path, tail = tmp_path / "x", Tail(tmp_path / "x")
+    assert [*tail.read()] == []
+    path.write_text('{"a": 1}\n{"b"')
+    assert [*tail.read()] == [{"a": 1}]
+    with path.open("a") as file:
+        file.write(': 2}\nnot json\n[]\n{"c": 3}\n')
+    assert [*tail.read()] == [{"b": 2}, {"c": 3}]
+    path.write_text('{"d": 4}\n')
+    assert [*tail.read()] == [{"d": 4}]
+
+
+def test_lock_is_seen_and_never_taken(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "a", make_run({"a": scatter(1000)}))
+    assert not is_locked(folder.path)
+    with folder.locked():
+        assert is_locked(folder.path)
+        with (folder.path / "lock").open() as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert not is_locked(folder.path)
+
+
+def test_run_follows_a_growing_folder(tmp_path: Path) -> None:
+    results = make_run({"a": scatter(1000)})
+    folder = write_folder(tmp_path / "a", replace(results, trials=results.trials[:2]))
+    run = Run(folder)
+    run.poll()
+    with folder.locked(), folder.trial("a-3", begun=results.trials[2]):
+        folder.plan(3, {"a-3": {"system": "a"}})
+        run.poll()
+        state = run.state()
+        assert (state["done"], state["planned"], state["trial"]["phase"]) == (2, 6, "prepare")
+        assert [trial["state"] for trial in state["variants"][0]["trials"]] == ["done"] * 2 + ["running"] + [
+            "planned"
+        ] * 3
+    folder.append(results.trials[2])
+    run.poll()
+    assert (run.state()["done"], run.state()["trial"]["phase"]) == (3, "done")
+
+
+def test_attempt_of_a_killed_lab_is_interrupted(tmp_path: Path) -> None:
+    results = make_run({"a": scatter(1000)})
+    folder = Folder.create(tmp_path / "a", "a", results.question, interleaved=True)
+    begun = tmp_path / "a/trials/a-1.part"
+    begun.mkdir()
+    (begun / "begun.json").write_text(json.dumps({"table": "values.jsonl", "line": results.trials[0].to_json()}))
+    run = Run(folder)
+    run.poll()
+    assert run.state()["trial"]["phase"] == "interrupted"

@@ -1,0 +1,90 @@
+"""What `--dry-run` reports before anything runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from pathlib import Path
+
+import pytest
+
+from lab_support import experiment, loadstone
+
+TINY = "workload: {properties: {recordcount: 10}}\n"
+
+
+def errors(home: Path, text: str, code: int = 1) -> str:
+    """The messages of a dry run, which must run nothing."""
+    done = loadstone(home, "run", experiment(home, text), "--dry-run", code=code)
+    assert not (home / "results").exists()
+    assert "trials     " in done.stdout
+    return done.stderr if code else done.stdout
+
+
+@pytest.fixture
+def listener() -> socket.socket:
+    """A socket of this process that accepts connections at a free port."""
+    server = socket.socket()
+    server.bind(("127.0.0.1", 0))
+    server.listen()
+    return server
+
+
+def test_refused_store_value_is_reported(tmp_path: Path) -> None:
+    text = f"systems: {{a: {{store: 'null', properties: {{null.delay: 100us}}}}}}\n{TINY}"
+    stderr = errors(tmp_path, text)
+    assert 'error: a: null.delay must be microseconds from 0 to 1000000, got "100us"\nhint: ' in stderr
+
+
+def test_refused_store_value_precedes_trials(tmp_path: Path) -> None:
+    text = f"systems: {{a: {{store: 'null', properties: {{null.delay: 100us}}}}}}\n{TINY}"
+    done = loadstone(tmp_path, "run", experiment(tmp_path, text), code=1)
+    assert "null.delay must be" in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_unreachable_server_is_reported(tmp_path: Path) -> None:
+    text = f"systems: {{redis: {{properties: {{redis.host: 127.0.0.1, redis.port: 1}}}}}}\n{TINY}"
+    assert "error: cannot connect to 127.0.0.1:1: Connection refused\nhint: start the server" in errors(tmp_path, text)
+
+
+def test_port_in_use_names_its_holder(tmp_path: Path, listener: socket.socket) -> None:
+    port = listener.getsockname()[1]
+    text = f"systems: {{redis: {{start: {{settings: {{port: {port}}}}}}}}}\n{TINY}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
+        stderr = errors(tmp_path, text)
+    assert f"port 127.0.0.1:{port}, which redis needs, is in use by " in stderr
+    assert f"(pid {os.getpid()})" in stderr
+
+
+def test_too_little_space_is_reported(tmp_path: Path) -> None:
+    text = "systems: [lmdb]\nworkload: {properties: {recordcount: 1000000000000}}\n"
+    assert re.search(
+        r"error: up to 4,000 TB are written below .*, which has .* free\nhint: set `directory`", errors(tmp_path, text)
+    )
+
+
+def test_metric_of_absent_operation_is_reported(tmp_path: Path) -> None:
+    mix = "recordcount: 10, readproportion: 1, updateproportion: 0"
+    text = f"systems: [lmdb]\nworkload: {{properties: {{{mix}}}}}\ncompare: {{metrics: [read.p99, %s]}}\n"
+    reported = errors(tmp_path, text.replace("%s", "scan.p99"), code=0)
+    assert "warning: no variant performs the operation of scan.p99\nhint: remove the metric, or add" in reported
+    assert "warning" not in errors(tmp_path, text.replace("%s", "all.p99"), code=0)
+
+
+def test_slow_load_names_the_line(tmp_path: Path, listener: socket.socket) -> None:
+    properties = f"{{redis.host: 127.0.0.1, redis.port: {listener.getsockname()[1]}}}"
+    text = f"systems: {{redis: {{properties: {properties}}}}}\nworkload: {{properties: {{recordcount: 1000000}}}}\n"
+    stderr = errors(tmp_path, text, code=0)
+    assert "warning: loading 1,000,000 records by 1 client may take longer than the trials" in stderr
+    assert "hint: write `load: {clients: 32}`" in stderr
+    assert "warning" not in errors(tmp_path, text + "load: {clients: 32}\n", code=0)
+
+
+def test_missing_program_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    text = errors(tmp_path, f"systems: {{redis: {{start: {{settings: {{port: 1023}}}}}}}}\n{TINY}", code=0)
+    assert "warning: apt-get is not on PATH; it fetches redis, unless that is in the cache\nhint: " in text
