@@ -5,12 +5,13 @@ mod printer;
 mod run;
 mod schema;
 mod translate;
+mod user;
 
 use std::sync::mpsc::Receiver;
 
 use loadstone_measure::control::Control;
 use loadstone_stress::command_line::{Request, parse};
-use loadstone_stress::explain::explain;
+use loadstone_stress::explain::{explain, explain_profiles};
 use loadstone_stress::settings::{NodeSettings, Settings};
 use loadstone_stress::statements::{drop_compact_storage, schema_statements};
 use loadstone_wire::error::{EngineError, ErrorKind, shorten};
@@ -34,16 +35,30 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         }
     };
     read_node_file(&mut settings)?;
+    let profiles = user::read_profiles(&settings).map_err(name_options)?;
     if settings.front_end.explain {
-        out(&explain(&settings));
+        let text = match &settings.command.user {
+            Some(user) => {
+                let mut spec = user::columns_spec(&settings, &profiles, user).map_err(name_options)?;
+                spec.definitions = schema::profile_definitions(&profiles);
+                explain_profiles(&settings, &spec)
+            }
+            None => explain(&settings),
+        };
+        out(&text);
         return Ok(0);
     }
     if settings.front_end.print_spec {
-        let mut spec = translate::translate(&settings, translate::first_threads(&settings))?;
-        if let WorkSpec::Statements(StatementsSpec::Stress(work)) = &mut spec.work
-            && settings.command.command.creates_schema()
-        {
-            work.definitions = schema_statements(&settings).iter().map(|text| drop_compact_storage(text)).collect();
+        let mut spec =
+            translate::translate(&settings, &profiles, translate::first_threads(&settings)).map_err(name_options)?;
+        match &mut spec.work {
+            WorkSpec::Statements(StatementsSpec::Stress(work)) if settings.command.command.creates_schema() => {
+                work.definitions = schema_statements(&settings).iter().map(|text| drop_compact_storage(text)).collect();
+            }
+            WorkSpec::Statements(StatementsSpec::Columns(work)) => {
+                work.definitions = schema::profile_definitions(&profiles);
+            }
+            _ => {}
         }
         let text = serde_json::to_string(&spec)
             .map_err(|error| EngineError::failed(format!("cannot print the spec: {error}")))?;
@@ -55,7 +70,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     for warning in warnings {
         err(&format!("warning: {}\n", shorten(warning)));
     }
-    run::run(&settings, controls).map_err(name_options)
+    run::run(&settings, &profiles, controls).map_err(name_options)
 }
 
 /// Names the options of this command line where a hint names the store's properties, with the tool's exit status.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
+use std::sync::Arc;
 
+use loadstone_kinds::columns::Counts;
 use loadstone_load::StepId;
 use loadstone_load::meter::Reading;
 use loadstone_measure::clock::unix_ns;
@@ -22,6 +24,54 @@ use loadstone_wire::event::{MissingRows, encode};
 use loadstone_wire::output::err;
 
 use super::run::Log;
+
+/// The names of the operations, by step, and their rows.
+#[derive(Debug)]
+pub struct Names {
+    /// Name, and whether each operation that did not fail was one row of one partition, even in a failed write.
+    names: Vec<(String, bool)>,
+    /// The rows of profiles' operations so far.
+    pub counts: Arc<Counts>,
+    is_counted: bool,
+}
+
+impl Names {
+    /// The names of a command's operations.
+    pub fn new(settings: &Settings) -> Self {
+        match &settings.command.user {
+            Some(user) => {
+                let operations = user.operations.iter().filter(|(_, weight)| *weight > 0.0);
+                let names: Vec<_> = operations.map(|(name, _)| (name.clone(), false)).collect();
+                Self { counts: Arc::new(Counts::new(names.len())), names, is_counted: true }
+            }
+            None => Self {
+                names: Command::ALL.iter().map(|command| (command.name().to_owned(), command.writes())).collect(),
+                counts: Arc::default(),
+                is_counted: false,
+            },
+        }
+    }
+
+    fn name(&self, operation: usize) -> &str {
+        self.names.get(operation).map_or("", |(name, _)| name)
+    }
+
+    /// The operation of a step; `None` for the end of a session.
+    fn operation_of(&self, step: StepId) -> Option<usize> {
+        (usize::from(step.0) < self.names.len()).then_some(usize::from(step.0))
+    }
+
+    /// The operations that occur, by name.
+    fn operations(&self, readings: &Readings) -> Vec<usize> {
+        let mut operations: Vec<usize> = readings.keys().filter_map(|(step, _)| self.operation_of(*step)).collect();
+        operations.sort_unstable();
+        operations.dedup();
+        if self.is_counted {
+            operations.sort_by(|a, b| self.name(*a).cmp(self.name(*b)));
+        }
+        operations
+    }
+}
 
 /// What a step has measured.
 #[derive(Debug)]
@@ -46,7 +96,10 @@ pub struct Printer<'a> {
     hdr: Option<&'a mut HdrLog>,
     uncertainty: Uncertainty,
     /// Operations since the start, by command.
-    counts: BTreeMap<Command, u64>,
+    counts: BTreeMap<usize, u64>,
+    names: Names,
+    /// Rows and partitions of each operation at the end of the last interval.
+    earlier: Vec<(u64, u64)>,
     step: Option<Step>,
     notes: Vec<String>,
     satisfied: bool,
@@ -54,8 +107,10 @@ pub struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     /// A printer.
-    pub fn new(settings: &'a Settings, log: &'a mut Log, hdr: Option<&'a mut HdrLog>) -> Self {
+    pub fn new(settings: &'a Settings, names: Names, log: &'a mut Log, hdr: Option<&'a mut HdrLog>) -> Self {
         Self {
+            earlier: vec![(0, 0); names.names.len()],
+            names,
             settings,
             log,
             hdr,
@@ -87,18 +142,30 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn figures(&self, readings: &Readings, command: Option<Command>, seconds: f64) -> Figures {
+    /// The figures of an operation, or of all. `earlier`: what is not counted, of rows and partitions.
+    fn figures(&self, readings: &Readings, operation: Option<usize>, seconds: f64, earlier: &[(u64, u64)]) -> Figures {
         let mut latencies = Reading::default();
-        let (mut operations, mut errors, mut rows) = (0, 0, 0);
+        let (mut operations, mut errors, mut rows, mut partitions) = (0, 0, 0, 0);
         for ((step, status), all) in readings {
-            let Some(own) = command_of(*step).filter(|own| command.is_none_or(|command| command == *own)) else {
-                continue;
-            };
+            let own = self.names.operation_of(*step).filter(|own| operation.is_none_or(|operation| operation == *own));
+            let Some(own) = own else { continue };
             let count = all[0].count();
             operations += count;
             errors += if status.is_ok() { 0 } else { count };
-            rows += if status.is_ok() || own.writes() { count } else { 0 };
+            if !self.names.is_counted {
+                rows += if status.is_ok() || self.names.names[own].1 { count } else { 0 };
+                partitions = rows;
+            }
             latencies.merge(&all[self.choose_time()]);
+        }
+        if self.names.is_counted {
+            for (own, earlier) in
+                earlier.iter().enumerate().filter(|(own, _)| operation.is_none_or(|operation| operation == *own))
+            {
+                let now = self.names.counts.read(own);
+                rows += now.0.saturating_sub(earlier.0);
+                partitions += now.1.saturating_sub(earlier.1);
+            }
         }
         let histogram = latencies.histogram();
         let ms = |ns: f64| ns / 1e6;
@@ -106,7 +173,7 @@ impl<'a> Printer<'a> {
             |quantile: f64| if histogram.is_empty() { 0.0 } else { ms(histogram.value_at_quantile(quantile) as f64) };
         Figures {
             operations,
-            partitions: rows,
+            partitions,
             rows,
             errors,
             seconds,
@@ -118,19 +185,6 @@ impl<'a> Printer<'a> {
             max_ms: at(1.0),
         }
     }
-}
-
-/// The command of a step; `None` for the end of a session.
-fn command_of(step: StepId) -> Option<Command> {
-    Command::ALL.get(usize::from(step.0)).copied()
-}
-
-/// The commands that occur.
-fn commands(readings: &Readings) -> Vec<Command> {
-    let mut commands: Vec<Command> = readings.keys().filter_map(|(step, _)| command_of(*step)).collect();
-    commands.sort_unstable();
-    commands.dedup();
-    commands
 }
 
 impl Observer for Printer<'_> {
@@ -150,17 +204,19 @@ impl Observer for Printer<'_> {
         let seconds = interval.length_ns as f64 / 1e9;
         let run_time_ms = (interval.start_ns + interval.length_ns) / 1_000_000;
         let mut kinds = Vec::new();
-        for command in commands(&new.latencies) {
-            let figures = self.figures(&new.latencies, Some(command), seconds);
-            let count = self.counts.entry(command).or_default();
+        let earlier = std::mem::take(&mut self.earlier);
+        for operation in self.names.operations(&new.latencies) {
+            let figures = self.figures(&new.latencies, Some(operation), seconds, &earlier);
+            let count = self.counts.entry(operation).or_default();
             *count += figures.operations;
-            let name = command.name().to_owned();
+            let name = self.names.name(operation).to_owned();
             kinds.push(Row { name, figures, total_operations: *count, run_time_ms });
         }
         if let Some(hdr) = &mut self.hdr {
-            hdr.interval(&new.latencies, interval);
+            hdr.interval(&self.names, &new.latencies, interval);
         }
-        let figures = self.figures(&new.latencies, None, seconds);
+        let figures = self.figures(&new.latencies, None, seconds, &earlier);
+        self.earlier = (0..earlier.len()).map(|operation| self.names.counts.read(operation)).collect();
         if figures.operations == 0 {
             return;
         }
@@ -186,18 +242,20 @@ impl Observer for Printer<'_> {
         let first_ns = closed.moment.borders.first_ns;
         let length_ns = closed.window.length_ns.max(closed.moment.totals.last_done_ns.saturating_sub(first_ns));
         let seconds = length_ns as f64 / 1e9;
-        let figures = |command| self.figures(closed.latencies, command, seconds);
-        let kinds = commands(closed.latencies).into_iter();
+        let none = vec![(0, 0); self.earlier.len()];
+        let figures = |operation| self.figures(closed.latencies, operation, seconds, &none);
+        let kinds = self.names.operations(closed.latencies).into_iter();
         let summary = Summary {
             total: figures(None),
-            kinds: kinds.map(|command| (command.name().to_owned(), figures(Some(command)))).collect(),
+            kinds: kinds.map(|own| (self.names.name(own).to_owned(), figures(Some(own)))).collect(),
             garbage: Garbage::default(),
             run_time_ms: length_ns / 1_000_000,
         };
         let failures = closed.moment.failures.messages();
-        let failures = failures.filter_map(|(step, status, message)| Some((command_of(step)?, status, message)));
+        let failures =
+            failures.filter_map(|(step, status, message)| Some((self.names.operation_of(step)?, status, message)));
         self.notes = failures
-            .map(|(command, status, message)| format!("{}: {}: {message}\n", command.name(), status.name()))
+            .map(|(own, status, message)| format!("{}: {}: {message}\n", self.names.name(own), status.name()))
             .collect();
         let notes = diagnostics::generator_limited(closed).into_iter().chain(diagnostics::notes(closed));
         self.notes.extend(notes.map(|note| format!("note: {}: {} ({})\n", note.name, note.message, note.hint)));
@@ -237,22 +295,22 @@ impl HdrLog {
         Ok(Self { path: path.to_owned(), file, open, error: None })
     }
 
-    fn interval(&mut self, readings: &Readings, interval: &Interval<'_>) {
+    fn interval(&mut self, names: &Names, readings: &Readings, interval: &Interval<'_>) {
         let (start, length) = (interval.start_ns as f64 / 1e9, interval.length_ns as f64 / 1e9);
         let mut text = String::new();
-        for command in commands(readings) {
+        for operation in names.operations(readings) {
             let timings: &[(Timing, usize)] =
                 if self.open { &[(Timing::Service, 0), (Timing::Response, 1)] } else { &[(Timing::Service, 0)] };
             for (timing, place) in timings {
                 let mut reading = Reading::default();
                 for ((step, _), all) in readings {
-                    if command_of(*step) == Some(command) {
+                    if names.operation_of(*step) == Some(operation) {
                         reading.merge(&all[*place]);
                     }
                 }
                 if reading.count() > 0 {
                     let max_ms = reading.histogram().max() as f64 / 1e6;
-                    let tag = histogram_tag(command.name(), *timing);
+                    let tag = histogram_tag(names.name(operation), *timing);
                     text.push_str(&format!("Tag={tag},{start:.3},{length:.3},{max_ms:.3},{}\n", encode(&reading)));
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -11,17 +12,19 @@ use loadstone_stores::cassandra::{Description, execute_script};
 use loadstone_stress::compat::Compat;
 use loadstone_stress::output::{
     END, FAILURE, SCHEMA_ONLY, Summary, is_saturated, next_threads, render_auto_table, render_improvement,
-    render_results, render_running, render_settings, render_steps_header, render_warmup,
+    render_profiles, render_results, render_running, render_settings, render_steps_header, render_warmup,
 };
+use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::{Length, RateSettings, Settings, Truncate};
 use loadstone_stress::statements::truncate_statements;
 use loadstone_wire::error::{EngineError, count_noun};
 use loadstone_wire::output::{err, out};
+use loadstone_wire::spec::{StatementsSpec, WorkSpec};
 
 use super::coverage;
-use super::printer::{HdrLog, Printer, Step};
+use super::printer::{HdrLog, Names, Printer, Step};
 use super::schema;
-use super::translate::{first_threads, options, translate, translate_warmup};
+use super::translate::{options, translate, translate_warmups};
 
 /// The pause of the tool between two steps that write.
 const SETTLE: Duration = Duration::from_secs(15);
@@ -55,28 +58,35 @@ impl Log {
 }
 
 /// Performs what the settings ask for. Returns the exit code.
-pub fn run(settings: &Settings, controls: &Receiver<Control>) -> Result<u8, EngineError> {
+pub fn run(settings: &Settings, profiles: &[Profile], controls: &Receiver<Control>) -> Result<u8, EngineError> {
     let mut log = Log::open(settings.log.file.as_deref())?;
     let has_rate = matches!(&settings.rate, RateSettings::Threads { limit, .. } if limit.per_second() > 0);
     let hdr = settings.log.hdr_file.as_ref().map(|path| HdrLog::create(path, has_rate));
     let mut hdr = hdr.transpose()?;
     if !settings.log.no_settings {
         log.print(&render_settings(settings));
+        log.print(&render_profiles(profiles));
     }
-    let options = options(settings)?;
-    let creates = settings.command.command.creates_schema();
-    let cluster = if creates { schema::create(settings, &options) } else { execute_script(&options, &[]) }?;
+    let options = options(settings, profiles)?;
+    let creates = settings.command.command.creates_schema() || !schema::profile_definitions(profiles).is_empty();
+    let cluster = if creates { schema::create(settings, profiles, &options) } else { execute_script(&options, &[]) }?;
     out(&describe_cluster(&cluster, settings));
     if creates {
         // The tool sleeps instead, a second for each contact point.
-        out("Created keyspaces. All nodes agree on the schema.\n");
+        let part = if profiles.is_empty() { "keyspaces" } else { "schema" };
+        out(&format!("Created {part}. All nodes agree on the schema.\n"));
     }
     if settings.command.length == Length::Count(0) {
         out(&format!("{SCHEMA_ONLY}\n"));
         return Ok(0);
     }
-    let truncate = || execute_script(&options, &truncate_statements(settings)).map(drop);
-    warm_up(settings, controls)?;
+    let emptying: Vec<String> = if profiles.is_empty() {
+        truncate_statements(settings)
+    } else {
+        profiles.iter().map(|profile| format!("TRUNCATE {}", profile.table.full_name())).collect()
+    };
+    let truncate = || execute_script(&options, &emptying).map(drop);
+    warm_up(settings, profiles, controls)?;
     if settings.command.truncate == Truncate::Once {
         truncate()?;
     }
@@ -99,9 +109,17 @@ pub fn run(settings: &Settings, controls: &Receiver<Control>) -> Result<u8, Engi
             log.print(&render_steps_header(threads));
         }
         log.print(&render_running(settings, threads));
-        let spec = translate(settings, threads)?;
-        let mut printer = Printer::new(settings, &mut log, hdr.as_mut());
-        let end = match loadstone_registry::run(&spec, controls, &mut printer) {
+        let spec = translate(settings, profiles, threads)?;
+        let names = Names::new(settings);
+        let counts = Arc::clone(&names.counts);
+        let mut printer = Printer::new(settings, names, &mut log, hdr.as_mut());
+        let ended = match &spec.work {
+            WorkSpec::Statements(StatementsSpec::Columns(columns)) => {
+                loadstone_registry::run_columns(&spec, columns, &counts, controls, &mut printer)
+            }
+            _ => loadstone_registry::run(&spec, controls, &mut printer),
+        };
+        let end = match ended {
             Ok(end) => end,
             Err(error) => {
                 log.print(&format!("{FAILURE}\n"));
@@ -109,7 +127,8 @@ pub fn run(settings: &Settings, controls: &Receiver<Control>) -> Result<u8, Engi
             }
         };
         let Step { summary, uncertainty, failed, unanswered, missing } = printer.finish(&end)?;
-        let explained = missing.and_then(|missing| coverage::explain(settings, &options, missing));
+        let explained =
+            missing.filter(|_| profiles.is_empty()).and_then(|missing| coverage::explain(settings, &options, missing));
         if let End::Failed(why) = &end {
             log.print(&format!("{FAILURE}\n"));
             return Err(explain_failure(explained, why));
@@ -179,10 +198,9 @@ fn finish(log: &mut Log, settings: &Settings, done: &[(u32, Summary, f64)], step
 }
 
 /// Performs the warm-up of each operation. Its results do not count, and its errors end nothing.
-fn warm_up(settings: &Settings, controls: &Receiver<Control>) -> Result<(), EngineError> {
-    for (command, _) in settings.operations() {
-        let Some(spec) = translate_warmup(settings, command, first_threads(settings))? else { continue };
-        out(&render_warmup(settings, command));
+fn warm_up(settings: &Settings, profiles: &[Profile], controls: &Receiver<Control>) -> Result<(), EngineError> {
+    for (label, spec) in translate_warmups(settings, profiles)? {
+        out(&render_warmup(settings, &label));
         let mut warm_up = WarmUp::default();
         let end = loadstone_registry::run(&spec, controls, &mut warm_up)?;
         if warm_up.failed > 0 {

@@ -2,13 +2,14 @@
 
 use loadstone_session::{EngineError, Options};
 use loadstone_stores::cassandra::{Description, execute_script};
+use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::Settings;
 use loadstone_stress::statements::{drop_compact_storage, schema_statements};
 use loadstone_wire::output::err;
 
 /// Creates the keyspace and the tables, where they are missing.
-pub fn create(settings: &Settings, options: &Options) -> Result<Description, EngineError> {
-    let statements = schema_statements(settings);
+pub fn create(settings: &Settings, profiles: &[Profile], options: &Options) -> Result<Description, EngineError> {
+    let statements = if profiles.is_empty() { schema_statements(settings) } else { profile_definitions(profiles) };
     match execute_script(options, &statements) {
         // Cassandra 4.0 and later refuse it for new tables.
         Err(error) if refuses(&error, "COMPACT STORAGE") => {
@@ -19,12 +20,18 @@ pub fn create(settings: &Settings, options: &Options) -> Result<Description, Eng
         // ScyllaDB with tablets.
         Err(error) if refuses(&error, "SimpleStrategy") => {
             err("note: the server refuses SimpleStrategy; the keyspace is created with NetworkTopologyStrategy\n");
-            let network =
-                |text: &String| text.replace("org.apache.cassandra.locator.SimpleStrategy", "NetworkTopologyStrategy");
+            let network = |text: &String| {
+                text.replace("org.apache.cassandra.locator.", "").replace("SimpleStrategy", "NetworkTopologyStrategy")
+            };
             execute_script(options, &statements.iter().map(network).collect::<Vec<_>>())
         }
         done => done,
     }
+}
+
+/// The statements that define the tables of profiles, in their order.
+pub fn profile_definitions(profiles: &[Profile]) -> Vec<String> {
+    profiles.iter().flat_map(Profile::definitions).collect()
 }
 
 /// Whether the server itself names a part of the definition as the reason of its refusal.

@@ -6,6 +6,8 @@ use loadstone_load::Segment;
 use loadstone_load::pace::{Arrival, PaceSpec, RatePiece};
 use loadstone_measure::clock::unix_ns;
 use loadstone_session::{Durability, Options};
+use loadstone_stress::columns::{ColumnsSpec, OperationSpec};
+use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::{Command, Length, RateSettings, Settings};
 use loadstone_stress::spec::{Command as Operation, StressSpec};
 use loadstone_wire::error::EngineError;
@@ -13,6 +15,8 @@ use loadstone_wire::sink::Sink;
 use loadstone_wire::spec::{
     DurabilitySpec, InsertSpec, Phase, StatementsSpec, StoreSpec, TrialSpec, Until, VERSION, WorkSpec,
 };
+
+use super::user::columns_spec;
 
 /// The mean pause before a retry, s. The tool retries at once, and so floods a server that is overloaded (CASSANDRA-7821).
 const RETRY_SECONDS: f64 = 0.05;
@@ -28,10 +32,25 @@ pub fn first_threads(settings: &Settings) -> u32 {
 }
 
 /// The trial of a run with this number of clients.
-pub fn translate(settings: &Settings, threads: u32) -> Result<TrialSpec, EngineError> {
-    let mix = settings.operations().into_iter().filter_map(|(command, weight)| Some((operation(command)?, weight)));
+pub fn translate(settings: &Settings, profiles: &[Profile], threads: u32) -> Result<TrialSpec, EngineError> {
+    let work = match &settings.command.user {
+        Some(user) => StatementsSpec::Columns(columns_spec(settings, profiles, user)?),
+        None => {
+            let mix =
+                settings.operations().into_iter().filter_map(|(command, weight)| Some((operation(command)?, weight)));
+            StatementsSpec::Stress(stress_spec(settings, mix.collect())?)
+        }
+    };
+    // The tool counts partitions, and limits their rate.
+    let partitions = match &work {
+        StatementsSpec::Columns(columns) => columns.partitions_per_operation(),
+        StatementsSpec::Stress(_) => 1.0,
+    };
     let until = match settings.command.length {
-        Length::Count(count) => Until { operations: Some(count.max(0) as u64), seconds: None },
+        Length::Count(count) => {
+            let operations = (count.max(0) as f64 / partitions).ceil() as u64;
+            Until { operations: Some(operations), seconds: None }
+        }
         Length::Duration { amount, unit } => {
             Until { operations: None, seconds: Some((amount * unit.seconds()) as f64) }
         }
@@ -43,24 +62,49 @@ pub fn translate(settings: &Settings, threads: u32) -> Result<TrialSpec, EngineE
     };
     let pace = match settings.rate {
         RateSettings::Threads { limit, .. } if limit.per_second() > 0 => {
-            let rate = f64::from(limit.per_second());
+            let rate = f64::from(limit.per_second()) / partitions;
             PaceSpec::Open { rate: vec![RatePiece { from: rate, to: rate, seconds: 0.0 }], arrival: Arrival::Uniform }
         }
         _ => PaceSpec::Closed,
     };
-    trial(settings, mix.collect(), threads, pace, until)
+    trial(settings, profiles, work, (threads, pace, until))
 }
 
-/// The trial of the warm-up of an operation: without a rate, and errors do not end it. `None` without a warm-up.
-pub fn translate_warmup(settings: &Settings, command: Command, threads: u32) -> Result<Option<TrialSpec>, EngineError> {
+/// The trials of the warm-up, one for each operation, with their names: without a rate, and errors do not end them.
+pub fn translate_warmups(settings: &Settings, profiles: &[Profile]) -> Result<Vec<(String, TrialSpec)>, EngineError> {
     let operations = settings.warmup_operations();
-    let (Some(operation), true) = (operation(command), operations > 0) else { return Ok(None) };
-    let until = Until { operations: Some(operations), seconds: None };
-    let mix = [(operation, 1.0)].into();
-    let mut spec = trial(settings, mix, threads.min(WARMUP_THREADS), PaceSpec::Closed, until)?;
-    spec.inserts.keep_going = true;
-    spec.sinks = Vec::new();
-    Ok(Some(spec))
+    if operations == 0 {
+        return Ok(Vec::new());
+    }
+    let works: Vec<(String, StatementsSpec)> = match &settings.command.user {
+        Some(user) => {
+            let all = columns_spec(settings, profiles, user)?;
+            let alone = |operation: &OperationSpec| {
+                let columns = ColumnsSpec { operations: vec![operation.clone()], ..all.clone() };
+                (format!("[{}]", operation.name), StatementsSpec::Columns(columns))
+            };
+            all.operations.iter().filter(|operation| operation.weight > 0.0).map(alone).collect()
+        }
+        None => {
+            let mut works = Vec::new();
+            for (command, _) in settings.operations() {
+                let Some(kind) = operation(command) else { continue };
+                let work = stress_spec(settings, [(kind, 1.0)].into())?;
+                works.push((command.label().to_owned(), StatementsSpec::Stress(work)));
+            }
+            works
+        }
+    };
+    let mut specs = Vec::new();
+    for (name, work) in works {
+        let until = Until { operations: Some(operations), seconds: None };
+        let threads = first_threads(settings).min(WARMUP_THREADS);
+        let mut spec = trial(settings, profiles, work, (threads, PaceSpec::Closed, until))?;
+        spec.inserts.keep_going = true;
+        spec.sinks = Vec::new();
+        specs.push((name, spec));
+    }
+    Ok(specs)
 }
 
 fn operation(command: Command) -> Option<Operation> {
@@ -69,28 +113,26 @@ fn operation(command: Command) -> Option<Operation> {
         Command::Write => Operation::Write,
         Command::CounterRead => Operation::CounterRead,
         Command::CounterWrite => Operation::CounterWrite,
-        Command::Mixed => return None,
+        Command::Mixed | Command::User => return None,
     })
 }
 
 fn trial(
     settings: &Settings,
-    mix: BTreeMap<Operation, f64>,
-    threads: u32,
-    pace: PaceSpec,
-    until: Until,
+    profiles: &[Profile],
+    work: StatementsSpec,
+    (threads, pace, until): (u32, PaceSpec, Until),
 ) -> Result<TrialSpec, EngineError> {
-    let work = stress_spec(settings, mix)?;
     let pause = f64::from(settings.errors.min_delay_ms) / 1e3;
     let spec = TrialSpec {
         spec: VERSION,
         store: StoreSpec {
             name: "cassandra".to_owned(),
-            properties: properties(settings)?,
+            properties: properties(settings, profiles)?,
             durability: DurabilitySpec::Os,
         },
         phase: Phase::Run,
-        work: WorkSpec::Statements(StatementsSpec::Stress(work)),
+        work: WorkSpec::Statements(work),
         clients: u64::from(threads),
         pace,
         until,
@@ -144,7 +186,7 @@ pub fn stress_spec(settings: &Settings, mix: BTreeMap<Operation, f64>) -> Result
 }
 
 /// The properties of the store.
-pub fn properties(settings: &Settings) -> Result<BTreeMap<String, String>, EngineError> {
+pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<String, String>, EngineError> {
     let mut properties = BTreeMap::new();
     let mut set = |name: &str, value: String| drop(properties.insert(name.to_owned(), value));
     let (mut hosts, mut port) = (Vec::new(), None);
@@ -163,14 +205,17 @@ pub fn properties(settings: &Settings) -> Result<BTreeMap<String, String>, Engin
     }
     set("hosts", hosts.join(","));
     set("port", port.map_or_else(|| settings.port.native.to_string(), str::to_owned));
-    set("cassandra.keyspace", settings.schema.keyspace.to_lowercase());
+    let keyspace = profiles.first().map_or(&settings.schema.keyspace, |profile| &profile.table.keyspace);
+    set("cassandra.keyspace", keyspace.to_lowercase());
     let level = match settings.command.consistency.as_str() {
         // In the tool these set the level of conditional updates alone, and the driver's default holds for all others.
         "SERIAL" | "LOCAL_SERIAL" => "LOCAL_ONE",
         level => level,
     };
     // ANY is a level of writes; a command that reads at it is refused, as a server would refuse each read.
-    if settings.operations().iter().any(|(command, _)| matches!(command, Command::Read | Command::CounterRead)) {
+    let reads =
+        settings.operations().iter().any(|(command, _)| matches!(command, Command::Read | Command::CounterRead));
+    if reads || settings.command.user.as_ref().is_some_and(|user| !user.is_load()) {
         set("cassandra.readconsistencylevel", level.to_owned());
     }
     set("cassandra.writeconsistencylevel", level.to_owned());
@@ -217,9 +262,9 @@ fn require_pem(path: &str) -> Result<&str, EngineError> {
 }
 
 /// The options of a connection outside a trial.
-pub fn options(settings: &Settings) -> Result<Options, EngineError> {
+pub fn options(settings: &Settings, profiles: &[Profile]) -> Result<Options, EngineError> {
     Ok(Options {
-        properties: properties(settings)?,
+        properties: properties(settings, profiles)?,
         durability: Durability::Os,
         table: String::new(),
         create: false,

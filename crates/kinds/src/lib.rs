@@ -86,6 +86,7 @@ macro_rules! forward_workload {
     };
 }
 
+pub mod columns;
 pub mod files;
 pub mod mapping;
 pub mod records;

@@ -10,7 +10,6 @@ use crate::stress::StressWork;
 
 /// Runs a trial of statements.
 pub fn run_trial(statements: &StatementsSpec, to_run: Trial<'_>) -> Result<End, EngineError> {
-    let StatementsSpec::Stress(stress) = statements;
     let Trial { spec, stores, controls, observer } = to_run;
     let name = &spec.store.name;
     let target = stores.statements.iter().find(|target| target.name == name).ok_or_else(|| {
@@ -18,6 +17,10 @@ pub fn run_trial(statements: &StatementsSpec, to_run: Trial<'_>) -> Result<End, 
         EngineError::usage(format!("the store \"{name}\" has no statements"))
             .hint(format!("the store of statements is {}", names.join(", ")))
     })?;
+    let stress = match statements {
+        StatementsSpec::Stress(stress) => stress,
+        StatementsSpec::Columns(columns) => return (target.columns)(spec, columns, controls, observer),
+    };
     let work = StressWork::new(stress, spec.seed, spec.until.operations)?;
     // One engine defines the tables for all.
     let definitions: &[String] = if spec.segment.k == 0 { &stress.definitions } else { &[] };

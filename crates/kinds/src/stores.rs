@@ -2,9 +2,10 @@
 
 use std::sync::mpsc::Receiver;
 
-use loadstone_measure::control::Control;
+use loadstone_measure::control::{Control, End};
 use loadstone_measure::crew::Target;
 use loadstone_measure::observer::Observer;
+use loadstone_stress::columns::ColumnsSpec;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::TrialSpec;
 
@@ -26,12 +27,17 @@ pub struct Stores {
     pub statements: &'static [StatementTarget],
 }
 
+/// Runs statements with generated values to the end of the trial. The types of the columns are the server's.
+pub type RunColumns = fn(&TrialSpec, &ColumnsSpec, &Receiver<Control>, &mut dyn Observer) -> Result<End, EngineError>;
+
 /// A type of store of statements.
 #[derive(Debug)]
 pub struct StatementTarget {
     pub name: &'static str,
     /// The target of cassandra-stress, which first executes these definitions.
     pub stress: fn(&[String]) -> Box<dyn Target<StressWork> + '_>,
+    /// Runs statements whose values come from generators of columns.
+    pub columns: RunColumns,
 }
 
 impl Stores {

@@ -371,15 +371,26 @@ impl<S: StatementStore> Target<StressWork> for StressTarget<'_, S> {
         if !self.definitions.is_empty() {
             S::define(options, self.definitions)?;
         }
-        let store = Arc::new(S::open(options)?);
-        let open = Arc::clone(&store) as _;
-        let crew = move |task: Arc<Task<StressWork>>, _by_thread| {
-            let statements = Arc::clone(&task.work.statements);
-            Crew::Tasks(Box::new(move || {
-                let session = store.statements(&statements);
-                Ok(Box::new(Client { session, task: Arc::clone(&task) }))
-            }))
-        };
-        Ok(Opened { store: open, crew: Box::new(crew) })
+        open_statements::<S, StressWork>(options, |work| &work.statements)
     }
+}
+
+/// Opens a store for clients that execute the statements of their work.
+pub fn open_statements<S: StatementStore, W>(
+    options: &Options,
+    statements: fn(&W) -> &Arc<[Statement]>,
+) -> Result<Opened<W>, EngineError>
+where
+    W: Work<S::Statements>,
+{
+    let store = Arc::new(S::open(options)?);
+    let open = Arc::clone(&store) as _;
+    let crew = move |task: Arc<Task<W>>, _by_thread| {
+        let statements = Arc::clone(statements(&task.work));
+        Crew::Tasks(Box::new(move || {
+            let session = store.statements(&statements);
+            Ok(Box::new(Client { session, task: Arc::clone(&task) }))
+        }))
+    };
+    Ok(Opened { store: open, crew: Box::new(crew) })
 }

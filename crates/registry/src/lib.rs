@@ -1,9 +1,11 @@
 //! From a store's name to its type, and from a spec to its workload kind.
 
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
+use loadstone_session::Options;
 use loadstone_storage::store::{FileStore, HdfsStore};
-use loadstone_stores::cassandra::Cassandra;
+use loadstone_stores::cassandra::{Cassandra, ColumnDescription, describe_statements, describe_tables, execute_script};
 use loadstone_stores::fjall::Fjall;
 use loadstone_stores::hbase::HBase;
 use loadstone_stores::hse::Hse;
@@ -15,12 +17,16 @@ use loadstone_stores::redb::Redb;
 use loadstone_stores::redis::Redis;
 use loadstone_stores::rocksdb::RocksDb;
 use loadstone_stores::{About, Store};
+use loadstone_stress::columns::{ColumnsSpec, SchemaColumn, TableSchema};
+use loadstone_stress::spec::Invalid;
 
+use loadstone_kinds::columns::{ColumnsTarget, ColumnsWork, Counts};
 use loadstone_kinds::records::target::RecordTarget;
 use loadstone_kinds::stores::{StatementTarget, Stores, Trial};
 use loadstone_kinds::stress::StressTarget;
 use loadstone_measure::control::{Control, End};
 use loadstone_measure::observer::Observer;
+use loadstone_measure::trial;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::{TrialSpec, WorkSpec};
 
@@ -59,6 +65,9 @@ pub static ENGINE_STORES: Stores = Stores {
     statements: &[StatementTarget {
         name: Cassandra::ABOUT.name,
         stress: |definitions| Box::new(StressTarget::<Cassandra>::new(definitions)),
+        columns: |spec, columns, controls, observer| {
+            run_columns(spec, columns, &Arc::new(Counts::new(columns.operations.len())), controls, observer)
+        },
     }],
 };
 
@@ -79,3 +88,47 @@ macro_rules! run_kinds {
 }
 
 loadstone_wire::workload_kinds!(run_kinds);
+
+/// Runs a trial of statements with generated values, and counts their rows during the trial. The types of the columns are the server's, so
+/// its tables are defined and read first.
+pub fn run_columns(
+    spec: &TrialSpec,
+    columns: &ColumnsSpec,
+    counts: &Arc<Counts>,
+    controls: &Receiver<Control>,
+    observer: &mut dyn Observer,
+) -> Result<End, EngineError> {
+    let options = Options {
+        properties: spec.store.properties.clone(),
+        durability: spec.store.durability.into(),
+        clients: 1,
+        ..Options::default()
+    };
+    // One engine defines the tables for all.
+    if spec.segment.k == 0 && !columns.definitions.is_empty() {
+        execute_script(&options, &columns.definitions)?;
+    }
+    let invalid = |invalid: Invalid| EngineError::usage(format!("work.{}: {}", invalid.field, invalid.reason));
+    let names: Vec<(&str, &str)> =
+        columns.tables.iter().map(|table| (table.keyspace.as_str(), table.table.as_str())).collect();
+    let (tables, tokens) = describe_tables(&options, &names)?;
+    let schemas: Vec<TableSchema> = tables.into_iter().map(to_schema).collect();
+    let mut plan = columns.plan(&schemas).map_err(invalid)?;
+    let texts: Vec<String> = plan.operations.iter().map(|operation| operation.text.clone()).collect();
+    for (at, statement) in describe_statements(&options, &texts)?.into_iter().enumerate() {
+        plan.bind(columns, at, &statement.markers, &statement.columns).map_err(invalid)?;
+    }
+    let work = ColumnsWork::new(columns, plan, &tokens, spec.seed, Arc::clone(counts))?;
+    trial::run(spec, work, &ColumnsTarget::<Cassandra>::new(), controls, observer)
+}
+
+fn to_schema(columns: Vec<ColumnDescription>) -> TableSchema {
+    let column = |column: ColumnDescription| SchemaColumn {
+        name: column.name,
+        role: column.role,
+        position: column.position,
+        kind: column.kind,
+        is_frozen: column.is_frozen,
+    };
+    TableSchema { columns: columns.into_iter().map(column).collect() }
+}

@@ -23,14 +23,53 @@ use crate::number::{format_decimals, format_double};
 #[serde(try_from = "String", into = "String")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
 pub enum Spec {
-    Fixed { value: i64 },
-    Uniform { min: i64, max: i64 },
-    Gaussian { min: i64, max: i64, mean: f64, stdev: f64 },
-    Exponential { min: i64, max: i64, mean: f64 },
-    Extreme { min: i64, max: i64, shape: f64, scale: f64 },
-    QuantizedExtreme { min: i64, max: i64, shape: f64, scale: f64, quantas: u32 },
-    Sequence { start: i64, end: i64 },
+    Fixed {
+        value: i64,
+    },
+    Uniform {
+        min: i64,
+        max: i64,
+    },
+    Gaussian {
+        min: i64,
+        max: i64,
+        mean: f64,
+        stdev: f64,
+    },
+    Exponential {
+        min: i64,
+        max: i64,
+        mean: f64,
+    },
+    Extreme {
+        min: i64,
+        max: i64,
+        shape: f64,
+        scale: f64,
+    },
+    QuantizedExtreme {
+        min: i64,
+        max: i64,
+        shape: f64,
+        scale: f64,
+        quantas: u32,
+    },
+    Sequence {
+        start: i64,
+        end: i64,
+    },
     Inverse(Box<Spec>),
+    /// An addition to the tool: `presets(70:1, 20:2.5, 10:3.5)`.
+    Presets(Vec<Preset>),
+}
+
+/// A value, and how often it occurs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Preset {
+    /// Its share of all draws. Shares are relative to their sum.
+    pub percent: f64,
+    /// The value: 2.5 is 2 or 3, equally often.
+    pub value: f64,
 }
 
 impl Spec {
@@ -81,6 +120,10 @@ impl From<Spec> for String {
             }
             Spec::Sequence { start, end } => format!("seq({start}..{end})"),
             Spec::Inverse(inner) => format!("~{}", Self::from(*inner)),
+            Spec::Presets(presets) => {
+                let texts: Vec<String> = presets.iter().map(|p| format!("{}:{}", p.percent, p.value)).collect();
+                format!("presets({})", texts.join(","))
+            }
         }
     }
 }
@@ -103,6 +146,10 @@ impl fmt::Display for Spec {
             }
             Self::Sequence { start, end } => write!(f, "Sequence:  start={start},end={end}"),
             Self::Inverse(inner) => write!(f, "Inverse: {inner}"),
+            Self::Presets(presets) => {
+                let texts: Vec<String> = presets.iter().map(|p| format!("{}:{}", p.percent, p.value)).collect();
+                write!(f, "Presets:  {}", texts.join(","))
+            }
         }
     }
 }

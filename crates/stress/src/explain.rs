@@ -1,6 +1,10 @@
 //! A run in words: `--explain`, and why a read found nothing.
 
+mod profile;
+
 use std::collections::BTreeSet;
+
+pub use profile::explain_profiles;
 
 use crate::distribution::Spec;
 use crate::number::format_count;

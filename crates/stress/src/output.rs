@@ -4,6 +4,7 @@
 
 mod auto;
 mod messages;
+mod profiles;
 mod results;
 mod rows;
 mod settings_block;
@@ -13,6 +14,7 @@ pub use auto::{average_improvement, is_saturated, next_threads, render_auto_tabl
 pub use messages::{
     Timing, histogram_tag, render_created, render_failed_operation, render_running, render_steps_header, render_warmup,
 };
+pub use profiles::render_profiles;
 pub use results::{Summary, render_results};
 pub use rows::{Figures, Garbage, Interval, render_header, render_interval};
 pub use settings_block::render_settings;

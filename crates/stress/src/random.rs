@@ -33,6 +33,21 @@ impl JavaRandom {
         (self.state >> (48 - count)) as u32
     }
 
+    /// Omits this many steps; `nextDouble` and `nextLong` take two each.
+    pub fn skip(&mut self, steps: u64) {
+        // The composition of affine maps, by repeated squaring.
+        let (mut factor, mut addend, mut left) = (MULTIPLIER, 0xB_u64, steps);
+        while left > 0 {
+            if left & 1 == 1 {
+                self.state = self.state.wrapping_mul(factor).wrapping_add(addend) & MASK;
+            }
+            addend = addend.wrapping_mul(factor).wrapping_add(addend) & MASK;
+            factor = factor.wrapping_mul(factor) & MASK;
+            left >>= 1;
+        }
+        self.gaussian = None;
+    }
+
     /// `nextDouble`: 53 bits, in [0, 1).
     #[inline]
     pub fn next_double(&mut self) -> f64 {
@@ -200,7 +215,7 @@ const fn finish(mut k: u64) -> u64 {
 /// A seed of [`JavaRandom`] that is a pure function of (`seed`, `index`, `purpose`); the mixing comes from
 /// `SplitMix64` (Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 #[must_use]
-pub(crate) const fn mix_seed(seed: u64, index: u64, purpose: u64) -> i64 {
+pub const fn mix_seed(seed: u64, index: u64, purpose: u64) -> i64 {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
     let start = split_mix(seed ^ purpose.wrapping_mul(GOLDEN));
     split_mix(start.wrapping_add(index.wrapping_mul(GOLDEN))) as i64

@@ -51,6 +51,7 @@ pub enum Command {
     Mixed,
     CounterWrite,
     CounterRead,
+    User,
 }
 
 impl Command {
@@ -63,6 +64,7 @@ impl Command {
             Self::Mixed => "mixed",
             Self::CounterWrite => "counter_write",
             Self::CounterRead => "counter_read",
+            Self::User => "user",
         }
     }
 
@@ -75,6 +77,7 @@ impl Command {
             Self::Mixed => "MIXED",
             Self::CounterWrite => "COUNTER_WRITE",
             Self::CounterRead => "COUNTER_READ",
+            Self::User => "USER",
         }
     }
 
@@ -195,6 +198,26 @@ pub struct CommandSettings {
     pub ratios: Vec<(Command, f64)>,
     /// How many operations of a kind follow each other in `mixed`.
     pub clustering: Option<NamedSpec>,
+    /// The profiles and operations of `user`.
+    #[serde(default)]
+    pub user: Option<UserSettings>,
+}
+
+/// The command `user`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UserSettings {
+    /// The files of the profiles.
+    pub profiles: Vec<String>,
+    /// The names of the operations and their weights.
+    pub operations: Vec<(String, f64)>,
+}
+
+impl UserSettings {
+    /// Whether no operation reads.
+    #[must_use]
+    pub fn is_load(&self) -> bool {
+        self.operations.iter().all(|(name, _)| name == "insert" || name.ends_with(".insert"))
+    }
 }
 
 /// `-rate`.
@@ -387,6 +410,7 @@ impl Settings {
     pub fn operations(&self) -> Vec<(Command, f64)> {
         match self.command.command {
             Command::Mixed => self.command.ratios.clone(),
+            Command::User => Vec::new(),
             command => vec![(command, 1.0)],
         }
     }

@@ -98,7 +98,7 @@ pub fn truncate_statements(settings: &Settings) -> Vec<String> {
 pub const fn table_of(command: Command) -> &'static str {
     match command {
         Command::CounterWrite | Command::CounterRead => COUNTER_TABLE,
-        Command::Read | Command::Write | Command::Mixed => STANDARD_TABLE,
+        Command::Read | Command::Write | Command::Mixed | Command::User => STANDARD_TABLE,
     }
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn statement_text(
 ) -> String {
     let list = |text: fn(&str) -> String| columns.iter().map(|name| text(name)).collect::<Vec<_>>().join(",");
     match command {
-        Command::Write | Command::Mixed => {
+        Command::Write | Command::Mixed | Command::User => {
             format!("UPDATE {table}{timestamp} SET {} WHERE KEY=?", list(|name| format!("\"{name}\" = ?")))
         }
         Command::Read if !slice => format!("SELECT {} FROM {table} WHERE KEY=?", list(|name| format!("\"{name}\""))),

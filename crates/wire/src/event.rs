@@ -13,7 +13,7 @@ use crate::merge::{Merge, add_known, merge_fields};
 pub use crate::spec::work::Sections;
 pub use crate::spec::work::records::{Missed, Unsettled};
 pub use crate::spec::work::sort::{SortSummary, Sorted, Validation};
-pub use crate::spec::work::statements::MissingRows;
+pub use crate::spec::work::statements::{MissingRows, StatementRows};
 pub use outcome::{Latencies, Outcome, Readings, censored, encode, outcomes};
 pub use summary::{Borders, Carried, Clock, Collection, ConnectionAttempts, Executor, Pauses, ServerEvent, Summary};
 

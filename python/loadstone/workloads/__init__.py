@@ -1,7 +1,7 @@
 """The workload kinds, one file per kind."""
 
 from loadstone.experiment import kind
-from loadstone.workloads import cassandra_stress, command, dfsio, fio, sort, ycsb
+from loadstone.workloads import cassandra_stress, command, dfsio, fio, sort, statements, ycsb
 
 
 def register() -> None:
@@ -9,6 +9,7 @@ def register() -> None:
     kinds = {
         "ycsb": ycsb.KIND,
         "cassandra-stress": cassandra_stress.KIND,
+        "statements": statements.KIND,
         "dfsio": dfsio.KIND,
         "fio": fio.KIND,
         "sort": sort.KIND,

@@ -6,8 +6,9 @@ The engine's front end translates a command line to a spec, to which the lab add
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,8 @@ OF_EXPERIMENT = {
     "-errors": "nothing instead: failures are counted, and do not end a trial",
 }
 REPLICATION = "replication_factor"
+# A value of a profile without `size`: texts and blobs have 4 to 8 bytes, numbers 4 or 8.
+PROFILE_VALUE_BYTES = 6
 # The commands that only write.
 WRITES = ("write", "insert", "counter_write", "counterwrite")
 
@@ -87,15 +90,22 @@ def check(context: Context, path: Keys, keys: Any) -> None:
 
 def writes(work: CassandraStress) -> bool:
     """Whether the command only writes."""
-    return work.command.split()[0] in WRITES
+    return only_writes(work.command)
+
+
+def only_writes(command: str) -> bool:
+    """Whether a command defines new tables and reads nothing."""
+    operation = command.split()[0] if command.split() else "read"
+    is_load = operation == "user" and re.search(r"ops\(insert=[\d.]+\)", command.replace(" ", "")) is not None
+    return is_load or operation in WRITES
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
     """Commands that write change data that other trials may read."""
     command = template.render_partly(str(keys.command), point)
     operation = command.split()[0] if command.split() else "read"
-    # A command that only writes defines new tables.
-    if not operation.endswith("read") and operation not in WRITES:
+    # A command that only writes defines new tables. Queries of a profile may write.
+    if not operation.endswith("read") and not only_writes(command):
         yield f"command: {operation}"
 
 
@@ -107,6 +117,16 @@ def title(work: CassandraStress) -> str:
 def data(work: CassandraStress) -> Data:
     """The population, which is written before it is read."""
     spec = translate_command(work, clients=1, hosts="127.0.0.1", port="9042", factor=None)["work"]
+    if spec["generator"] == "columns":
+        tables = spec["tables"]
+        sizes = [
+            profile_row_bytes(table) * row_count(column.get("cluster") for column in table["columns"])
+            for table in tables
+        ]
+        profile = {name: spec.get(name) for name in ("compat", "tables", "definitions", "revisit")}
+        identity = {**profile, "population": work.population}
+        place = ",".join(sorted({table["keyspace"] for table in tables}))
+        return Data(work.population, round(sum(sizes)), identity, place=place, loaded=not writes(work))
     names = ("compat", "keyspace", "key_bytes", "columns", "size", "row_population_ratio", "revisit")
     identity = {**{name: spec[name] for name in names}, "population": work.population}
     identity |= {"written_for": work.written_for, "writers": work.writers} if work.written_for else {}
@@ -114,12 +134,39 @@ def data(work: CassandraStress) -> Data:
     return Data(work.population, size, identity, place=spec["keyspace"], loaded=not writes(work))
 
 
+def profile_row_bytes(table: Mapping[str, Any]) -> float:
+    """The size of a row of a profile, bytes: its listed columns, since only the server knows all columns."""
+    sizes = [mean_of(column["size"]) if "size" in column else PROFILE_VALUE_BYTES for column in table["columns"]]
+    return max(sum(sizes), PROFILE_VALUE_BYTES)
+
+
+def row_count(clusters: Iterable[str | None]) -> float:
+    """The expected rows of a partition, from the values of its clustering columns."""
+    return prod(mean_of(cluster) for cluster in clusters if cluster is not None)
+
+
+def mean_of(distribution: str) -> float:
+    """The mean of a distribution: of presets exactly, otherwise the middle of the range."""
+    text = distribution.replace(" ", "").lower()
+    if text.startswith("presets("):
+        pairs = [part.split(":") for part in text[len("presets(") : -1].split(",")]
+        shares = [(float(share), digits(value)) for share, value in pairs]
+        return sum(share * value for share, value in shares) / sum(share for share, _ in shares)
+    bounds = re.match(r"~?\w+\(([\d.]*?\d[kmb]?)(?:\.\.+(\d+[kmb]?))?[,)]", text)
+    if bounds is None:
+        return 0.0
+    return (digits(bounds[1]) + digits(bounds[2] or bounds[1])) / 2
+
+
+def digits(text: str) -> float:
+    """A number with the suffix k, m or b."""
+    factors = {"k": 1e3, "m": 1e6, "b": 1e9}
+    return float(text[:-1]) * factors[text[-1]] if text[-1] in factors else float(text)
+
+
 def mean_size(size: str) -> int:
     """The size of a value, bytes: of a distribution, the middle of its range."""
-    bounds = re.match(r"~?\w+\((\d+)(?:\.\.(\d+))?", size)
-    if bounds is None:
-        return 0
-    return (int(bounds[1]) + int(bounds[2] or bounds[1])) // 2
+    return int(mean_of(size))
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
@@ -184,6 +231,8 @@ def drop_group(tokens: Sequence[str], group: str) -> list[str]:
 
 def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> Stages:
     """Drops and defines the tables, and writes one row; then writes the population."""
+    if variant.work.command.split()[0] == "user":
+        return load_profiles(variant, settle, seed)
     spec = {**translate_variant(variant.loading, load_work(variant.work)), "seed": seed}
     work = spec["work"]
     if not work.get("definitions"):
@@ -202,6 +251,41 @@ def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> St
         stages.append(("load", {**written, "clients": variant.clients, "until": {"seconds": seconds}}))
     elif not writes(variant.work):
         stages.append(("load", {**written, "until": {"operations": variant.work.population}}))
+    return Stages(stages, alone=("schema",))
+
+
+def load_profiles(variant: Variant, settle: bool, seed: int) -> Stages:
+    """Drops and defines the tables of profiles, and writes one partition of each; then writes the population."""
+    spec = {**translate_variant(variant.loading, variant.work), "seed": seed}
+    population = variant.work.population
+    work = spec["work"]
+    sequence = {"sequence": {"first": 1, "last": population, "wrap": True, "read_lookback": None}}
+    # Whole partitions, whatever part of them an operation of the command writes.
+    omitted = ("select", "partitions", "batch")
+    tables = [
+        {**table, "insert": {name: value for name, value in table["insert"].items() if name not in omitted}}
+        for table in work["tables"]
+    ]
+    for table in tables:
+        table["insert"]["batch"] = "unlogged"
+    inserts = [
+        {"name": f"insert {table['name']}", "weight": 1.0, "table": table["name"], "work": "insert"} for table in tables
+    ]
+    common = {**work, "tables": tables, "visits": 1, "population": sequence, "clustering": None, "definitions": []}
+    drops = [
+        f'DROP KEYSPACE IF EXISTS "{keyspace}"' for keyspace in dict.fromkeys(table["keyspace"] for table in tables)
+    ]
+    schema = {
+        **spec,
+        "work": {**common, "operations": inserts, "definitions": [*drops, *work.get("definitions", [])]},
+        "clients": 1,
+        "until": {"operations": len(tables)},
+    }
+    stages = [("schema", schema)]
+    for at, insert in enumerate(inserts if not writes(variant.work) else ()):
+        name = "load" if at == 0 else f"load{at + 1}"
+        written = {**common, "operations": [insert]}
+        stages.append((name, {**spec, "work": written, "until": {"operations": population}, "settle": settle}))
     return Stages(stages, alone=("schema",))
 
 
@@ -236,6 +320,13 @@ def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value
 def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     """The number and size of partitions, the mix of operations, and how numbers of partitions are chosen."""
     work = launched[-1].spec["work"]
+    if work["generator"] == "columns":
+        weights = {operation["name"]: operation["weight"] for operation in work["operations"]}
+        shares = [
+            f"{units.percent(weight / sum(weights.values()))} {name}" for name, weight in weights.items() if weight
+        ]
+        numbers = work["population"].get("distribution", "sequence")
+        return {"mix": ", ".join(shares), "distribution": numbers.partition("(")[0]}
     mix = sorted(work["mix"].items(), key=lambda part: (-part[1], part[0]))
     total = sum(share for _, share in mix)
     shares = [f"{units.percent(share / total)} {name.replace('_', '-')}" for name, share in mix if share]

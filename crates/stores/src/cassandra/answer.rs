@@ -13,6 +13,9 @@ pub const UNPREPARED: i32 = 0x2500;
 /// The node does not support a version of the protocol, or a frame violates it.
 pub const PROTOCOL_ERROR: i32 = 0x000A;
 
+/// A keyspace or a table is defined again.
+pub const ALREADY_EXISTS: i32 = 0x2400;
+
 const ROWS: i32 = 2;
 const PREPARED: i32 = 4;
 const GLOBAL_TABLE: i32 = 0x01;
@@ -46,7 +49,7 @@ impl Refusal {
             0x2100 => "Unauthorized",
             0x2200 => "Invalid",
             0x2300 => "ConfigError",
-            0x2400 => "AlreadyExists",
+            ALREADY_EXISTS => "AlreadyExists",
             UNPREPARED => "Unprepared",
             _ => "error",
         }

@@ -141,6 +141,11 @@ impl Link {
         }
     }
 
+    /// How many numbers of statements this connection has seen.
+    pub fn count_prepared(&self) -> usize {
+        self.prepared.borrow().len()
+    }
+
     /// Prepares all known statements, so that operations need not. A statement that the server refuses, or that takes longer than
     /// a request may, is left to its first operation, which reports it.
     pub async fn prepare_all(&self, texts: &Texts) {

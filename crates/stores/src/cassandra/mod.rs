@@ -10,6 +10,7 @@ mod compression;
 mod connection;
 mod consistency;
 mod control;
+mod describe;
 mod login;
 mod murmur3;
 mod pool;
@@ -28,6 +29,7 @@ mod wire;
 use std::sync::Arc;
 
 pub use client::Client;
+pub use describe::{ColumnDescription, StatementDescription, describe_statements, describe_tables};
 pub use ring::Node;
 pub use schema::{Description, count_rows, execute_script};
 pub use statements::StatementClient;

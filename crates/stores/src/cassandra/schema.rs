@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::answer::ALREADY_EXISTS;
 use super::cluster::{Cluster, connect, unreachable};
 use super::login::Link;
 use super::ring::Node;
@@ -52,10 +53,16 @@ pub fn count_rows(options: &Options, statements: &[String]) -> Result<Vec<usize>
 async fn run(settings: &Settings, statements: &[String]) -> Result<Description, EngineError> {
     let (contact, link) = connect(settings).await?;
     for text in statements {
-        link.query(text).await.map_err(|refusal| {
-            let Failure { message, .. } = refusal.failure();
-            EngineError::failed(message).hint(format!("correct the options of the statement: {}", text.trim()))
-        })?;
+        match link.query(text).await {
+            // A definition without IF NOT EXISTS is repeated by each run: drivers ignore this as well. An index has another code.
+            Err(refusal) if refusal.code == ALREADY_EXISTS || refusal.message.ends_with("already exists") => {}
+            Err(refusal) => {
+                let Failure { message, .. } = refusal.failure();
+                let hint = format!("correct the options of the statement: {}", text.trim());
+                return Err(EngineError::failed(message).hint(hint));
+            }
+            Ok(_) => {}
+        }
     }
     if !statements.is_empty() {
         wait_for_agreement(&link).await?;

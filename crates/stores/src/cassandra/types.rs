@@ -2,6 +2,8 @@
 
 #![allow(missing_docs, reason = "CQL's names")]
 
+use std::fmt;
+
 use super::wire::{Body, Short};
 
 /// Types within types beyond this depth are refused: no table has them, and a reader must not exhaust its stack.
@@ -129,6 +131,28 @@ impl Type {
             Self::Uuid | Self::TimeUuid => Some(16),
             Self::Vector(element, count) => element.find_length().map(|len| len * count),
             _ => None,
+        }
+    }
+}
+
+/// As in CQL. A user-defined type, whose name alone does not define its fields, is written as the tuple of these.
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Custom(class) => write!(f, "'{class}'"),
+            Self::List(element) => write!(f, "list<{element}>"),
+            Self::Set(element) => write!(f, "set<{element}>"),
+            Self::Map(key, value) => write!(f, "map<{key}, {value}>"),
+            Self::Vector(element, count) => write!(f, "vector<{element}, {count}>"),
+            Self::Tuple(fields) => {
+                let fields: Vec<String> = fields.iter().map(ToString::to_string).collect();
+                write!(f, "tuple<{}>", fields.join(", "))
+            }
+            Self::Udt(_, fields) => {
+                let fields: Vec<String> = fields.iter().map(|(_, kind)| kind.to_string()).collect();
+                write!(f, "tuple<{}>", fields.join(", "))
+            }
+            simple => write!(f, "{}", format!("{simple:?}").to_ascii_lowercase()),
         }
     }
 }

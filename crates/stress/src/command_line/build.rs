@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use super::check::check_settings;
 use super::groups::{
     basic_forms, column_forms, error_forms, insert_forms, log_forms, mixture_forms, population_forms, rate_forms,
-    token_range_forms,
+    token_range_forms, user_forms,
 };
 use super::help::{SEND_TO_HELP, find_command};
 use super::option::{Form, list_options, render_forms, select_form};
@@ -18,7 +18,7 @@ use crate::population::{Selection, Share};
 use crate::settings::{
     ColumnSettings, Command, CommandSettings, DelayPolicy, ErrorSettings, FrontEndSettings, InsertSettings, Length,
     Limit, LogLevel, LogSettings, NamedSpec, Order, PopulationSettings, RateSettings, Settings, TimeUnit,
-    TokenRangeSettings, Truncate,
+    TokenRangeSettings, Truncate, UserSettings,
 };
 
 /// More columns than any table has; the tool makes a list of their names.
@@ -133,9 +133,8 @@ impl Builder {
     fn command(&mut self) -> Built<CommandSettings> {
         let Some(group) = self.groups.front().cloned() else { return Err(self.refuse("No command specified")) };
         if group.name == "user" {
-            return Err(self
-                .refuse("user profiles are not supported yet")
-                .with_hint("use write, read, mixed, counter_write or counter_read"));
+            self.groups.pop_front();
+            return self.user(&group.parameters);
         }
         let Some(command) = find_command(&group.name) else {
             let hint = "the first argument is the command: write, read, mixed, counter_write, counter_read, print, help, version";
@@ -181,6 +180,56 @@ impl Builder {
             add,
             ratios,
             clustering,
+            user: None,
+        })
+    }
+
+    /// The command `user`. Its profiles are read by the owner of the settings.
+    fn user(&mut self, parameters: &[String]) -> Built<CommandSettings> {
+        let form = self.select("user", "USER", &user_forms(self.compat), parameters)?;
+        let profiles: Vec<String> =
+            form.text("profile=").split(',').filter(|path| !path.is_empty()).map(str::to_owned).collect();
+        let specification = form.text("ops");
+        let list = specification.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
+        let mut operations: Vec<(String, f64)> = Vec::new();
+        for part in list.unwrap_or_default().split(',').filter(|part| !part.is_empty()) {
+            let operation = part.rsplit_once('=').and_then(|(name, weight)| Some((name, weight.parse::<f64>().ok()?)));
+            match operation {
+                Some((name, weight)) if weight.is_finite() && weight >= 0.0 && !name.is_empty() => {
+                    let name = name.to_lowercase();
+                    if operations.iter().any(|(other, _)| *other == name) {
+                        return Err(self.refuse(format!("{name} set twice")));
+                    }
+                    operations.push((name, weight));
+                }
+                _ => {
+                    return Err(self
+                        .refuse(format!("Invalid ops specification: {part}"))
+                        .with_hint("write ops(insert=1,NAME=2)"));
+                }
+            }
+        }
+        if profiles.is_empty() || operations.iter().all(|(_, weight)| *weight <= 0.0) {
+            return Err(self
+                .refuse("Must specify at least one command with a non-zero ratio")
+                .with_hint("write user profile=FILE.yaml ops(insert=1)"));
+        }
+        Ok(CommandSettings {
+            command: Command::User,
+            length: self.length(&form)?,
+            no_warmup: form.is_set("no-warmup"),
+            truncate: match form.text("truncate=").to_ascii_lowercase().as_str() {
+                "once" => Truncate::Once,
+                "always" => Truncate::Always,
+                _ => Truncate::Never,
+            },
+            consistency: form.text("cl=").to_ascii_uppercase(),
+            serial_consistency: form.value("serial-cl=").map(str::to_ascii_uppercase),
+            key_bytes: 10,
+            add: NamedSpec { text: "fixed(1)".to_owned(), spec: Spec::Fixed { value: 1 } },
+            ratios: Vec::new(),
+            clustering: Some(self.parse_named(&form, "clustering=")?),
+            user: Some(UserSettings { profiles, operations }),
         })
     }
 
@@ -212,7 +261,7 @@ impl Builder {
         for (prefix, weight) in form.inner_values("ratio") {
             let Some(command) = find_command(prefix.trim_end_matches('=')) else {
                 return Err(self
-                    .refuse("user profiles are not supported yet")
+                    .refuse("user= is not an operation of mixed")
                     .with_hint("ratio() takes read, write, counter_read and counter_write"));
             };
             let weight: f64 = weight.parse().unwrap_or(0.0);
@@ -222,7 +271,7 @@ impl Builder {
             ratios.push((command, weight));
         }
         ratios.sort_by_key(|(command, _)| match command {
-            Command::Write | Command::Mixed => 0,
+            Command::Write | Command::Mixed | Command::User => 0,
             Command::Read => 1,
             Command::CounterWrite => 2,
             Command::CounterRead => 3,
@@ -279,7 +328,8 @@ impl Builder {
         let count = command.length.count();
         let limit = if count <= 0 { 1_000_000 } else { count };
         let Some(parameters) = take_group(&mut self.groups, "-pop") else {
-            let selection = if command.command.creates_schema() {
+            let is_load = command.user.as_ref().is_some_and(UserSettings::is_load);
+            let selection = if command.command.creates_schema() || is_load {
                 Selection::Sequence { first: 1, last: limit, wrap: true, read_lookback: None }
             } else {
                 let spec = crate::distribution::parse_spec(&format!("gaussian(1..{limit})"));

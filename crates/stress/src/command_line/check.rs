@@ -35,10 +35,11 @@ pub(super) fn check_settings(settings: &mut Settings) -> Result<(), (String, Str
         ));
     }
     let one_visit = insert.visits.is_fixed() && insert.visits.range().is_ok_and(|range| range.0 <= 1);
-    if !one_visit {
+    let is_user = command.command == Command::User;
+    if !one_visit && !is_user {
         warnings.push("-insert visits= has no effect: a partition of the predefined tables is one row".to_owned());
     }
-    if insert.partitions.is_some() || insert.select_ratio.is_some() || insert.batch_type.is_some() {
+    if !is_user && (insert.partitions.is_some() || insert.select_ratio.is_some() || insert.batch_type.is_some()) {
         warnings.push(
             "-insert partitions=, select-ratio= and batchtype= have no effect: the predefined commands write one row at a time"
                 .to_owned(),

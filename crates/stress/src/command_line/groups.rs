@@ -122,7 +122,7 @@ pub(super) fn mixture_forms(compat: Compat) -> Vec<Form> {
         .collect()
 }
 
-/// The forms of `user`, for its help.
+/// The forms of `user`.
 pub(super) fn user_forms(compat: Compat) -> Vec<Form> {
     let (profile, ops) = if compat >= Compat::V4 {
         (

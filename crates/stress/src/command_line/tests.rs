@@ -125,7 +125,7 @@ fn settings_survive_serialisation_without_secrets() {
 #[test]
 fn unsupported_commands_name_a_replacement() {
     for (line, message, hint) in [
-        ("user profile=a.yaml ops(insert=1)", "user profiles are not supported yet", "write, read, mixed"),
+        ("user profile=a.yaml ops(insert=x)", "Invalid ops specification: insert=x", "ops(insert=1,NAME=2)"),
         ("legacy -o insert", "legacy is not supported", "write n=1000000"),
         ("write n=10 -sendto host", "-sendto is not supported", "segment=k/n"),
         ("write n=10 -cloudconf file=a", "-cloudconf is not supported", "-node"),

@@ -61,6 +61,8 @@ enum Law {
         min: i64,
         max: i64,
     },
+    /// The cumulated share of each preset, and its value.
+    Presets(Vec<(f64, f64)>),
 }
 
 impl Distribution {
@@ -119,6 +121,15 @@ impl Distribution {
                 }
                 Law::Sequence { start, count, next: 0 }
             }
+            Spec::Presets(ref presets) => {
+                let total: f64 = presets.iter().map(|preset| preset.percent).sum();
+                let mut sum = 0.0;
+                let mut cumulate = |percent: f64| {
+                    sum += percent;
+                    sum / total
+                };
+                Law::Presets(presets.iter().map(|preset| (cumulate(preset.percent), preset.value)).collect())
+            }
             Spec::Inverse(ref inner) => {
                 let inner = Self::new(inner)?;
                 Law::Inverse { min: inner.min(), max: inner.max(), inner: Box::new(inner) }
@@ -171,6 +182,27 @@ impl Distribution {
                 start.wrapping_add(place % *count)
             }
             Law::Inverse { inner, min, max } => max.wrapping_sub(inner.next().wrapping_sub(*min)),
+            Law::Presets(presets) => {
+                let value = find_preset(presets, self.random.next_double());
+                // 2.5 is 2 or 3, equally often.
+                let up = self.random.next_double() < value.fract();
+                value as i64 + i64::from(up)
+            }
+        }
+    }
+
+    /// Omits values. Constant time for `fixed`, `uniform` and `seq`.
+    pub fn skip(&mut self, count: u64) {
+        match &mut self.law {
+            Law::Fixed(_) => {}
+            // Each value takes 53 bits, which are two steps.
+            Law::Uniform { .. } => self.random.skip(count.wrapping_mul(2)),
+            Law::Sequence { next, .. } => *next = next.wrapping_add(count as i64),
+            _ => {
+                for _ in 0..count {
+                    self.next();
+                }
+            }
         }
     }
 
@@ -192,7 +224,7 @@ impl Distribution {
                 *min as f64 + clamp(sample, 0.0, *delta as f64)
             }
             Law::Inverse { inner, min, max } => *max as f64 - (inner.next_double() - *min as f64),
-            Law::Fixed(_) | Law::Quantized { .. } | Law::Sequence { .. } => self.next() as f64,
+            Law::Fixed(_) | Law::Quantized { .. } | Law::Sequence { .. } | Law::Presets(_) => self.next() as f64,
         }
     }
 
@@ -225,6 +257,16 @@ impl Distribution {
             }
             Law::Sequence { start, count, .. } => (*start as f64 + (*count - 1) as f64 * p) as i64,
             Law::Inverse { inner, min, max } => max.wrapping_sub(inner.quantile(p).wrapping_sub(*min)),
+            Law::Presets(presets) => {
+                let values = presets.iter().map(|preset| preset.1);
+                if p <= 0.0 {
+                    values.fold(f64::INFINITY, f64::min).floor() as i64
+                } else if p >= 1.0 {
+                    values.fold(0.0, f64::max).ceil() as i64
+                } else {
+                    find_preset(presets, p).round() as i64
+                }
+            }
         }
     }
 
@@ -251,6 +293,12 @@ impl Distribution {
         }
         (sum / f64::from(count)) as i64
     }
+}
+
+/// The value of the preset in which a share lies.
+fn find_preset(presets: &[(f64, f64)], p: f64) -> f64 {
+    let at = presets.partition_point(|(share, _)| *share <= p).min(presets.len() - 1);
+    presets[at].1
 }
 
 #[inline]

@@ -1,9 +1,12 @@
 //! The text of a distribution: `[~]NAME(ARGUMENTS)`.
 
-use super::{RatioSpec, Spec};
+use super::{Preset, RatioSpec, Spec};
 
 /// Quanta are held in memory; the tool fails at its array of them.
 const QUANTAS_MAX: u32 = 1_000_000;
+const PRESETS_MAX: usize = 1_000;
+/// Doubles count whole numbers up to here.
+const VALUE_MAX: f64 = 9e15;
 
 /// Parses a distribution, as `OptionDistribution.get` does.
 ///
@@ -26,6 +29,7 @@ pub fn parse_spec(text: &str) -> Result<Spec, String> {
         "extreme" | "extr" => parse_extreme(&parts)?,
         "qextreme" | "qextr" => parse_quantized(&parts)?,
         "seq" => parse_sequence(&parts)?,
+        "presets" => parse_presets(&parts)?,
         _ => return Err(format!("Illegal distribution type: {name}")),
     };
     Ok(if inverse { Spec::Inverse(Box::new(spec)) } else { spec })
@@ -154,6 +158,25 @@ fn parse_shape(min: i64, max: i64, text: &str) -> Option<(f64, f64)> {
     let quantile = bound_quantile(min, max);
     let bound = if quantile == 0.0 { 0.0 } else { (-(1.0 - quantile).ln()).powf(1.0 / shape) };
     Some((shape, max.wrapping_sub(min) as f64 / bound))
+}
+
+/// Shares and values: `70:1`, `20:2.5k`.
+fn parse_presets(parts: &[&str]) -> Result<Spec, String> {
+    let preset = |part: &&str| {
+        let (percent, value) = part.split_once(':')?;
+        let (digits, factor) = match value.trim().bytes().last()?.to_ascii_lowercase() {
+            b'k' => (&value[..value.trim_end().len() - 1], 1e3),
+            b'm' => (&value[..value.trim_end().len() - 1], 1e6),
+            _ => (value, 1.0),
+        };
+        let preset = Preset { percent: parse_double(percent)?, value: parse_double(digits)? * factor };
+        let is_valid = preset.percent > 0.0 && preset.percent <= 1e9 && (0.0..=VALUE_MAX).contains(&preset.value);
+        is_valid.then_some(preset)
+    };
+    let presets: Option<Vec<Preset>> = parts.iter().map(preset).collect();
+    presets.filter(|presets| !presets.is_empty() && presets.len() <= PRESETS_MAX).map(Spec::Presets).ok_or_else(|| {
+        format!("{}: write PERCENT:VALUE, as in presets(70:1, 20:2.5, 10:3.5)", invalid("presets", parts))
+    })
 }
 
 fn parse_extreme(parts: &[&str]) -> Result<Spec, String> {

@@ -11,6 +11,11 @@ fn describe_operations(settings: &Settings) -> String {
             let labels: Vec<&str> = settings.command.ratios.iter().map(|(command, _)| command.label()).collect();
             format!("[{}]", labels.join(", "))
         }
+        Command::User => {
+            let user = settings.command.user.iter().flat_map(|user| &user.operations);
+            let names: Vec<&str> = user.filter(|(_, weight)| *weight > 0.0).map(|(name, _)| name.as_str()).collect();
+            format!("[{}]", names.join(", "))
+        }
         command => command.label().to_owned(),
     }
 }
@@ -28,10 +33,10 @@ pub fn render_running(settings: &Settings, threads: u32) -> String {
 
 /// `Warming up WRITE with 50000 iterations...`, for one kind of operation; empty without warm-up.
 #[must_use]
-pub fn render_warmup(settings: &Settings, command: Command) -> String {
+pub fn render_warmup(settings: &Settings, label: &str) -> String {
     match settings.warmup_operations() {
         0 => String::new(),
-        count => format!("Warming up {} with {count} iterations...\n", command.label()),
+        count => format!("Warming up {label} with {count} iterations...\n"),
     }
 }
 
@@ -107,7 +112,7 @@ mod tests {
 
     #[test]
     fn warmup_counts_contact_points() {
-        let warmup = |line: &str| render_warmup(&settings(line), Command::Write);
+        let warmup = |line: &str| render_warmup(&settings(line), Command::Write.label());
         assert_eq!(warmup("write n=200000"), "Warming up WRITE with 50000 iterations...\n");
         assert_eq!(warmup("write n=99 -node a,b,c"), "Warming up WRITE with 72 iterations...\n");
         assert_eq!(warmup("write duration=1m -node a,b,c"), "Warming up WRITE with 150000 iterations...\n");

@@ -22,14 +22,17 @@ pub fn render_settings(settings: &Settings) -> String {
     render_rate(&mut block, &settings.rate);
     render_population(&mut block, &settings.population);
     render_insert(&mut block, &settings.insert);
-    render_columns(&mut block, settings);
+    if settings.command.user.is_none() {
+        render_columns(&mut block, settings);
+    }
     block.section("Errors");
     block.line("Ignore", settings.errors.ignore);
     block.line("Tries", settings.errors.tries);
     render_log(&mut block, &settings.log);
     render_mode(&mut block, &settings.mode, *compat);
     render_node(&mut block, &settings.node);
-    render_schema(&mut block, &settings.schema, *compat);
+    let keyspace = settings.command.user.is_none().then_some(settings.schema.keyspace.as_str());
+    render_schema(&mut block, keyspace, &settings.schema, *compat);
     render_transport(&mut block, &settings.transport, *compat);
     block.section("Port");
     block.line("Native Port", settings.port.native);
@@ -95,6 +98,13 @@ fn render_command(block: &mut Block, command: &CommandSettings) {
         block.line("Maximum Uncertainty Measurements", format_count(max));
     } else {
         block.line("Target Uncertainty", "not applicable");
+    }
+    if let (Some(user), Some(clustering)) = (&command.user, &command.clustering) {
+        let ratios = user.operations.iter().map(|(name, weight)| (name.as_str(), format_double(*weight)));
+        block.line("Command Ratios", render_map(ratios));
+        block.line("Command Clustering Distribution", format!("clustering={}", clustering.text));
+        block.line("Profile File(s)", user.profiles.join(","));
+        return;
     }
     block.line("Key Size (bytes)", command.key_bytes);
     // The tool's spelling.
@@ -221,11 +231,11 @@ fn render_node(block: &mut Block, node: &NodeSettings) {
     block.line("Datacenter", nullable(node.datacenter.as_deref()));
 }
 
-fn render_schema(block: &mut Block, schema: &SchemaSettings, compat: Compat) {
+fn render_schema(block: &mut Block, keyspace: Option<&str>, schema: &SchemaSettings, compat: Compat) {
     let map =
         |options: &[(String, String)]| render_map(options.iter().map(|(key, value)| (key.as_str(), value.clone())));
     block.section("Schema");
-    block.line("Keyspace", &schema.keyspace);
+    block.line("Keyspace", nullable(keyspace));
     block.line("Replication Strategy", &schema.replication_strategy);
     // The tool's spelling.
     let label = if compat == Compat::V3_11 { "Replication Strategy Pptions" } else { "Replication Strategy Options" };

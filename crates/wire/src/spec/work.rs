@@ -6,6 +6,8 @@ pub mod sort;
 pub mod statements;
 pub mod time_series;
 
+use std::collections::BTreeMap;
+
 use loadstone_load::Refusal;
 use loadstone_load::core::CoreSpec;
 use loadstone_load::time_series::TimeSeriesSpec;
@@ -16,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use self::files::FilesSummary;
 use self::records::Unsettled;
 use self::sort::{SortSpec, SortSummary};
-use self::statements::{MissingRows, StatementsSpec};
+use self::statements::{MissingRows, StatementRows, StatementsSpec};
 use super::{Phase, TrialSpec};
 use crate::error::EngineError;
 use crate::merge::Merge;
@@ -51,6 +53,9 @@ macro_rules! workload_kinds {
                 /// Reads of cassandra-stress that found no row; absent if there was none.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 missing_rows: Option<MissingRows>,
+                /// Rows and partitions of successful statements, by name.
+                #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+                statements: BTreeMap<String, StatementRows>,
             }
             /// One stage of `TeraGen`, `TeraSort` or `TeraValidate`. It has no clients, no due times and no store: what the spec says
             /// about these has no effect.
@@ -93,7 +98,7 @@ macro_rules! define_work {
 
         impl Merge for Sections {
             fn merge(&mut self, other: Self) {
-                $($(self.$field.merge(other.$field);)*)*
+                $($(Merge::merge(&mut self.$field, other.$field);)*)*
             }
         }
     };

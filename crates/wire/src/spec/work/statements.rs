@@ -1,6 +1,9 @@
 //! Statements of a query language.
 
+use std::collections::BTreeMap;
+
 use loadstone_load::Refusal;
+use loadstone_stress::columns::ColumnsSpec;
 use loadstone_stress::spec::StressSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,13 +18,18 @@ use crate::spec::TrialSpec;
 pub enum StatementsSpec {
     /// The predefined operations of cassandra-stress.
     Stress(StressSpec),
+    /// Any statements; their values come from generators of columns.
+    Columns(ColumnsSpec),
 }
 
 /// Statements name their tables.
 impl WorkRules for StatementsSpec {
     fn validate(&self, _spec: &TrialSpec) -> Result<(), Refusal> {
-        let Self::Stress(stress) = self;
-        stress.check().map_err(|invalid| {
+        let checked = match self {
+            Self::Stress(stress) => stress.check(),
+            Self::Columns(columns) => columns.check(),
+        };
+        checked.map_err(|invalid| {
             let message = format!("{{work.{}}}: {}", invalid.field, invalid.reason);
             Refusal::new(message, format!("change {{work.{}}}", invalid.field))
         })
@@ -40,5 +48,29 @@ pub struct MissingRows {
 impl Merge for MissingRows {
     fn merge(&mut self, other: Self) {
         self.reads.merge(other.reads);
+    }
+}
+
+/// The rows that a statement wrote or read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StatementRows {
+    /// Rows.
+    pub rows: u64,
+    /// Partitions with at least one of them.
+    pub partitions: u64,
+}
+
+impl Merge for StatementRows {
+    fn merge(&mut self, other: Self) {
+        self.rows.merge(other.rows);
+        self.partitions.merge(other.partitions);
+    }
+}
+
+impl Merge for BTreeMap<String, StatementRows> {
+    fn merge(&mut self, other: Self) {
+        for (name, rows) in other {
+            self.entry(name).or_default().merge(rows);
+        }
     }
 }

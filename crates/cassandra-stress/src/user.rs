@@ -1,0 +1,118 @@
+//! The command `user`: profiles from files, and their operations.
+
+use loadstone_stress::columns::{BatchType, ColumnsSpec, OperationSpec, OperationWork, TableSpec};
+use loadstone_stress::partition::mean;
+use loadstone_stress::profile::Profile;
+use loadstone_stress::settings::{Settings, UserSettings};
+use loadstone_stress::yaml::Mistake;
+use loadstone_wire::error::EngineError;
+
+/// Reads the profiles of a command line; none for another command.
+pub fn read_profiles(settings: &Settings) -> Result<Vec<Profile>, EngineError> {
+    let Some(user) = &settings.command.user else { return Ok(Vec::new()) };
+    user.profiles.iter().map(|path| read_profile(path)).collect()
+}
+
+fn read_profile(path: &str) -> Result<Profile, EngineError> {
+    if path.contains("://") {
+        return Err(EngineError::usage(format!("{path}: a profile is not fetched from a URL"))
+            .hint("download it, and name the file"));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        EngineError::usage(format!("cannot read {path}: {error}")).hint("profile= names a YAML file")
+    })?;
+    Profile::parse(&text).map_err(|mistakes| refuse(path, &mistakes))
+}
+
+/// One error with all mistakes, each with its line.
+fn refuse(path: &str, mistakes: &[Mistake]) -> EngineError {
+    let lines: Vec<String> =
+        mistakes.iter().map(|mistake| format!("{path}:{}: {}", mistake.line, mistake.message)).collect();
+    let hint = mistakes.first().map_or_else(String::new, |mistake| mistake.hint.clone());
+    EngineError::usage(lines.join("\n")).hint(hint)
+}
+
+/// The work of these profiles.
+pub fn columns_spec(
+    settings: &Settings,
+    profiles: &[Profile],
+    user: &UserSettings,
+) -> Result<ColumnsSpec, EngineError> {
+    let mut tables: Vec<TableSpec> = Vec::new();
+    for profile in profiles {
+        let mut table = profile.table.clone();
+        if tables.iter().any(|other| other.name == table.name) {
+            return Err(EngineError::usage(format!("two profiles are named {}", table.name))
+                .hint("give each profile another specname:"));
+        }
+        // The command line overrides the profile.
+        let insert = &settings.insert;
+        table.insert.partitions = insert.partitions.clone().or(table.insert.partitions);
+        table.insert.select = insert.select_ratio.clone().or(table.insert.select);
+        if !(insert.row_population_ratio.distribution.is_fixed() && insert.row_population_ratio.share(1.0) >= 1.0) {
+            table.insert.row_population = Some(insert.row_population_ratio.clone());
+        }
+        table.insert.batch = insert.batch_type.as_deref().and_then(BatchType::parse).unwrap_or(table.insert.batch);
+        tables.push(table);
+    }
+    let mut operations = Vec::new();
+    for (name, weight) in &user.operations {
+        operations.push(OperationSpec { name: name.clone(), weight: *weight, ..find_operation(name, profiles)? });
+    }
+    let visits = mean(Some(&settings.insert.visits)).map_err(EngineError::usage)?.round().clamp(1.0, 1e9) as u32;
+    Ok(ColumnsSpec {
+        compat: settings.compat,
+        // A run of this front end has defined them by then.
+        definitions: Vec::new(),
+        tables,
+        operations,
+        clustering: settings.command.clustering.as_ref().map(|named| named.spec.clone()),
+        population: settings.population.selection.clone(),
+        share: settings.population.share,
+        revisit: settings.insert.revisit.clone(),
+        visits,
+        order: settings.population.order,
+        split_factor: settings.token_range.split_factor,
+        unprepared: !settings.mode.prepared,
+    })
+}
+
+/// The operation of a name: `insert`, `QUERY`, or `SPECNAME.OPERATION`; the first profile is the default.
+fn find_operation(name: &str, profiles: &[Profile]) -> Result<OperationSpec, EngineError> {
+    let of_profile = |profile: &Profile, operation: &str| -> Option<OperationSpec> {
+        let work = match operation {
+            "insert" => OperationWork::Insert,
+            "validate" => OperationWork::Validate,
+            _ => {
+                let query = profile.queries.iter().find(|query| query.name == operation);
+                let query = query.map(|query| OperationWork::Query {
+                    cql: query.cql.clone(),
+                    fields: query.fields,
+                    validates: query.validates,
+                });
+                let ranges = profile.token_range_queries.iter().find(|query| query.name == operation);
+                query.or_else(|| {
+                    let query = ranges?;
+                    Some(OperationWork::TokenRange { columns: query.columns.clone(), page_rows: query.page_rows })
+                })?
+            }
+        };
+        Some(OperationSpec { name: String::new(), weight: 0.0, table: profile.table.name.clone(), work })
+    };
+    let qualified = profiles.iter().find_map(|profile| {
+        let operation = name.strip_prefix(&profile.table.name.to_lowercase())?.strip_prefix('.')?;
+        of_profile(profile, operation)
+    });
+    let operation = qualified.or_else(|| of_profile(profiles.first()?, name));
+    operation.ok_or_else(|| {
+        let mut names = vec!["insert".to_owned(), "validate".to_owned()];
+        for (at, profile) in profiles.iter().enumerate() {
+            let prefix = if at == 0 { String::new() } else { format!("{}.", profile.table.name) };
+            let queries = profile.queries.iter().map(|query| &query.name);
+            let queries = queries.chain(profile.token_range_queries.iter().map(|query| &query.name));
+            names.extend(queries.map(|name| format!("{prefix}{name}")));
+        }
+        EngineError::usage(format!("No query defined with name {name}"))
+            .hint(format!("the operations are {}", names.join(", ")))
+    })
+}

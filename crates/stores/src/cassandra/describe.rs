@@ -1,0 +1,124 @@
+//! Tables and statements as a node describes them, outside any trial.
+
+use std::rc::Rc;
+
+use super::answer::{Column, Prepared};
+use super::cluster::{Cluster, connect, unreachable};
+use super::login::Link;
+use super::settings::Settings;
+use super::slot::Slot;
+use super::texts::Texts;
+use crate::error::Failure;
+use crate::options::Options;
+use crate::remote::asking;
+use loadstone_load::Status;
+use loadstone_session::EngineError;
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnDescription {
+    /// Its name.
+    pub name: String,
+    /// `partition_key`, `clustering`, `static` or `regular`.
+    pub role: String,
+    /// Its place in the key; −1 outside of it.
+    pub position: i32,
+    /// Its type in CQL, with user-defined types as tuples.
+    pub kind: String,
+    /// Whether its values are written as a whole.
+    pub is_frozen: bool,
+}
+
+/// The markers of a statement and the columns of its rows: names and types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatementDescription {
+    /// One for each `?`.
+    pub markers: Vec<(String, String)>,
+    /// Empty for a statement without rows.
+    pub columns: Vec<(String, String)>,
+}
+
+/// The columns of tables (keyspace and name), none for a table that does not exist, and the tokens of the ring.
+pub fn describe_tables(
+    options: &Options,
+    tables: &[(&str, &str)],
+) -> Result<(Vec<Vec<ColumnDescription>>, Vec<i64>), EngineError> {
+    let settings = Settings::of(options)?;
+    asking(async {
+        let (contact, link) = connect(&settings).await?;
+        let mut all = Vec::new();
+        for (keyspace, table) in tables {
+            all.push(describe_table(&link, keyspace, table).await?);
+        }
+        let nodes = Cluster::read_nodes(&link, contact, settings.port).await;
+        let nodes = nodes.map_err(|refusal| unreachable(&Failure::new(Status::Error, refusal.message)))?;
+        Ok((all, nodes.into_iter().flat_map(|node| node.tokens).collect()))
+    })
+}
+
+/// Prepares statements and returns what the node knows about them.
+pub fn describe_statements(options: &Options, texts: &[String]) -> Result<Vec<StatementDescription>, EngineError> {
+    let settings = Settings::of(options)?;
+    asking(async {
+        let (_, link) = connect(&settings).await?;
+        let mut all = Vec::new();
+        for text in texts {
+            let prepared = prepare(&link, text).await.map_err(|failure| {
+                let message = format!("the server cannot prepare \"{text}\": {}", failure.message);
+                EngineError::failed(message).hint("correct the statement, or create its table first")
+            })?;
+            all.push(StatementDescription {
+                markers: name_all(&prepared.markers),
+                columns: name_all(&prepared.columns),
+            });
+        }
+        Ok(all)
+    })
+}
+
+fn name_all(columns: &[Column]) -> Vec<(String, String)> {
+    let describe = |column: &Column| (String::from_utf8_lossy(&column.name).into_owned(), column.kind.to_string());
+    columns.iter().map(describe).collect()
+}
+
+async fn prepare(link: &Link, text: &str) -> Result<Rc<Prepared>, Failure> {
+    let texts = Texts::default();
+    // A number for this connection alone: none of it is known yet.
+    let number = link.count_prepared();
+    for at in 0..=number {
+        texts.number(|out| out.extend_from_slice(&at.to_be_bytes()), || text.to_owned());
+    }
+    link.prepared(number, &texts, &Rc::new(Slot::default())).await
+}
+
+async fn describe_table(link: &Link, keyspace: &str, table: &str) -> Result<Vec<ColumnDescription>, EngineError> {
+    let failed =
+        |message: String| EngineError::failed(format!("cannot read the columns of {keyspace}.{table}: {message}"));
+    let literal = |name: &str| format!("'{}'", name.replace('\'', "''"));
+    let query = format!(
+        "SELECT column_name, kind, position, type FROM system_schema.columns WHERE keyspace_name = {} AND table_name = {}",
+        literal(keyspace),
+        literal(table)
+    );
+    let rows = link.query(&query).await.map_err(|refusal| failed(refusal.message))?;
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    // The types of a result are complete; the schema's table has only the names of user-defined types.
+    let identifier = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let all = format!("SELECT * FROM {}.{}", identifier(keyspace), identifier(table));
+    let prepared = prepare(link, &all).await.map_err(|failure| failed(failure.message))?;
+    let kinds = name_all(&prepared.columns);
+    let text = |value: Option<Vec<u8>>| String::from_utf8_lossy(&value.unwrap_or_default()).into_owned();
+    let mut columns = Vec::new();
+    for row in rows {
+        let mut values = row.into_iter();
+        let mut next = || values.next().flatten();
+        let (name, role) = (text(next()), text(next()));
+        let position = next().and_then(|bytes| bytes.try_into().ok()).map_or(-1, i32::from_be_bytes);
+        let is_frozen = text(next()).starts_with("frozen<");
+        let kind = kinds.iter().find(|(other, _)| *other == name).map_or_else(String::new, |(_, kind)| kind.clone());
+        columns.push(ColumnDescription { name, role, position, kind, is_frozen });
+    }
+    Ok(columns)
+}

@@ -1,0 +1,518 @@
+//! The rows of a partition, one at a time.
+//!
+//! Source: Cassandra's `PartitionIterator.java`. There the values of a clustering column do not depend on the value of the column
+//! before it, and neither do the values of a row: a partition is the product of the levels' values. So any row can be made without
+//! those before it, and a level of many values needs no more memory than one of few.
+
+use crate::compat::Compat;
+use crate::cql::CqlType;
+use crate::distribution::Spec;
+use crate::settings::Order;
+use crate::value::{ValueGenerator, ValueSpecs};
+
+/// A level of more values is not kept: its values are made when they are needed, and duplicates among them are not dropped. A
+/// duplicate writes the same row again.
+const KEPT_MAX: u64 = 4_096;
+/// A level of more values is not sorted or shuffled, nor searched for duplicates where a row may not be written twice.
+const HELD_MAX: u64 = 1_000_000;
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// The type of its values.
+    pub kind: CqlType,
+    /// How they are made.
+    pub specs: ValueSpecs,
+}
+
+/// The columns of a table by their roles, each in the server's order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Layout {
+    /// The partition key.
+    pub key: Vec<Column>,
+    /// The clustering columns.
+    pub clustering: Vec<Column>,
+    /// All other columns, static ones as well.
+    pub values: Vec<Column>,
+    /// The static ones among the other columns.
+    pub statics: Vec<usize>,
+    /// Whether a second write of a row changes it: counters, and collections to which writes append.
+    pub accumulates: bool,
+}
+
+/// The place of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the partition key.
+    Key(usize),
+    /// Among the clustering columns.
+    Clustering(usize),
+    /// Among the other columns.
+    Value(usize),
+}
+
+impl Layout {
+    /// The place of a column.
+    pub fn place(&self, name: &str) -> Option<Place> {
+        let find = |columns: &[Column]| columns.iter().position(|column| column.name == name);
+        find(&self.key)
+            .map(Place::Key)
+            .or_else(|| find(&self.clustering).map(Place::Clustering))
+            .or_else(|| find(&self.values).map(Place::Value))
+    }
+
+    /// The column at a place.
+    pub fn column(&self, place: Place) -> &Column {
+        match place {
+            Place::Key(at) => &self.key[at],
+            Place::Clustering(at) => &self.clustering[at],
+            Place::Value(at) => &self.values[at],
+        }
+    }
+
+    /// The fewest and the most rows of a partition, and their expected number, by the distributions.
+    pub fn row_counts(&self) -> Result<(f64, f64, f64), String> {
+        let mut counts = (1.0, 1.0, 1.0);
+        for column in &self.clustering {
+            let sampler = column.specs.cluster.as_ref().unwrap_or(&Spec::Fixed { value: 1 }).sampler()?;
+            let (first, last) = (sampler.min(), sampler.max());
+            counts.0 *= first.min(last).max(0) as f64;
+            counts.1 *= first.max(last).max(0) as f64;
+            counts.2 *= mean(column.specs.cluster.as_ref())?;
+        }
+        Ok(counts)
+    }
+}
+
+/// The mean of a distribution; 1 for `None`.
+pub fn mean(spec: Option<&Spec>) -> Result<f64, String> {
+    /// Enough for a share of 1 ‰.
+    const STEPS: u32 = 1_000;
+    let Some(spec) = spec else { return Ok(1.0) };
+    if let Spec::Presets(presets) = spec {
+        let total: f64 = presets.iter().map(|preset| preset.percent).sum();
+        return Ok(presets.iter().map(|preset| preset.percent * preset.value).sum::<f64>() / total);
+    }
+    let sampler = spec.sampler()?;
+    let sum: f64 = (0..STEPS).map(|step| sampler.quantile((f64::from(step) + 0.5) / f64::from(STEPS)) as f64).sum();
+    Ok(sum / f64::from(STEPS))
+}
+
+/// The values of one clustering column.
+#[derive(Clone, Debug)]
+struct Level {
+    generator: ValueGenerator,
+    seed: i64,
+    count: u64,
+    /// All values, where they are kept.
+    values: Vec<u8>,
+    ends: Vec<u32>,
+    is_kept: bool,
+    /// The value at `place`, where they are not.
+    current: Vec<u8>,
+    place: u64,
+    /// Scratch space to find duplicates.
+    order: Vec<u32>,
+}
+
+impl Level {
+    fn new(generator: ValueGenerator) -> Self {
+        Self {
+            generator,
+            seed: 0,
+            count: 0,
+            values: Vec::new(),
+            ends: Vec::new(),
+            is_kept: true,
+            current: Vec::new(),
+            place: 0,
+            order: Vec::new(),
+        }
+    }
+
+    /// Begins the values of a seed, and returns the seed of what is below.
+    fn open(
+        &mut self,
+        seed: i64,
+        order: Order,
+        accumulates: bool,
+        mut random: impl FnMut(u64) -> u64,
+    ) -> Result<i64, String> {
+        self.seed = seed;
+        let count = self.generator.seed_level(seed);
+        self.count = count;
+        let must_keep = order != Order::Arbitrary || accumulates;
+        self.is_kept = count <= KEPT_MAX || must_keep;
+        if !self.is_kept {
+            self.current.clear();
+            self.generator.append(&mut self.current);
+            self.place = 0;
+            return Ok(self.generator.chain(&self.current, seed));
+        }
+        if count > HELD_MAX {
+            return Err(format!(
+                "{count} values of a clustering column cannot be sorted, shuffled, or written only once; the limit is {HELD_MAX}"
+            ));
+        }
+        self.values.clear();
+        self.ends.clear();
+        for _ in 0..count {
+            self.generator.append(&mut self.values);
+            self.ends.push(self.values.len() as u32);
+        }
+        let below = if count == 0 { seed } else { self.generator.chain(self.value(0), seed) };
+        if count > 1 {
+            self.drop_duplicates();
+        }
+        if order != Order::Arbitrary {
+            self.arrange(order, &mut random);
+        }
+        Ok(below)
+    }
+
+    /// The values of equal bytes after the first.
+    fn drop_duplicates(&mut self) {
+        let Self { values, ends, order, .. } = self;
+        let value =
+            |at: u32| &values[if at == 0 { 0 } else { ends[at as usize - 1] as usize }..ends[at as usize] as usize];
+        order.clear();
+        order.extend(0..ends.len() as u32);
+        order.sort_unstable_by(|a, b| value(*a).cmp(value(*b)).then(a.cmp(b)));
+        let mut first = 0;
+        order.retain(|at| {
+            let is_first = *at == order_first(&mut first, *at, &value);
+            !is_first
+        });
+        if order.is_empty() {
+            return;
+        }
+        order.sort_unstable();
+        let (mut next, mut count, mut write) = (0, 0, 0);
+        let mut start = 0;
+        for at in 0..ends.len() {
+            let end = ends[at] as usize;
+            if order.get(next) == Some(&(at as u32)) {
+                next += 1;
+            } else {
+                values.copy_within(start..end, write);
+                write += end - start;
+                ends[count] = write as u32;
+                count += 1;
+            }
+            start = end;
+        }
+        ends.truncate(count);
+        values.truncate(write);
+        self.count = count as u64;
+    }
+
+    /// Sorts or shuffles the values.
+    fn arrange(&mut self, order: Order, random: &mut impl FnMut(u64) -> u64) {
+        let mut all: Vec<Vec<u8>> = (0..self.count).map(|at| self.value(at).to_vec()).collect();
+        match order {
+            Order::Sorted => all.sort_by(|a, b| self.generator.kind().compare(a, b)),
+            _ => {
+                for at in (1..all.len()).rev() {
+                    all.swap(at, random(at as u64 + 1) as usize);
+                }
+            }
+        }
+        self.values.clear();
+        self.ends.clear();
+        for value in all {
+            self.values.extend_from_slice(&value);
+            self.ends.push(self.values.len() as u32);
+        }
+    }
+
+    /// The bytes of a value; of a value that is not kept, after [`Self::seek`].
+    #[inline]
+    fn value(&self, at: u64) -> &[u8] {
+        if !self.is_kept {
+            return &self.current;
+        }
+        let at = at as usize;
+        let start = if at == 0 { 0 } else { self.ends[at - 1] as usize };
+        &self.values[start..self.ends[at] as usize]
+    }
+
+    #[inline]
+    fn seek(&mut self, at: u64) {
+        if self.is_kept || at == self.place {
+            return;
+        }
+        if at < self.place {
+            self.generator.seed_level(self.seed);
+            self.generator.skip(at);
+        } else {
+            self.generator.skip(at - self.place - 1);
+        }
+        self.current.clear();
+        self.generator.append(&mut self.current);
+        self.place = at;
+    }
+}
+
+/// The first place with the value of `at`, where equal values follow each other.
+fn order_first<'a>(first: &mut u32, at: u32, value: &impl Fn(u32) -> &'a [u8]) -> u32 {
+    if value(*first) != value(at) {
+        *first = at;
+    }
+    *first
+}
+
+/// Makes the rows of partitions. One per client; nothing is allocated once the buffers have grown.
+#[derive(Clone, Debug)]
+pub struct PartitionGenerator {
+    key: Vec<ValueGenerator>,
+    levels: Vec<Level>,
+    values: Vec<ValueGenerator>,
+    order: Order,
+    accumulates: bool,
+    /// The key of the open partition.
+    key_bytes: Vec<u8>,
+    key_ends: Vec<usize>,
+    leaf_seed: i64,
+    row_seed: i64,
+    /// The current row, and the place of its value in each level.
+    places: Vec<u64>,
+}
+
+impl PartitionGenerator {
+    /// A generator of a table's rows.
+    ///
+    /// # Errors
+    /// A distribution has no sampler.
+    pub fn new(layout: &Layout, compat: Compat, order: Order) -> Result<Self, String> {
+        let generators = |columns: &[Column]| -> Result<Vec<ValueGenerator>, String> {
+            let generator = |column: &Column| {
+                ValueGenerator::new(&column.name, &column.kind, &column.specs, compat)
+                    .map_err(|reason| format!("column {}: {reason}", column.name))
+            };
+            columns.iter().map(generator).collect()
+        };
+        Ok(Self {
+            key: generators(&layout.key)?,
+            levels: generators(&layout.clustering)?.into_iter().map(Level::new).collect(),
+            values: generators(&layout.values)?,
+            order,
+            accumulates: layout.accumulates,
+            key_bytes: Vec::new(),
+            key_ends: Vec::new(),
+            leaf_seed: 0,
+            row_seed: 0,
+            places: vec![0; layout.clustering.len()],
+        })
+    }
+
+    /// Opens the partition of a seed. `random` draws a number below its argument, for `contents=shuffled`.
+    ///
+    /// # Errors
+    /// A level has too many values.
+    pub fn open(&mut self, seed: i64, mut random: impl FnMut(u64) -> u64) -> Result<(), String> {
+        self.key_bytes.clear();
+        self.key_ends.clear();
+        let mut below = 0;
+        for column in &mut self.key {
+            let start = self.key_bytes.len();
+            column.seed(seed);
+            column.append(&mut self.key_bytes);
+            below = column.chain(&self.key_bytes[start..], below);
+            self.key_ends.push(self.key_bytes.len());
+        }
+        for level in &mut self.levels {
+            below = level.open(below, self.order, self.accumulates, &mut random)?;
+        }
+        self.leaf_seed = below;
+        self.row_seed = below;
+        Ok(())
+    }
+
+    /// The seed to which the partition key contributed; the values of a table without clustering columns have it.
+    pub fn identity(&self) -> i64 {
+        self.levels.first().map_or(self.leaf_seed, |level| level.seed)
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> u64 {
+        self.levels.iter().map(|level| level.count).fold(1, u64::saturating_mul)
+    }
+
+    /// Makes this row the current one.
+    #[inline]
+    pub fn seek(&mut self, row: u64) {
+        let mut rest = row;
+        for (level, place) in self.levels.iter_mut().zip(&mut self.places).rev() {
+            *place = rest % level.count.max(1);
+            rest /= level.count.max(1);
+            level.seek(*place);
+        }
+        if let (Some(leaf), Some(place)) = (self.levels.last(), self.places.last()) {
+            self.row_seed = leaf.generator.chain(leaf.value(*place), self.leaf_seed);
+        }
+    }
+
+    /// A column of the key.
+    #[inline]
+    pub fn key(&self, at: usize) -> &[u8] {
+        let start = if at == 0 { 0 } else { self.key_ends[at - 1] };
+        &self.key_bytes[start..self.key_ends[at]]
+    }
+
+    /// A clustering column of the current row.
+    #[inline]
+    pub fn clustering(&self, at: usize) -> &[u8] {
+        self.levels[at].value(self.places[at])
+    }
+
+    /// Appends the value of another column of the current row.
+    #[inline]
+    pub fn append_value(&mut self, at: usize, out: &mut Vec<u8>) {
+        let column = &mut self.values[at];
+        column.seed(self.row_seed);
+        column.append(out);
+    }
+
+    /// Appends the value of any column of the current row.
+    #[inline]
+    pub fn append(&mut self, place: Place, out: &mut Vec<u8>) {
+        match place {
+            Place::Key(at) => out.extend_from_slice(self.key(at)),
+            Place::Clustering(at) => out.extend_from_slice(self.clustering(at)),
+            Place::Value(at) => self.append_value(at, out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::parse_spec;
+
+    const CASES: &str = include_str!("../fixtures/profile-columns.txt");
+    const ROWS: &str = include_str!("../fixtures/profile-rows.txt");
+
+    fn column(text: &str) -> Column {
+        let mut parts = text.split(' ');
+        let (name, kind) = (parts.next().unwrap().to_owned(), CqlType::parse(parts.next().unwrap()).unwrap());
+        let mut specs = ValueSpecs::default();
+        for part in parts {
+            let (key, spec) = part.split_once('=').unwrap();
+            let spec = Some(parse_spec(spec).unwrap());
+            match key {
+                "size" => specs.size = spec,
+                "population" => specs.population = spec,
+                _ => specs.cluster = spec,
+            }
+        }
+        Column { name, kind, specs }
+    }
+
+    fn layout(line: &str) -> (String, Layout) {
+        let fields: Vec<&str> = line.split('|').collect();
+        let columns = |list: &str| {
+            list.split(';').filter(|text| !text.trim().is_empty()).map(|text| column(text.trim())).collect()
+        };
+        let layout = Layout {
+            key: columns(fields[1]),
+            clustering: columns(fields[2]),
+            values: columns(fields[3]),
+            ..Layout::default()
+        };
+        (fields[0].to_owned(), layout)
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        if bytes.is_empty() { "-".to_owned() } else { bytes.iter().map(|byte| format!("{byte:02x}")).collect() }
+    }
+
+    fn row(generator: &mut PartitionGenerator, layout: &Layout, at: u64) -> String {
+        generator.seek(at);
+        let mut cells: Vec<String> = (0..layout.clustering.len()).map(|at| hex(generator.clustering(at))).collect();
+        for at in 0..layout.values.len() {
+            let mut value = Vec::new();
+            generator.append_value(at, &mut value);
+            cells.push(hex(&value));
+        }
+        cells.join(" ")
+    }
+
+    /// Every type, several clustering columns, composite keys, duplicates among clustering values.
+    #[test]
+    fn rows_match_the_tool() {
+        let layouts: Vec<(String, Layout)> = CASES.lines().filter(|line| !line.starts_with('#')).map(layout).collect();
+        let mut count = 0;
+        for line in ROWS.lines().filter(|line| !line.starts_with('#')) {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let layout = &layouts.iter().find(|(name, _)| name == fields[0]).unwrap().1;
+            let mut generator = PartitionGenerator::new(layout, Compat::V4, Order::Arbitrary).unwrap();
+            generator.open(fields[1].parse().unwrap(), |_| 0).unwrap();
+            let key: Vec<String> = (0..layout.key.len()).map(|at| hex(generator.key(at))).collect();
+            assert_eq!(
+                (key.join(" ").as_str(), generator.identity().to_string().as_str()),
+                (fields[2], fields[3]),
+                "{line}"
+            );
+            let rows: Vec<String> = (0..generator.rows().min(40)).map(|at| row(&mut generator, layout, at)).collect();
+            assert_eq!(rows, fields[4..], "{} {}", fields[0], fields[1]);
+            count += 1;
+        }
+        assert_eq!(count, 31);
+    }
+
+    #[test]
+    fn ten_million_rows_need_the_memory_of_one() {
+        let (_, layout) = layout("wide|k int|c bigint cluster=fixed(10M)|v text|");
+        let mut generator = PartitionGenerator::new(&layout, Compat::V4, Order::Arbitrary).unwrap();
+        generator.open(7, |_| 0).unwrap();
+        assert_eq!(generator.rows(), 10_000_000);
+        let last = row(&mut generator, &layout, 9_999_999);
+        let first = row(&mut generator, &layout, 0);
+        // One row after the other gives the same row as a leap.
+        let mut walk = String::new();
+        for at in 0..5_000 {
+            walk = row(&mut generator, &layout, at);
+        }
+        assert_eq!(walk, row(&mut generator, &layout, 4_999));
+        assert_eq!(last, row(&mut generator, &layout, 9_999_999));
+        assert_ne!(first, last);
+        let level = &generator.levels[0];
+        assert!(
+            level.values.capacity() + level.ends.capacity() + level.order.capacity() + level.current.capacity() < 64
+        );
+    }
+
+    #[test]
+    fn sorted_contents_have_the_order_of_the_server() {
+        let (_, layout) = layout("sorted|k int|c int cluster=fixed(500) population=gaussian(-1000..1000)||");
+        for order in [Order::Sorted, Order::Shuffled] {
+            let mut generator = PartitionGenerator::new(&layout, Compat::V4, order).unwrap();
+            generator.open(7, |below| below - 1).unwrap();
+            let mut values: Vec<i32> = Vec::new();
+            for at in 0..generator.rows() {
+                generator.seek(at);
+                values.push(i32::from_be_bytes(generator.clustering(0).try_into().unwrap()));
+            }
+            assert!(values.len() < 500, "duplicates are dropped");
+            assert_eq!(values.is_sorted(), order == Order::Sorted);
+        }
+    }
+
+    #[test]
+    fn presets_give_the_sizes_of_partitions() {
+        let (_, layout) = layout("presets|k int|c int cluster=presets(70:1,20:2.5,10:30)||");
+        let mut generator = PartitionGenerator::new(&layout, Compat::V4, Order::Arbitrary).unwrap();
+        let mut counts = std::collections::BTreeMap::new();
+        for seed in 0..10_000_i64 {
+            generator.open(seed.wrapping_mul(10_000_000_000_000_001), |_| 0).unwrap();
+            *counts.entry(generator.rows()).or_insert(0) += 1;
+        }
+        let share = |rows: u64| f64::from(counts[&rows]) / 10_000.0;
+        for (rows, expected) in [(1, 0.7), (2, 0.1), (3, 0.1), (30, 0.1)] {
+            assert!((share(rows) - expected).abs() < 0.02, "{rows}: {counts:?}");
+        }
+        assert_eq!(layout.row_counts().unwrap(), (1.0, 30.0, 4.2));
+    }
+}

@@ -1,0 +1,232 @@
+//! YAML with the line of every node, in bounded memory.
+
+use std::collections::BTreeMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle};
+
+/// A text of more bytes is refused.
+const BYTES_MAX: usize = 1 << 20;
+/// Lists within lists beyond this depth are refused.
+const DEPTH_MAX: usize = 16;
+/// Aliases repeat nodes; more nodes than this are refused.
+const NODES_MAX: usize = 100_000;
+
+/// A mistake in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The problem.
+    pub message: String,
+    /// The next step.
+    pub hint: String,
+}
+
+impl Mistake {
+    /// A mistake at a line.
+    pub fn new(line: usize, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { line, message: message.into(), hint: hint.into() }
+    }
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its first line, counted from 1.
+    pub line: usize,
+    /// Its content.
+    pub content: Content,
+}
+
+/// The content of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// `null`, `~`, or no text.
+    Null,
+    /// A text, a number or a truth value, as it was written.
+    Scalar(String),
+    /// A list.
+    List(Vec<Node>),
+    /// Keys, their lines, and values, in their order.
+    Map(Vec<(String, usize, Node)>),
+}
+
+impl Node {
+    /// The name of its type in a message.
+    pub fn describe(&self) -> &'static str {
+        match self.content {
+            Content::Null => "nothing",
+            Content::Scalar(_) => "a text",
+            Content::List(_) => "a list",
+            Content::Map(_) => "keys with values",
+        }
+    }
+}
+
+/// Parses a document.
+///
+/// # Errors
+/// The text is not YAML, has more than one document or a key twice, or is too large.
+pub fn parse(text: &str) -> Result<Node, Mistake> {
+    if text.len() > BYTES_MAX {
+        let message = format!("the file has {} bytes; at most {BYTES_MAX} are read", text.len());
+        return Err(Mistake::new(1, message, "name a profile"));
+    }
+    let mut builder = Builder { anchors: BTreeMap::new(), open: Vec::new(), root: None, nodes: 0 };
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|error| {
+            let hint = "correct the YAML: indent with blanks, and quote texts with \": \" or \" #\"";
+            Mistake::new(error.marker().line(), format!("not YAML: {}", error.info()), hint)
+        })?;
+        builder.add(event, span.start.line())?;
+    }
+    builder.root.ok_or_else(|| Mistake::new(1, "the file is empty", "write at least keyspace: and table:"))
+}
+
+/// A list or a map that is not complete.
+struct Open {
+    node: Node,
+    anchor: usize,
+    /// The key without a value so far.
+    key: Option<(String, usize)>,
+}
+
+struct Builder {
+    anchors: BTreeMap<usize, (Node, usize)>,
+    open: Vec<Open>,
+    root: Option<Node>,
+    nodes: usize,
+}
+
+impl Builder {
+    fn add(&mut self, event: Event<'_>, line: usize) -> Result<(), Mistake> {
+        match event {
+            Event::DocumentStart(_) if self.root.is_some() => {
+                Err(Mistake::new(line, "a second document", "write one profile a file, without \"---\" in it"))
+            }
+            Event::Scalar(text, style, anchor, _) => {
+                let is_null = style == ScalarStyle::Plain && matches!(&*text, "" | "~" | "null" | "Null" | "NULL");
+                let content = if is_null { Content::Null } else { Content::Scalar(text.into_owned()) };
+                self.place(Node { line, content }, anchor, 1)
+            }
+            Event::SequenceStart(anchor, _) => self.begin(Content::List(Vec::new()), anchor, line),
+            Event::MappingStart(anchor, _) => self.begin(Content::Map(Vec::new()), anchor, line),
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(Open { node, anchor, .. }) => {
+                    let size = count_nodes(&node);
+                    self.place(node, anchor, 0)?;
+                    if let Some((_, nodes)) = self.anchors.get_mut(&anchor) {
+                        *nodes = size;
+                    }
+                    Ok(())
+                }
+                None => Ok(()),
+            },
+            Event::Alias(anchor) => {
+                let unknown = || Mistake::new(line, "an alias of nothing", "define the anchor before its use");
+                let size = self.anchors.get(&anchor).ok_or_else(unknown)?.1;
+                // Before the copy, which an alias of aliases would make exponentially large.
+                self.count(size, line)?;
+                let node = self.anchors.get(&anchor).ok_or_else(unknown)?.0.clone();
+                self.place(node, 0, 0)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn count(&mut self, more: usize, line: usize) -> Result<(), Mistake> {
+        self.nodes += more;
+        if self.nodes > NODES_MAX {
+            let message = format!("the file has more than {NODES_MAX} nodes");
+            return Err(Mistake::new(line, message, "use fewer aliases"));
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, content: Content, anchor: usize, line: usize) -> Result<(), Mistake> {
+        if self.open.len() >= DEPTH_MAX {
+            let message = format!("more than {DEPTH_MAX} levels of lists or keys");
+            return Err(Mistake::new(line, message, "a profile needs four levels"));
+        }
+        self.count(1, line)?;
+        self.open.push(Open { node: Node { line, content }, anchor, key: None });
+        Ok(())
+    }
+
+    fn place(&mut self, node: Node, anchor: usize, nodes: usize) -> Result<(), Mistake> {
+        let line = node.line;
+        self.count(nodes, line)?;
+        if anchor > 0 {
+            self.anchors.insert(anchor, (node.clone(), nodes));
+        }
+        let Some(Open { node: parent, key, .. }) = self.open.last_mut() else {
+            self.root.get_or_insert(node);
+            return Ok(());
+        };
+        match &mut parent.content {
+            Content::List(nodes) => nodes.push(node),
+            Content::Map(entries) => match key.take() {
+                Some((name, at)) => entries.push((name, at, node)),
+                None => {
+                    let name = match node.content {
+                        Content::Scalar(name) => name,
+                        Content::Null => String::new(),
+                        _ => return Err(Mistake::new(line, "a key that is not a text", "write KEY: VALUE")),
+                    };
+                    if let Some((_, first, _)) = entries.iter().find(|(other, ..)| *other == name) {
+                        let message = format!("{name} is set twice, first in line {first}");
+                        return Err(Mistake::new(line, message, "remove one of them"));
+                    }
+                    *key = Some((name, line));
+                }
+            },
+            Content::Null | Content::Scalar(_) => {}
+        }
+        Ok(())
+    }
+}
+
+fn count_nodes(node: &Node) -> usize {
+    1 + match &node.content {
+        Content::List(nodes) => nodes.iter().map(count_nodes).sum(),
+        Content::Map(entries) => entries.iter().map(|(.., node)| count_nodes(node)).sum(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_have_lines() {
+        let root = parse("a: 1\nb:\n  - x\n  - y: {z: ~}\n").unwrap();
+        let Content::Map(entries) = root.content else { panic!() };
+        assert_eq!((entries[0].0.as_str(), entries[0].1), ("a", 1));
+        assert_eq!(entries[0].2.content, Content::Scalar("1".to_owned()));
+        let Content::List(items) = &entries[1].2.content else { panic!() };
+        assert_eq!((items[0].line, items[1].line), (3, 4));
+    }
+
+    #[test]
+    fn mistakes_have_lines() {
+        for (text, line) in
+            [("a: 1\nb: 2\na: 3\n", 3), ("a: [1,\n", 2), ("a: *b\n", 1), ("a: 1\n---\nb: 2\n", 2), ("", 1)]
+        {
+            assert_eq!(parse(text).unwrap_err().line, line, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn hostile_files_are_refused() {
+        assert!(parse(&"[".repeat(100_000)).is_err());
+        assert!(parse(&format!("{}x{}", "[".repeat(20), "]".repeat(20))).unwrap_err().message.contains("levels"));
+        assert!(parse(&"a: ".repeat(1_000_000)).is_err());
+        let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..9 {
+            let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
+            bomb.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
+        }
+        assert!(parse(&bomb).unwrap_err().message.contains("nodes"));
+    }
+}

@@ -1,0 +1,254 @@
+"""Runs named CQL statements on a table whose rows are generated: for indexes, views, collections, conditional writes.
+
+The lab writes the spec itself. Values come from generators of columns, as in user profiles of cassandra-stress.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, PlainValidator
+
+from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Stages
+from loadstone.experiment.model.values import Part, Text, Varied, VariedBoolean, VariedCount, number, schema
+from loadstone.format import units
+from loadstone.workloads.cassandra_stress import REPLICATION, STORE, mean_of, row_count, stores
+from loadstone.workloads.pace import INTERVAL_MS, interval_ms, pace
+
+if TYPE_CHECKING:
+    from loadstone.engine.trial import Spec
+    from loadstone.experiment.model.experiment import Experiment, Measure
+    from loadstone.experiment.model.points import Point
+    from loadstone.experiment.plan.plan import Variant
+    from loadstone.experiment.reading.path import Path as Keys
+    from loadstone.experiment.validation.context import Context
+    from loadstone.results.trial_result import Scalar
+
+# The mean size of a value without `size`, bytes: texts and blobs have 4 to 8, numbers 4 or 8.
+VALUE_BYTES = 6
+INDEX_CLASSES = {"sai": "StorageAttachedIndex", "sasi": "org.apache.cassandra.index.sasi.SASIIndex"}
+DISTRIBUTION = re.compile(r"~?[a-zA-Z]+\(.*\)")
+
+
+class StatementColumn(Part):
+    """How the values of a column are generated. Distributions are written as for cassandra-stress: `uniform(1..100)`."""
+
+    population: Text | None = Field(default=None, examples=["uniform(1..1000)"])
+    """The numbers from which values are made: a range of 1,000 gives 1,000 different values. Default: 10^11."""
+
+    size: Text | None = Field(default=None, examples=["gaussian(10..100)"])
+    """Length of a text in characters, of a blob in bytes, of a collection in elements. Default: 4 to 8."""
+
+    cluster: Text | None = Field(default=None, examples=["presets(70:1, 20:2.5, 10:3.5)"])
+    """Values of a clustering column for each value of the column before it: the rows of a partition. Default: 1."""
+
+
+class Statement(Part):
+    """A statement. Its values belong to one partition of the population."""
+
+    cql: Text | None = Field(default=None, examples=["SELECT * FROM users WHERE city = ?"])
+    """Its text, with `?` for each value of a column. Default: writes the rows of a partition."""
+
+    weight: Annotated[float, PlainValidator(number), schema("number", minimum=0), Varied()] = Field(
+        default=1.0, examples=[3]
+    )
+    """How often it is executed, relative to the other statements."""
+
+    values: Annotated[Literal["one-row", "many-rows"], Varied()] = Field(default="one-row", examples=["many-rows"])
+    """Whether its values come from one row of the partition, or each from another one."""
+
+    compare: VariedBoolean = Field(default=False, examples=[True])
+    """Compare the rows that it reads with the rows written."""
+
+
+class Statements(Part):
+    """Named CQL statements on a table of Apache Cassandra or ScyllaDB."""
+
+    define: list[Text] = Field(examples=[["CREATE TABLE users (id bigint PRIMARY KEY, city int, name text)"]])
+    """Statements that define the table, and what belongs to it. The keyspace is created for them."""
+
+    table: Text = Field(examples=["users"])
+    """The table."""
+
+    keyspace: Text = Field(default="loadstone", examples=["shop"])
+    """The keyspace. It is dropped before each load."""
+
+    indexes: dict[str, Annotated[Literal["none", "sai", "sasi", "secondary"], Varied()]] = Field(
+        default_factory=dict, examples=[{"city": "sai"}]
+    )
+    """Columns that have an index, and its type."""
+
+    population: VariedCount = Field(default=100_000, examples=[1_000_000])
+    """Partitions. They are written before the statements are measured."""
+
+    columns: dict[str, StatementColumn] = Field(
+        default_factory=dict, examples=[{"city": {"population": "uniform(1..1000)"}}]
+    )
+    """How values are generated, by column."""
+
+    statements: dict[str, Statement] = Field(
+        examples=[{"by_city": {"cql": "SELECT * FROM users WHERE city = ?", "weight": 3}, "write": {}}]
+    )
+    """The statements, by name."""
+
+
+def check(context: Context, path: Keys, keys: Any) -> None:
+    """Checks names, texts and distributions."""
+    if not keys.statements:
+        context.wrong((*path, "statements"), "there is no statement", 'add one: `read: {cql: "SELECT …"}`')
+    for name, column in keys.columns.items():
+        for key in ("population", "size", "cluster"):
+            text = getattr(column, key)
+            if text is not None and "{" not in text and not DISTRIBUTION.fullmatch(text.replace(" ", "")):
+                hint = "write uniform(1..10), gaussian(1..10), exp(1..10), fixed(3) or presets(70:1, 30:5)"
+                context.wrong((*path, "columns", name, key), f'"{text}" is not a distribution', hint)
+    for name, statement in keys.statements.items():
+        place = (*path, "statements", name)
+        if not re.fullmatch(r"[A-Za-z][\w-]*", name) or name.upper() == "CLEANUP":
+            context.wrong(place, f'"{name}" cannot be the name of a statement', "use letters, digits, _ and -")
+        if statement.compare is True and statement.cql is None:
+            context.wrong((*place, "compare"), "a write reads no rows", "remove `compare`, or set `cql: SELECT …`")
+
+
+def is_write(statement: Statement) -> bool:
+    """Whether a statement writes."""
+    return statement.cql is None or not statement.cql.lstrip().lower().startswith("select")
+
+
+def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
+    """Statements that write change data that other trials may read."""
+    for name, statement in keys.statements.items():
+        if is_write(statement):
+            yield f"statements: {name}"
+
+
+def title(work: Statements) -> str:
+    """The names of the statements."""
+    return f"statements {', '.join(work.statements)}"
+
+
+def data(work: Statements) -> Data:
+    """The population, with the expected rows of its partitions."""
+    rows = row_count(column.cluster for column in work.columns.values())
+    sizes = [mean_of(column.size) if column.size else VALUE_BYTES for column in work.columns.values()]
+    names = ("define", "table", "keyspace", "indexes", "population")
+    identity = {name: getattr(work, name) for name in names}
+    identity["columns"] = {name: column.model_dump(exclude_none=True) for name, column in work.columns.items()}
+    return Data(work.population, round(rows * max(sum(sizes), VALUE_BYTES)), identity, place=work.keyspace)
+
+
+def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
+    """The spec can be made; types are known only to the server."""
+    yield partial(statements_spec, variant, variant.work)
+
+
+def phases(variant: Variant, experiment: Experiment) -> Sequence[EngineLaunch]:
+    """Defines the table, writes the population, and executes the statements."""
+    load = EngineLaunch("load", "prepare", partial(load_specs, variant, experiment.measure.settle))
+    return (load, EngineLaunch("run", "measure", partial(run_spec, variant, experiment.measure)))
+
+
+def definitions(variant: Variant, work: Statements) -> list[str]:
+    """The statements that create keyspace, table and indexes, after the old keyspace was dropped."""
+    copies = (variant.servers.options.get(REPLICATION) if variant.servers is not None else None) or "1"
+    replication = f"{{'class': 'NetworkTopologyStrategy', 'replication_factor': {copies}}}"
+    keyspace = f'"{work.keyspace}"'
+    statements = [
+        f"DROP KEYSPACE IF EXISTS {keyspace}",
+        f"CREATE KEYSPACE {keyspace} WITH replication = {replication}",
+        f"USE {keyspace}",
+        *(text for text in work.define if text.strip()),
+    ]
+    for column, kind in work.indexes.items():
+        if kind in INDEX_CLASSES:
+            statements.append(f"CREATE CUSTOM INDEX ON {work.table} ({column}) USING '{INDEX_CLASSES[kind]}'")
+        elif kind == "secondary":
+            statements.append(f"CREATE INDEX ON {work.table} ({column})")
+    return statements
+
+
+def statements_spec(variant: Variant, work: Statements) -> Spec:
+    """The spec of a variant, without the length of a phase."""
+    operations = []
+    for name, statement in work.statements.items():
+        fields = "samerow" if statement.values == "one-row" else "multirow"
+        query = {"query": {"cql": statement.cql, "fields": fields, "validates": statement.compare}}
+        operation = "insert" if statement.cql is None else query
+        operations.append({"name": name, "weight": statement.weight, "table": work.table, "work": operation})
+    columns = [{"name": name, **column.model_dump(exclude_none=True)} for name, column in work.columns.items()]
+    for column in columns:
+        column.update({key: text.replace(" ", "") for key, text in column.items() if key != "name"})
+    table = {"name": work.table, "keyspace": work.keyspace, "table": work.table, "columns": columns}
+    return {
+        "spec": 2,
+        "store": {
+            "name": STORE,
+            "properties": {**variant.store_properties, "cassandra.keyspace": work.keyspace},
+            "durability": variant.durability,
+        },
+        "phase": "run",
+        "work": {
+            "type": "statements",
+            "generator": "columns",
+            # A batch larger than the server's limit would be refused.
+            "tables": [{**table, "insert": {"batch": "unlogged"}}],
+            "operations": operations,
+            "population": {"distribution": f"uniform(1..{work.population})"},
+        },
+        "clients": variant.clients,
+        "pace": {"mode": "closed"},
+        "inserts": {"retries": 0, "retry_seconds": 0.05, "keep_going": True},
+        "sinks": [{"type": "hdr_ns"}],
+        "interval_ms": INTERVAL_MS,
+    }
+
+
+def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> Stages:
+    """Defines the table and writes one partition; then writes the population."""
+    loading, work = variant.loading, variant.work
+    spec = {**statements_spec(loading, work), "seed": seed}
+    insert = {"name": "insert", "weight": 1.0, "table": work.table, "work": "insert"}
+    sequence = {"sequence": {"first": 1, "last": work.population, "wrap": True, "read_lookback": None}}
+    written = {**spec["work"], "operations": [insert], "population": sequence}
+    schema = {
+        **spec,
+        "work": {**written, "definitions": definitions(loading, work)},
+        "clients": 1,
+        "until": {"operations": 1},
+    }
+    inserts = {**spec["inserts"], "retries": 9}
+    load = {**spec, "work": written, "until": {"operations": work.population}, "inserts": inserts, "settle": settle}
+    return Stages([("schema", schema), ("load", load)], alone=("schema",))
+
+
+def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> Spec:
+    """The spec that measures a variant. Failed operations are counted, and do not end the trial."""
+    spec = statements_spec(variant, variant.work)
+    seconds = measure.duration
+    return {
+        **spec,
+        "seed": seed,
+        "until": {"seconds": seconds} if seconds is not None else {"operations": variant.operations},
+        "interval_ms": INTERVAL_MS if seconds is None else interval_ms(seconds),
+        "pace": pace(variant, spec["pace"]),
+        "warmup_seconds": measure.warmup or 0.0,
+    }
+
+
+def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
+    """The mix of statements, and the rows of each."""
+    work = launched[-1].spec["work"]
+    total = sum(operation["weight"] for operation in work["operations"])
+    shares = [f"{units.percent(operation['weight'] / total)} {operation['name']}" for operation in work["operations"]]
+    facts: dict[str, Scalar] = {"mix": ", ".join(shares), "distribution": "uniform"}
+    for operation in work["operations"]:
+        if operation["work"] != "insert":
+            facts[f"statement.{operation['name']}"] = operation["work"]["query"]["cql"]
+    return facts
+
+
+KIND = Kind(Statements, True, stores, title, data, preflight, phases, check, changing, facts=facts, remote=True)
