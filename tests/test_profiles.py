@@ -23,7 +23,7 @@ def target(program: Path) -> Iterator[Target]:
 
 
 PROFILES = Path(__file__).parent / "fixtures" / "cassandra-stress"
-# Rows that cassandra-stress 4.0-alpha2 wrote, as JSON of the server; of three clustering columns it writes the first rows alone.
+# Of a partition with three clustering columns, cassandra-stress writes the first rows alone.
 SHAPES = ["simple", "levels", "lists", "statics", "series", "types", "composite", "condition"]
 
 
