@@ -36,6 +36,10 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     };
     read_node_file(&mut settings)?;
     let profiles = user::read_profiles(&settings).map_err(name_options)?;
+    if let Some(user) = &settings.command.user {
+        // Before anything is defined.
+        user::columns_spec(&settings, &profiles, user).map_err(name_options)?;
+    }
     if settings.front_end.explain {
         let text = match &settings.command.user {
             Some(user) => {

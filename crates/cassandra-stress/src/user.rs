@@ -6,6 +6,7 @@ use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::{Settings, UserSettings};
 use loadstone_stress::yaml::Mistake;
 use loadstone_wire::error::EngineError;
+use loadstone_wire::output::err;
 
 /// Reads the profiles of a command line; none for another command.
 pub fn read_profiles(settings: &Settings) -> Result<Vec<Profile>, EngineError> {
@@ -24,12 +25,13 @@ fn read_profile(path: &str) -> Result<Profile, EngineError> {
     Profile::parse(&text).map_err(|mistakes| refuse(path, &mistakes))
 }
 
-/// One error with all mistakes, each with its line.
+/// The error of the last mistake; the mistakes before it are printed, each with its line.
 fn refuse(path: &str, mistakes: &[Mistake]) -> EngineError {
-    let lines: Vec<String> =
-        mistakes.iter().map(|mistake| format!("{path}:{}: {}", mistake.line, mistake.message)).collect();
-    let hint = mistakes.first().map_or_else(String::new, |mistake| mistake.hint.clone());
-    EngineError::usage(lines.join("\n")).hint(hint)
+    let Some((last, earlier)) = mistakes.split_last() else { return EngineError::usage(format!("cannot read {path}")) };
+    for Mistake { line, message, hint } in earlier {
+        err(&format!("error: {path}:{line}: {message}\nhint: {hint}\n"));
+    }
+    EngineError::usage(format!("{path}:{}: {}", last.line, last.message)).hint(last.hint.clone())
 }
 
 /// The work of these profiles.

@@ -205,7 +205,8 @@ fn describe_warmup(settings: &Settings) -> Option<String> {
     match settings.warmup_operations() {
         0 => None,
         count => {
-            let kinds = settings.operations().len() as u64;
+            let user = settings.command.user.as_ref().map(|user| user.operations.len());
+            let kinds = user.unwrap_or_else(|| settings.operations().len()) as u64;
             let effect = if has_writes(settings) { "; its writes are real" } else { "" };
             Some(format!(
                 "Warm-up: {} operations before the run, not counted and without a rate limit{effect}.",

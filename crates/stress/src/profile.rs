@@ -496,7 +496,7 @@ mod tests {
             (("select:    fixed(1)/2", "select:    fixed(1)"), 42, "not a ratio"),
             (("batchtype: UNLOGGED", "batchtype: FAST"), 43, "LOGGED"),
             (("fields: multirow", "fields: anyrow"), 52, "samerow"),
-            (("CREATE TABLE typestest", "CREATE TABLE other"), 11, "creates other"),
+            (("CREATE TABLE typestest", "CREATE TABLE other"), 12, "creates other"),
         ] {
             assert!(EXAMPLE.contains(change.0), "{}", change.0);
             let mistakes = Profile::parse(&EXAMPLE.replace(change.0, change.1)).unwrap_err();

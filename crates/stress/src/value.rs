@@ -41,6 +41,8 @@ pub struct ValueGenerator {
     parts: Vec<ValueGenerator>,
     /// Booleans of 3.x are always true.
     is_always_true: bool,
+    /// Before CASSANDRA-12729 the halves of a UUID were different.
+    has_two_halves: bool,
     /// Places of elements while a set or a map is sorted.
     spans: Vec<(u32, u32, u32)>,
     scratch: Vec<u8>,
@@ -79,6 +81,7 @@ impl ValueGenerator {
             bytes: FasterRandom::new(0),
             parts,
             is_always_true: !compat.multiplies_seeds(),
+            has_two_halves: *kind == CqlType::Uuid && compat == Compat::V3_0,
             spans: Vec::new(),
             scratch: Vec::new(),
         })
@@ -117,7 +120,7 @@ impl ValueGenerator {
     /// Omits values.
     pub fn skip(&mut self, count: u64) {
         if self.parts.is_empty() {
-            self.identity.skip(count);
+            self.identity.skip(if self.has_two_halves { count.wrapping_mul(2) } else { count });
             return;
         }
         let mut value = Vec::new();
@@ -159,9 +162,10 @@ impl ValueGenerator {
             CqlType::Double => out.extend_from_slice(&self.identity.next_double().to_be_bytes()),
             CqlType::Float => out.extend_from_slice(&(self.identity.next_double() as f32).to_be_bytes()),
             CqlType::Uuid => {
-                let half = self.identity.next().to_be_bytes();
-                out.extend_from_slice(&half);
-                out.extend_from_slice(&half);
+                let half = self.identity.next();
+                out.extend_from_slice(&half.to_be_bytes());
+                let other = if self.has_two_halves { self.identity.next() } else { half };
+                out.extend_from_slice(&other.to_be_bytes());
             }
             CqlType::TimeUuid => {
                 let ticks = self.identity.next().wrapping_add(GREGORIAN_MS).wrapping_mul(10_000) as u64;
@@ -281,6 +285,22 @@ mod tests {
             append_varint(value, &mut out);
             assert_eq!(out, bytes, "{value}");
         }
+    }
+
+    /// A key that 3.3 wrote for the numbers 1 to 20.
+    #[test]
+    fn old_uuids_have_different_halves() {
+        let mut generator =
+            ValueGenerator::new("sensor", &CqlType::Uuid, &ValueSpecs::default(), Compat::V3_0).unwrap();
+        let keys: Vec<u128> = (1..=20)
+            .map(|seed| {
+                let mut value = Vec::new();
+                generator.seed(seed);
+                generator.append(&mut value);
+                u128::from_be_bytes(value.try_into().unwrap())
+            })
+            .collect();
+        assert!(keys.contains(&0x0000_0010_4fdf_b31d_0000_0001_6f42_9ab0));
     }
 
     #[test]

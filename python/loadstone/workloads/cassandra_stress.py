@@ -90,10 +90,10 @@ def check(context: Context, path: Keys, keys: Any) -> None:
 
 def writes(work: CassandraStress) -> bool:
     """Whether the command only writes."""
-    return only_writes(work.command)
+    return is_load(work.command)
 
 
-def only_writes(command: str) -> bool:
+def is_load(command: str) -> bool:
     """Whether a command defines new tables and reads nothing."""
     operation = command.split()[0] if command.split() else "read"
     is_load = operation == "user" and re.search(r"ops\(insert=[\d.]+\)", command.replace(" ", "")) is not None
@@ -105,7 +105,7 @@ def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[
     command = template.render_partly(str(keys.command), point)
     operation = command.split()[0] if command.split() else "read"
     # A command that only writes defines new tables. Queries of a profile may write.
-    if not operation.endswith("read") and not only_writes(command):
+    if not operation.endswith("read") and not is_load(command):
         yield f"command: {operation}"
 
 

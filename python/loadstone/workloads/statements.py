@@ -35,7 +35,7 @@ DISTRIBUTION = re.compile(r"~?[a-zA-Z]+\(.*\)")
 
 
 class StatementColumn(Part):
-    """How the values of a column are generated. Distributions are written as for cassandra-stress: `uniform(1..100)`."""
+    """How the values of a column are generated. Distributions as in cassandra-stress: `uniform(1..100)`."""
 
     population: Text | None = Field(default=None, examples=["uniform(1..1000)"])
     """The numbers from which values are made: a range of 1,000 gives 1,000 different values. Default: 10^11."""
@@ -202,7 +202,8 @@ def statements_spec(variant: Variant, work: Statements) -> Spec:
         "clients": variant.clients,
         "pace": {"mode": "closed"},
         "inserts": {"retries": 0, "retry_seconds": 0.05, "keep_going": True},
-        "sinks": [{"type": "hdr_ns"}],
+        "sinks": [{"sink": "hdr_ns"}],
+        "warmup_seconds": 0.0,
         "interval_ms": INTERVAL_MS,
     }
 
