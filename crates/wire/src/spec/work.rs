@@ -28,7 +28,7 @@ macro_rules! workload_kinds {
     ($use_kinds:ident) => {
         $use_kinds! {
             /// Records with fields, as in YCSB's `CoreWorkload`.
-            Records(CoreSpec) in records {
+            Records(CoreSpec) in record_trials {
                 /// Reads of records that missed inserts of other segments, whose ledgers show whether the inserts had been
                 /// acknowledged.
                 #[serde(default)]
