@@ -22,7 +22,7 @@ from loadstone.engine import program
 from loadstone.engine.events import Event, Interval, Note, Outcome, Result, parse
 from loadstone.engine.histogram import Histogram, decode
 from loadstone.engine.trial import EngineError
-from loadstone.fleet.local import split
+from loadstone.fleet.interface import split
 from loadstone.fleet.merge import Merger
 from loadstone.results import hlog
 from loadstone.runner import figures
@@ -66,10 +66,15 @@ os._exit(process.wait())
 """
 
 
+def titles(segments: int) -> list[str]:
+    """The titles of the segments of a trial."""
+    return [f"segment {segment}/{segments}" for segment in range(segments)]
+
+
 def merge(*received: tuple[int, dict[str, Any] | EngineError], segments: int) -> tuple[list[Interval], Result]:
     """The merged events of several segments."""
     events: list[Event] = []
-    with Merger(segments) as merger:
+    with Merger(titles(segments)) as merger:
         for segment, event in received:
             if isinstance(event, EngineError):
                 merger.lose(segment, event)
@@ -128,7 +133,7 @@ def test_segments_merge_to_what_one_engine_would_have_counted(seed: int) -> None
 
 def test_an_interval_waits_for_the_slowest_running_segment() -> None:
     first, second, ended = (json.dumps(event) for event in (interval(0, []), interval(1, []), summary([])))
-    with Merger(2) as merger:
+    with Merger(titles(2)) as merger:
 
         def complete(segment: int, line: str) -> list[int]:
             merger.hear(segment, line)
@@ -141,7 +146,7 @@ def test_an_interval_waits_for_the_slowest_running_segment() -> None:
 
 def test_unmergeable_event_is_an_error() -> None:
     damaged = interval(0, [{**outcome("READ", "OK", [1]), "service": "no histogram"}])
-    with Merger(2) as merger:
+    with Merger(titles(2)) as merger:
         merger.hear(0, json.dumps(interval(0, [outcome("READ", "OK", [1])])))
         with pytest.raises(EngineError, match="a histogram cannot be merged"):
             merger.hear(1, json.dumps(damaged))

@@ -18,8 +18,10 @@ LEVELS = (
     ("importers", "observe", "search"),
     ("judge", "systems"),
     ("experiment", "fleet", "report"),
+    ("faults",),
     ("doctor", "workloads"),
     ("runner",),
+    ("live",),
     ("commands",),
     ("api", "cli"),
 )

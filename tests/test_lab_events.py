@@ -211,9 +211,9 @@ def test_a_load_with_unclosed_clients_fails_the_trial(monkeypatch: pytest.Monkey
     conductor.display = PlainLines(Console())
     monkeypatch.setattr(conductor, "_run", lambda *_: loaded(2))
     with pytest.raises(EngineError, match="2 clients of the load did not close: writes that they buffered may be lost"):
-        conductor._complete(LOAD, Path(), 1, Path())
+        conductor._complete(LOAD, "", Path(), 1, Path())
     monkeypatch.setattr(conductor, "_run", lambda *_: loaded(0))
-    (found,) = conductor._complete(LOAD, Path(), 1, Path())
+    (found,) = conductor._complete(LOAD, "", Path(), 1, Path())
     assert found.result.summary.unclosed == 0
 
 

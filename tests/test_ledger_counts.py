@@ -13,7 +13,8 @@ import pytest
 from conftest import Engine
 from ledger_support import WORK, Liar, Proof, proof
 from loadstone.engine.events import Summary
-from loadstone.fleet.local import Local, split
+from loadstone.fleet.interface import split
+from loadstone.fleet.local import Local
 from systems_support import Up
 
 RATE, OPERATIONS, ENGINES = 500, 2500, 4

@@ -29,6 +29,9 @@ TEST_WORDS_MAX = 8
 # Verbs, nouns of the field and conventions of a language that end like participles.
 NO_PARTICIPLES = {"embed", "exceed", "elapsed", "expected", "feed", "need", "proceed", "seed", "speed", "succeed"}
 
+# What precedes `beside` as a value of the key `placement`.
+PLACEMENT = re.compile(r'(?:["`|]|apart(?:, |\W{1,4}or | or )|placement: )\Z')
+
 # "test", "function", "variable" or "phrase", and the name or phrase itself.
 Offender = tuple[str, str]
 
@@ -183,6 +186,8 @@ def offenders(suffix: str, text: str, rules: Rules) -> Iterator[tuple[int, Offen
             case "variable" if name.lstrip("_") in rules.variables:
                 yield line, (item, name.lstrip("_"))
     for match in rules.pattern.finditer(prose):
+        if match[0] == "beside" and PLACEMENT.search(prose, 0, match.start()):
+            continue
         yield line_at(prose, match.start()), ("phrase", rules.find_phrase(match[0]))
 
 

@@ -137,7 +137,13 @@ def test_figures_see_the_data_and_the_collector(one: Running) -> None:
         "cassandra-1.compactions_active",
         "cassandra-1.compactions_pending",
     }
+    counters = ("messages_dropped_total", "tasks_blocked_total", "hint_files")
+    assert [before[f"ring.{counter}"] for counter in counters] == [0, 0, 0]
+    assert before["ring.tasks_pending"] >= 0
     assert pauses.pauses > 0
+    with (one.place.logs / "cassandra-1.log").open("a") as log:
+        log.write("INFO  MUTATION messages were dropped in last 5000 ms: 3 internal and 40 cross node. Mean internal\n")
+    assert one.figures()["ring.messages_dropped_total"] == 43
     assert 0 < before["cassandra-1.live_heap_bytes"] <= 512 << 20
     with connect(one.plan, 1, PATIENT_S) as cql:
         for row in range(40):

@@ -60,6 +60,7 @@ class Trial:
         self._beat_seconds = self.spec["lease_ms"] / 4000
         self._beat_at = time.monotonic() + self._beat_seconds
         self._parts: dict[int, bytes] = {}
+        self._revoked = False
         path = program.find()
         try:
             # A separate process group: Ctrl-C reaches only the lab, which then decides how to end its engines.
@@ -85,6 +86,16 @@ class Trial:
         """Starts a waiting load (`wait_for_start`) at this time: the barrier of many engines."""
         self._tell(json.dumps({"start_at": unix_ns}))
 
+    def stop(self) -> None:
+        """Ends the load now; the engine still reports its summary."""
+        self._tell(json.dumps("stop"))
+
+    def revoke(self) -> None:
+        """Revokes the lease: the engine ends the load, and still reports its summary."""
+        self._revoked = True
+        with contextlib.suppress(OSError):
+            self._stream("stdin").close()
+
     def close(self) -> None:
         """Ends the engine if it still runs: revokes its lease, waits, and kills it if it does not end."""
         # First its output: an engine that writes to a full pipe would never end.
@@ -108,6 +119,8 @@ class Trial:
         return stream
 
     def _tell(self, line: str) -> None:
+        if self._revoked:
+            return
         stdin = self._stream("stdin")
         # The engine is gone; its other streams contain the reason.
         with contextlib.suppress(BrokenPipeError):

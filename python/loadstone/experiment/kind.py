@@ -205,6 +205,8 @@ class Kind:
     failure: Callable[[Sequence[Launched]], Note | None] = lambda _: None
     # Whether clients of the engine do its work, so that each engine of a fleet needs one.
     clients: bool = True
+    # Whether other hosts than this machine can do its work.
+    remote: bool = False
     # Its keys that are shell commands: they may name values that are known at run time only.
     commands: Collection[str] = ()
     # Of work that ends when it is done: the keys of the file that its commands may name nevertheless.

@@ -1,10 +1,10 @@
-"""Events of segments as events of the whole trial: `loadstone-engine merge` adds them up."""
+"""Events of segments, or of hosts, as events of the whole trial: `loadstone-engine merge` adds them up."""
 
 from __future__ import annotations
 
 import contextlib
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Self
 
 from loadstone.engine import program
@@ -13,13 +13,15 @@ from loadstone.engine.trial import EngineError
 
 
 class Merger:
-    """Merges the events of all segments. A single segment is the whole.
+    """Merges the events of several parts. A single part is the whole.
 
     Leaving the `with` block ends the process that merges.
     """
 
-    def __init__(self, segments: int) -> None:
-        self._segments = segments
+    def __init__(self, parts: Sequence[str], heard: Callable[[str], object] | None = None) -> None:
+        """`parts`: their titles, such as `segment 1/3`. `heard` is called with each line of the whole."""
+        self._parts = parts
+        self._heard = heard
         self._process: subprocess.Popen[bytes] | None = None
         self._ready: Ready | None = None
         self._notes: list[Note] = []
@@ -30,8 +32,8 @@ class Merger:
         self.lost: dict[int, EngineError] = {}
 
     def __enter__(self) -> Self:
-        if self._segments > 1:
-            command = [program.find(), "merge", str(self._segments)]
+        if len(self._parts) > 1:
+            command = [program.find(), "merge", str(len(self._parts))]
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
         return self
@@ -46,8 +48,11 @@ class Merger:
             self._process.wait()
 
     def hear(self, segment: int, line: str) -> None:
-        """Merges an event of several segments as its engine wrote it. Raises EngineError if it cannot be merged."""
-        if self._process is not None:
+        """Merges an event as its engine wrote it. Raises EngineError if it cannot be merged."""
+        if self._process is None:
+            if self._heard is not None:
+                self._heard(line)
+        else:
             self._exchange(f"{segment}\t{line}\n")
 
     def lose(self, segment: int, error: EngineError) -> None:
@@ -67,12 +72,12 @@ class Merger:
 
     def result(self) -> Result:
         """The merged result, after the last segment has ended. Raises EngineError if none has a result."""
-        if self._process is not None and len(self.lost) < self._segments:
+        if self._process is not None and len(self.lost) < len(self._parts):
             self._finish(self._process)
         if self._summary is None or self._ready is None:
             raise next(iter(self.lost.values()))
         lost = [
-            Note("lost-segment", f"segment {segment}/{self._segments}: {error.args[0]}", error.hint)
+            Note("lost-segment", f"{self._parts[segment]}: {error.args[0]}", error.hint)
             for segment, error in sorted(self.lost.items())
         ]
         return Result(self._ready, (*self._notes, *lost), self._summary)
@@ -89,6 +94,11 @@ class Merger:
             case Summary():
                 self._summary = event
 
+    def _answer(self, line: str) -> None:
+        self._keep(parse(line))
+        if self._heard is not None:
+            self._heard(line.rstrip("\n"))
+
     def _exchange(self, line: str) -> None:
         """Sends a line, which is answered by the events that it completes, and an empty line."""
         assert self._process is not None
@@ -100,7 +110,7 @@ class Merger:
         while (answer := self._process.stdout.readline()) != b"\n":
             if not answer:
                 raise self._failure()
-            self._keep(parse(answer.decode()))
+            self._answer(answer.decode())
 
     def _finish(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None
@@ -108,7 +118,7 @@ class Merger:
         with contextlib.suppress(BrokenPipeError):
             process.stdin.close()
         for answer in process.stdout:
-            self._keep(parse(answer.decode()))
+            self._answer(answer.decode())
         if process.wait() != 0:
             raise self._failure()
 

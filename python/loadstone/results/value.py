@@ -32,8 +32,10 @@ HIGHER_IS_BETTER = frozenset({"throughput", "throughput_share", "yield", "succee
 # Figures that only describe a trial are neither better nor worse.
 NO_DIRECTION = frozenset(
     {"operations", "due", "count", "runtime", "available_min", "cache", "regions", "deadline", "length"}
-    | {"line", "median", "noise", "window", "hold", "held"}
+    | {"line", "median", "noise", "window", "hold", "held", "clock_offset", "clock_drift"}
 )
+# Figures that may be negative: a host's clock minus the lab's, ns, and its growth, ppm.
+SIGNED = frozenset({"clock_offset", "clock_drift"})
 
 
 @dataclass(frozen=True, slots=True)

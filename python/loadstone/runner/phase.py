@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 from loadstone.engine import secrets
 from loadstone.engine.describe import description
 from loadstone.engine.events import Ready
-from loadstone.engine.trial import EngineError, Spec, Trial
+from loadstone.engine.trial import EngineError, Spec
 from loadstone.experiment.kind import Launched
-from loadstone.fleet.local import Local, split
+from loadstone.faults.injector import Injector
+from loadstone.fleet.interface import Fleet, Observations, Running, split
 from loadstone.fleet.merge import Merger
 from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Series
@@ -33,6 +37,7 @@ class Finished(Launched):
     engines: int = 1
     # Of those, how many ended without a result.
     lost: int = 0
+    observations: Observations = field(default_factory=Observations)
 
     @property
     def loop(self) -> Loop:
@@ -46,40 +51,50 @@ def run(
     watch: Watch | None,
     files: Path,
     display: Display,
-    fleet: Local,
+    fleet: Fleet,
     engines: int,
     timeout: float,
+    placement: str = "",
+    injector: Injector | None = None,
 ) -> Finished:
     """Runs a phase on so many engines of a fleet, and writes histograms to `<name>.hlog` in the trial's `files`.
 
-    The spec and events of each engine go to `<name>.spec.json` and `<name>.events.jsonl`, or `<name>.<segment>.…` if
-    there are several. Raises EngineError if none ends with a result within `timeout` seconds.
+    The faults of an injector begin at their instants of the measured window. The spec of each engine goes to
+    `<name>.spec.json`, or `<name>.<segment>.spec.json` if there are several; events to `<name>.events.jsonl`, or one
+    such file for each engine of this machine or other host. Raises EngineError if none ends with a result within
+    `timeout` seconds.
     """
+    if injector is not None:
+        # The start is then known to the lab before it happens.
+        spec = {**spec, "wait_for_start": True}
+    started = None if injector is None else partial(begin_faults, injector, spec["warmup_seconds"])
     until = spec["until"]
     phase = PhaseProgress(name, until.get("operations"), until.get("seconds"), spec["warmup_seconds"])
     builder = SeriesBuilder()
-    stems = [name] if engines == 1 else [f"{name}.{segment}" for segment in range(engines)]
+    logs: list[IO[str]] = []
     display.begin(phase)
     with ExitStack() as stack:
-        logs = [stack.enter_context((files / f"{stem}.events.jsonl").open("w", buffering=1)) for stem in stems]
         histograms = hlog.Writer(stack.enter_context((files / f"{name}.hlog").open("w")))
 
-        merger = stack.enter_context(Merger(engines))
+        def keep(part: int, line: str) -> None:
+            logs[part].write(f"{secrets.hidden(line)}\n")
+            merger.hear(part, line)
 
-        def keep(segment: int, line: str) -> None:
-            logs[segment].write(f"{secrets.hidden(line)}\n")
-            merger.hear(segment, line)
-
-        running = stack.enter_context(fleet.launch(split(spec, engines), keep))
-        for stem, each in zip(stems, running.trials, strict=True):
-            (files / f"{stem}.spec.json").write_text(json.dumps(recorded(each.spec)) + "\n")
-            if watch is not None:
-                watch.watch(stem.replace(name, "engine"), each.pid)
-        explained = stack.enter_context(deadline(timeout, name, running.trials))
+        running = stack.enter_context(fleet.launch(split(spec, engines), keep, placement))
+        merger = stack.enter_context(Merger([part.title for part in running.parts]))
+        for part in running.parts:
+            stem = name if len(running.parts) == 1 else f"{name}.{part.stem}"
+            logs.append(stack.enter_context((files / f"{stem}.events.jsonl").open("w", buffering=1)))
+            for segment in part.specs:
+                stem = name if engines == 1 else f"{name}.{segment['segment']['k']}"
+                (files / f"{stem}.spec.json").write_text(json.dumps(recorded(segment)) + "\n")
+            if watch is not None and part.pid is not None:
+                watch.watch("engine" if engines == 1 else f"engine.{part.stem}", part.pid)
+        explained = stack.enter_context(deadline(timeout, name, running))
         try:
-            for segment, event in running.events(None if watch is None else watch.look):
+            for number, event in running.events(None if watch is None else watch.look, started):
                 if isinstance(event, EngineError):
-                    merger.lose(segment, explained(event))
+                    merger.lose(number, explained(event))
                 for merged in merger.take(event):
                     if isinstance(merged, Ready):
                         phase.start()
@@ -91,11 +106,22 @@ def run(
             result = merger.result()
         except EngineError as error:
             raise explained(error) from None
+        if injector is not None:
+            injector.note_start(result.summary.start_unix_ns)
         phase.finish(result.summary)
         histograms.finish(result.summary)
         display.update()
-    ran = running.trials[0].spec
-    return Finished(name, ran, result, builder.series(), builder.memory_max, engines, len(merger.lost))
+    ran = running.parts[0].specs[0]
+    observations = running.observations()
+    lost = sum(len(running.parts[number].specs) for number in merger.lost) + observations.lost
+    return Finished(name, ran, result, builder.series(), builder.memory_max, engines, lost, observations)
+
+
+def begin_faults(injector: Injector, warmup_seconds: float, start_unix_ns: int) -> None:
+    """Tells an injector when the measured window begins; the engines start at this time of the host's clock."""
+    now_ns, now_unix_ns = time.monotonic_ns(), time.time_ns()
+    zero_unix_ns = start_unix_ns + round(warmup_seconds * 1e9)
+    injector.begin(zero_unix_ns - now_unix_ns + now_ns, zero_unix_ns)
 
 
 def recorded(spec: Spec) -> Spec:
@@ -108,7 +134,7 @@ def recorded(spec: Spec) -> Spec:
 
 
 @contextmanager
-def deadline(seconds: float, phase: str, engines: Sequence[Trial]) -> Iterator[Callable[[EngineError], EngineError]]:
+def deadline(seconds: float, phase: str, running: Running) -> Iterator[Callable[[EngineError], EngineError]]:
     """Kills engines that take too long, so that a hanging store does not hang the lab.
 
     Yields a function that makes of the error of an engine without a result that of a timeout, if this killed it.
@@ -117,8 +143,7 @@ def deadline(seconds: float, phase: str, engines: Sequence[Trial]) -> Iterator[C
 
     def end() -> None:
         passed.set()
-        for each in engines:
-            each.kill()
+        running.kill()
 
     def explained(error: EngineError) -> EngineError:
         if not passed.is_set():

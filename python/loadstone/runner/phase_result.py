@@ -108,7 +108,8 @@ def of_engine(
     engines = max(each.engines for each in runs)
     networked = description().networked(variant.store)
     operations = sum(one.result.summary.operations + one.result.summary.warmup_operations for one in runs)
-    measured = [*figures_of(each, variant, runs), *watch.values(operations)]
+    # On other hosts, their processors count instead of this machine's.
+    measured = [*figures_of(each, variant, runs), *watch.values(operations), *run.observations.values]
     if networked:
         measured += engine_share(measured, processors)
     if engines > 1:
@@ -117,6 +118,7 @@ def of_engine(
         **{name: value for name, value in server_facts.items() if name not in guarantees.ANSWERS},
         **ready.facts,
         **watch.facts,
+        **run.observations.facts,
         "store": ready.store,
         **guarantees.guarantee_facts(ready.durability, ready.how, ready.facts, server_facts),
         "engine": ready.engine,
@@ -184,6 +186,7 @@ def notes_of(runs: Sequence[Finished]) -> Iterator[Note]:
     """The engines' own notes, whether latencies were too long for a histogram, and why phases ended early."""
     for run in runs:
         yield from run.result.notes
+        yield from run.observations.notes
         if saturated := run.result.summary.saturated_values:
             message = f"{saturated:,} latencies exceeded a histogram's range and count as its maximum"
             yield Note("saturated", message, "read the highest percentiles and the maximum as lower bounds")

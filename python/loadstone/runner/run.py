@@ -9,7 +9,11 @@ from dataclasses import dataclass, field
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.plan.plan import Plan, PlannedTrial
+from loadstone.fleet.interface import Fleet
 from loadstone.fleet.local import Local
+from loadstone.fleet.placement import select_hosts
+from loadstone.fleet.ray import RayTransport
+from loadstone.fleet.remote import Remote
 from loadstone.format import units
 from loadstone.judge.judgement import VariantKey
 from loadstone.results.folder import Folder
@@ -22,6 +26,7 @@ from loadstone.runner.progress import Display, RunProgress
 from loadstone.runner.servers import RunServers
 from loadstone.runner.trial import Conductor
 from loadstone.statistics import stopping
+from loadstone.systems.base import undo
 
 # The run stops after so many consecutive failures, if they are of all variants or of FAILING_VARIANTS_MAX of them.
 FAILURES_MAX = 3
@@ -109,23 +114,38 @@ class Run:
 
     @contextmanager
     def conducting(self) -> Iterator[Conductor]:
-        """The conductor of the trials; data and servers are cleaned up at the end."""
-        with DataSpaces(self.folder.identity) as spaces, RunServers() as servers:
-            yield Conductor(self.experiment, spaces, self.display, Local(), servers)
+        """The conductor of the trials; data and servers are cleaned up at the end. Raises SystemsError."""
+        # A fault of servers that the user runs, left by a lab that was killed.
+        undo.carry_out_all(self.folder.path / "trials" / undo.FILE, self.display.say)
+        with (
+            open_fleet(self.experiment, self.plan) as fleet,
+            DataSpaces(self.folder.identity) as spaces,
+            RunServers() as servers,
+        ):
+            if hosts := fleet.describe():
+                self.folder.record_hosts(hosts)
+            yield Conductor(self.experiment, spaces, self.display, fleet, servers)
 
     def trial(self, conductor: Conductor, planned: PlannedTrial) -> None:
         """Runs and records a trial. Raises LoadstoneError after too many consecutive failures."""
         self.display.trial(planned.trial)
-        result = self.attempts.make(conductor, planned, order=planned.order)
-        self.display.say(line(result), bad=result.end != "done")
+        key = variant(planned.variant.config)
+        result = self._attempt(conductor, planned)
+        # A lost host ended the trial on all hosts, so nothing of it is worth keeping.
+        while result.end == "lost" and self.experiment.fleet.on != "local" and not self.attempts.set_aside(key):
+            result = self._attempt(conductor, planned)
         if result.end == "done":
             return
         failing = self.attempts.failing
         if len(failing) >= FAILURES_MAX and len(set(failing)) > 1 and self.attempts.all_fail(len(self.plan.variants)):
             raise given_up(f"{len(failing)} consecutive trials failed", result, resumable=bool(self.done))
-        key = variant(result.config)
         if self.attempts.set_aside(key):
             self.display.say(set_aside_message(key), bad=True)
+
+    def _attempt(self, conductor: Conductor, planned: PlannedTrial) -> TrialResult:
+        result = self.attempts.make(conductor, planned, order=planned.order)
+        self.display.say(line(result), bad=result.end != "done")
+        return result
 
     def enough(self) -> str | None:
         """Why no more repeats are needed; None if some are."""
@@ -162,6 +182,23 @@ class Run:
                 figures = [value.value for value in known if value is not None and value.bound is None]
                 samples.append((key, share, figures))
         return samples
+
+
+@contextmanager
+def open_fleet(experiment: Experiment, plan: Plan) -> Iterator[Fleet]:
+    """The fleet of an experiment; its hosts are fixed at the start. Raises LoadstoneError if it has too few."""
+    settings = experiment.fleet
+    if settings.on == "local":
+        yield Local()
+        return
+    transport = RayTransport(settings.address)
+    try:
+        labels = settings.hosts.clients.label, settings.hosts.servers.label
+        placements = dict.fromkeys(variant.placement for variant in plan.variants)
+        groups = {placement: select_hosts(transport.hosts, placement, *labels) for placement in placements}
+        yield Remote(transport, groups)
+    finally:
+        transport.close()
 
 
 def line(result: TrialResult) -> str:

@@ -7,11 +7,12 @@ This is the source of the reference page and of the JSON Schema. Here each value
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, create_model
 from pydantic.fields import FieldInfo
 
+from loadstone.experiment.model.faults import Fault
 from loadstone.experiment.model.system import Hooks, System
 from loadstone.experiment.model.values import (
     Arrival,
@@ -19,11 +20,13 @@ from loadstone.experiment.model.values import (
     Bound,
     Count,
     Durability,
+    Label,
     Length,
     LengthOrNone,
     Natural,
     Number,
     Part,
+    Placement,
     Property,
     Rate,
     Reuse,
@@ -33,15 +36,10 @@ from loadstone.experiment.model.values import (
     Shares,
     Text,
     Value,
-    schema,
-    whole,
 )
 from loadstone.results.result_set import Question
 from loadstone.search.rule import CONFIRMATIONS
 
-# The spread of one trial is undefined.
-REPEATS_LEAST = 2
-AT_LEAST_HINT = "use at least 2 repeats to see the spread, and 6 for a claim"
 DURATION_SECONDS = 10.0
 WARMUP_SECONDS = 2.0
 AT_MOST_FACTOR = 3
@@ -132,6 +130,13 @@ class Measure(Part):
     """Record the outcome of every write, and read back after each trial which acknowledged writes are missing. For YCSB
     workloads; each trial loads a fresh store."""
 
+    interval: Length | None = Field(default=None, examples=["100ms"])
+    """Length of the intervals in which operations are counted. Default: `100ms` with `faults`, else `1s`, or shorter so
+    that a window has 20."""
+
+    deadline: Length | None = Field(default=None, examples=["250ms"])
+    """Operations that succeed later than this after they were due (closed loop: sent) are counted as late."""
+
 
 class Load(Part):
     """How the data of a trial are loaded."""
@@ -148,21 +153,55 @@ class Load(Part):
     """Store properties for the load; they override the system's."""
 
 
+class HostGroup(Part):
+    """Hosts of a cluster, by their label."""
+
+    label: Label | None = Field(default=None, examples=["role=clients"])
+    """A label `KEY=VALUE` of these hosts."""
+
+
+class FleetHosts(Part):
+    """The hosts for clients, and the hosts on which the servers run."""
+
+    clients: HostGroup = Field(
+        default=HostGroup(), description="Hosts for clients.", examples=[{"label": "role=clients"}]
+    )
+    servers: HostGroup = Field(
+        default=HostGroup(), description="Hosts of the servers.", examples=[{"label": "role=servers"}]
+    )
+
+
 class Fleet(Part):
-    """How many engines run, on this machine."""
+    """Where engines run, and how many."""
+
+    on: Literal["local", "ray"] = Field(default="local", examples=["ray"])
+    """local: this machine. ray: the hosts of a Ray cluster, for networked stores (`pip install 'loadstone[ray]'`)."""
+
+    address: Text = Field(default="auto", examples=["10.0.0.1:6379"])
+    """The head of the Ray cluster; `auto`: on this machine."""
 
     engines: Count = Field(default=1, examples=[4])
     """Engine processes that share the clients, rate and operations of a trial. For networked stores, files and
     sorts."""
 
+    per_host: Count | None = Field(default=None, examples=[1])
+    """Engine processes on each host, instead of `engines`."""
+
+    placement: Placement = Field(default="apart", examples=["role=clients"])
+    """Hosts of the engines. `apart`: without servers. `beside`: the hosts of the servers. Or a label `KEY=VALUE`."""
+
+    hosts: FleetHosts = Field(
+        default=FleetHosts(),
+        description=str(FleetHosts.__doc__),
+        examples=[{"clients": {"label": "role=clients"}, "servers": {"label": "role=servers"}}],
+    )
+
 
 class Repeats(Part):
     """How often each variant is tried. A number sets both bounds."""
 
-    at_least: Annotated[int, whole(REPEATS_LEAST, AT_LEAST_HINT), schema("integer", minimum=REPEATS_LEAST)] = Field(
-        default=6, examples=[6]
-    )
-    """Repeats of each variant; with fewer than 6 no claim is made."""
+    at_least: Count = Field(default=6, examples=[6])
+    """Repeats of each variant; with fewer than 6 no claim is made, and a single one has no interval."""
 
     at_most: Count | None = Field(default=None, examples=[10])
     """Limit for `until`. Default: `at_least`, or three times that with `until`."""
@@ -258,6 +297,10 @@ class Experiment(Part):
     measure: Measure = Field(
         default=Measure(), description=str(Measure.__doc__), examples=[{"warmup": "1s", "duration": "5s"}]
     )
+    faults: tuple[Fault, ...] = Field(default=(), examples=[[{"do": "kill", "at": "60s", "lift": "10s"}]])
+    """Faults in the measured window: the servers and instants are drawn from seed and repeat, equally for all variants
+    of a block."""
+
     load: Load = Field(default=Load(), description=str(Load.__doc__), examples=[{"reuse": "copy"}])
     fleet: Fleet = Field(default=Fleet(), description=str(Fleet.__doc__), examples=[{"engines": 4}])
     repeats: Repeats = Field(

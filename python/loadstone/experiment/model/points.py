@@ -73,6 +73,7 @@ def values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Sca
         "clients": experiment.clients,
         "durability": experiment.durability,
         "arrival": experiment.arrival,
+        "placement": experiment.fleet.placement,
         "rate": drop_fraction(experiment.rate),
         "operations": experiment.measure.operations,
         "duration": drop_fraction(experiment.measure.duration),

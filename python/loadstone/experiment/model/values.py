@@ -73,6 +73,21 @@ def storable(value: str) -> None:
         refuse(f"must not contain NUL or a lone surrogate, got {ascii(value)[:60]}", "remove the character")
 
 
+def label(value: Any) -> str:
+    """A label of hosts, `KEY=VALUE`."""
+    if not isinstance(value, str) or not re.fullmatch(LABEL_PATTERN, value):
+        refuse(f"must be a label KEY=VALUE, got {shown(value)}", "write a label of the hosts, like role=clients")
+    return value
+
+
+def placement(value: Any) -> str:
+    """A placement of engines on hosts."""
+    if value not in PLACEMENTS and not (isinstance(value, str) and re.fullmatch(LABEL_PATTERN, value)):
+        hint = "write apart or beside, or a label of hosts like role=clients"
+        refuse(f"must be a placement, got {shown(value)}", hint)
+    return str(value)
+
+
 def property_value(value: Any) -> str:
     """A property's value, as a string."""
     if isinstance(value, dict | list):
@@ -110,8 +125,19 @@ def number(value: Any) -> float:
     return float(value)
 
 
+# A rate with its unit.
+PER_SECOND = re.compile(r"\s*([0-9][0-9,_]*(?:\.[0-9]+)?)\s*ops?/s\s*")
+
+
+def rate_number(value: Any) -> Any:
+    """The number of a rate with its unit, `3000 op/s`; any other value unchanged."""
+    match = PER_SECOND.fullmatch(value) if isinstance(value, str) else None
+    return float(match[1].replace(",", "").replace("_", "")) if match else value
+
+
 def rate(value: Any) -> float:
     """Operations per second."""
+    value = rate_number(value)
     if not quantity.is_finite(value) or value <= 0:
         closed = "leave `rate` out for a closed loop, in which each client sends as soon as its last operation is done"
         refuse(f"must be a number of operations per second above 0, got {shown(value)}", in_digits(value) or closed)
@@ -204,6 +230,9 @@ def schema(kind: str | list[str], **more: Any) -> WithJsonSchema:
     return WithJsonSchema({"type": kind, **more})
 
 
+# The syntax of Kubernetes, which Ray's labels follow.
+LABEL_PATTERN = r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?=[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
+PLACEMENTS = ("apart", "beside")
 VARIED_PATTERN = r"\{"
 DURATION_PATTERN = r"^\s*([0-9.]+\s*(us|µs|ms|s|m|h|d)\s*)+$"
 Text = Annotated[str, PlainValidator(text), schema("string")]
@@ -213,7 +242,13 @@ THOUSANDS = {"k": 1e3, "m": 1e6}
 Count = Annotated[int, whole(1), schema("integer", minimum=1)]
 Natural = Annotated[int, whole(0), schema("integer", minimum=0)]
 Number = Annotated[float, PlainValidator(number), schema("number")]
-Rate = Annotated[float, PlainValidator(rate), schema("number", exclusiveMinimum=0)]
+RATE_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "number", "exclusiveMinimum": 0},
+        {"type": "string", "pattern": r"^\s*[0-9][0-9,_.]*\s*ops?/s\s*$"},
+    ]
+}
+Rate = Annotated[float, PlainValidator(rate), WithJsonSchema(RATE_SCHEMA)]
 Bound = Annotated[int | float, PlainValidator(bound), schema("number", exclusiveMinimum=0)]
 LENGTH_SCHEMA = WithJsonSchema(
     {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": DURATION_PATTERN}]}
@@ -230,6 +265,8 @@ SHARE_SCHEMA: dict[str, Any] = {
 Share = Annotated[float, PlainValidator(share), WithJsonSchema(SHARE_SCHEMA)]
 SHARES_SCHEMA = {"anyOf": [*SHARE_SCHEMA["anyOf"], {"type": "object", "additionalProperties": SHARE_SCHEMA}]}
 Shares = Annotated[float | dict[str, float], PlainValidator(shares), WithJsonSchema(SHARES_SCHEMA)]
+Label = Annotated[str, PlainValidator(label), schema("string", pattern=f"^{LABEL_PATTERN}$")]
+Placement = Annotated[str, PlainValidator(placement), schema("string", pattern=f"^(apart|beside|{LABEL_PATTERN})$")]
 Boolean = StrictBool
 Durability = Literal["none", "os", "device"]
 Arrival = Literal["uniform", "poisson"]

@@ -24,9 +24,9 @@ from loadstone.systems import registry
 from loadstone.systems.registry import SERVED_BY
 
 # Dimensions that override the key of the same name, without a template.
-ACTING = ("system", "clients", "rate", "operations", "durability", "arrival")
-# What every template may name besides the dimensions.
-GIVEN = (*ACTING, "store")
+ACTING = ("system", "clients", "rate", "operations", "durability", "arrival", "placement")
+# What every template may name in addition to the dimensions.
+GIVEN = (*ACTING[:-1], "store")
 # What only commands may name: it is known at run time.
 AT_RUN_TIME = ("directory", "trial", "repeat", "results")
 # What only commands of a workload may name in addition: the address of servers.
@@ -34,7 +34,7 @@ ADDRESS = ("host", "hosts", "port", "table")
 # What the commands of `attach` may name.
 OF_SERVERS = ("host", "port", "table")
 # The keys of the file whose strings are templates.
-WITH_TEMPLATES = ("workload", "workloads", "load", "systems", "hooks", "directory")
+WITH_TEMPLATES = ("workload", "workloads", "load", "systems", "hooks", "directory", "faults")
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loadstone.engine.describe import description
-from loadstone.experiment.kind import KINDS
 from loadstone.experiment.model.directory import default_directory
 from loadstone.experiment.model.template import escape
 from loadstone.experiment.reading.shape import shape
 from loadstone.experiment.reading.tree import Table
 from loadstone.experiment.validation import (
     compare,
+    faults,
     figures,
     find,
+    fleet,
     measure,
     properties,
     servers,
@@ -38,32 +38,13 @@ def examine(tree: Table, bases: tuple[Path, ...]) -> Context:
     figures.check_expectations(context)
     compare.check_thresholds(context)
     measure.check(context)
-    check_fleet(context)
+    fleet.check(context)
+    faults.check(context)
     find.check(context)
     measure.check_repeats(context)
     measure.check_pace(context)
     check_directory(context)
     return context
-
-
-def check_fleet(context: Context) -> None:
-    """Each engine has a client, and none needs files that another has open."""
-    experiment = context.experiment
-    engines = experiment.fleet.engines
-    if engines == 1 or not context.knows("fleet"):
-        return
-    works = [(point, context.work_at(point)) for point in context.points]
-    clients = [
-        point.get("clients", experiment.clients) for point, work in works if work is None or KINDS[work[2]].clients
-    ]
-    fewest = min(each for each in [*clients, experiment.load.clients or engines] if isinstance(each, int))
-    if fewest < engines:
-        message = f"fleet.engines is {engines}, but some trials have fewer clients: {fewest}"
-        context.wrong(("fleet", "engines"), message, "use fewer engines or more clients: each engine needs one")
-    for name, system in experiment.systems.items():
-        if context.knows("systems", name) and description().within_engine(system.store):
-            message = f"{system.store} keeps its data in files of the engine, which several engines cannot share"
-            context.wrong(("systems", name), message, "leave `fleet.engines` out, or use a networked store")
 
 
 def check_directory(context: Context) -> None:

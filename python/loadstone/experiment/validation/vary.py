@@ -6,10 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
+from pydantic_core import PydanticCustomError
+
 from loadstone.engine.describe import description
 from loadstone.experiment.model import points, template
 from loadstone.experiment.model.experiment import Vary
-from loadstone.experiment.model.values import Arrival, Durability, Scalar, in_digits, shown
+from loadstone.experiment.model.values import Arrival, Durability, Scalar, in_digits, placement, shown
 from loadstone.experiment.model.ycsb_properties import KEYS
 from loadstone.experiment.reading.path import Path, name
 from loadstone.experiment.validation.context import ACTING, AT_RUN_TIME, GIVEN, Context
@@ -111,6 +113,11 @@ def check_value(context: Context, path: Path, dimension: str, value: Scalar) -> 
     elif dimension in ("clients", "operations"):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             context.wrong(path, message, "write a whole number of at least 1")
+    elif dimension == "placement" and context.experiment.fleet.on != "local":
+        try:
+            placement(value)
+        except PydanticCustomError:
+            context.wrong(path, message, "write apart or beside, or a label of hosts like role=clients")
     elif dimension == "rate" and (isinstance(value, bool | str) or value <= 0):
         context.wrong(path, message, in_digits(value) or "write operations per second, above 0")
 
@@ -211,7 +218,8 @@ def check_use(context: Context, used: set[str]) -> None:
         kinds = [kind for kind in ("matrix", "zip", "named") if dimension in getattr(vary, kind)]
         path: Path = ("vary", kinds[0], dimension) if kinds else ("vary", "include")
         context.warn(path, f"nothing uses the dimension {dimension}", hint)
-    for path in (("clients",), ("rate",), ("measure", "operations"), ("durability",), ("arrival",)):
+    acting = (("clients",), ("rate",), ("measure", "operations"), ("durability",), ("arrival",), ("fleet", "placement"))
+    for path in acting:
         key = path[-1]
         if key in context.dimensions and context.given(*path):
             dotted = ".".join(path)

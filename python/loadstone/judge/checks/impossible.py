@@ -12,7 +12,7 @@ from loadstone.judge.figures import ALL, failed, family, moved, rank, seconds
 from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
-from loadstone.results.value import Value
+from loadstone.results.value import SIGNED, Value, statistic
 
 NAME = "impossible"
 BANDWIDTH = "bandwidth"
@@ -181,7 +181,7 @@ def contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
     ladders: dict[str, list[tuple[float, Value]]] = {}
     means: dict[str, Value] = {}
     for metric, value in trial.values.items():
-        if value.value < 0:
+        if value.value < 0 and statistic(metric) not in SIGNED:
             yield f"{metric} is negative: {units.figure(value.value, value.unit)}"
             continue
         name, last = family(metric)

@@ -68,9 +68,9 @@ def name(node: int) -> str:
     return f"cassandra-{node}"
 
 
-def host(node: int) -> str:
+def host(plan: Plan, node: int) -> str:
     """Where a node listens: each has its own loopback address, so that all use the same ports."""
-    return f"127.0.0.{node}"
+    return f"{plan.network or '127.0.0'}.{node}"
 
 
 def port(plan: Plan, setting: str) -> int:
@@ -131,7 +131,7 @@ def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
     if authorizer != AUTHORIZERS[0] and authenticator == AUTHENTICATORS[0]:
         raise SystemsError(f"{authorizer} needs users", f"add --set authenticator={AUTHENTICATORS[1]}")
     storage_port = port(plan, "storage_port")
-    seeds = ",".join(f"{host(each)}:{storage_port}" for each in range(1, plan.nodes + 1))
+    seeds = ",".join(f"{host(plan, each)}:{storage_port}" for each in range(1, plan.nodes + 1))
     written: dict[str, Any] = {
         "cluster_name": "loadstone",
         "num_tokens": 1,
@@ -143,8 +143,8 @@ def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
         "seed_provider": [
             {"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [{"seeds": seeds}]}
         ],
-        "listen_address": host(node),
-        "rpc_address": host(node),
+        "listen_address": host(plan, node),
+        "rpc_address": host(plan, node),
         "storage_port": storage_port,
         "native_transport_port": port(plan, "port"),
         "data_file_directories": [str(home / "data")],
@@ -194,7 +194,7 @@ def encryption(place: Place) -> dict[str, Any]:
 
 def write_keystore(place: Place, plan: Plan) -> None:
     """Writes the certificate of all nodes. Raises LoadstoneError."""
-    files = tls.ensure_certificates(place, [host(node) for node in range(1, plan.nodes + 1)])
+    files = tls.ensure_certificates(place, [host(plan, node) for node in range(1, plan.nodes + 1)])
     text = (files / "server.key").read_bytes() + (files / "server.pem").read_bytes()
     lines.replace(files / "node.pem", text, 0o600)
 
@@ -235,7 +235,11 @@ def server(place: Place, plan: Plan, node: int) -> Server:
     return jvm.server(
         place,
         name(node),
-        [(host(node), port(plan, "port")), (host(node), port(plan, "storage_port")), ("127.0.0.1", jmx_port)],
+        [
+            (host(plan, node), port(plan, "port")),
+            (host(plan, node), port(plan, "storage_port")),
+            ("127.0.0.1", jmx_port),
+        ],
         heap(plan),
         class_path,
         "org.apache.cassandra.service.CassandraDaemon",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +24,10 @@ KEYSPACES = "SELECT keyspace_name, durable_writes FROM system_schema.keyspaces"
 PERIOD_SETTINGS = {"periodic": "commitlog_sync_period", "group": "commitlog_sync_group_window"}
 # A node deletes the file of a hint once it is delivered.
 HINTS = "SELECT files FROM system_views.pending_hints"
+POOLS = "SELECT pending_tasks, blocked_tasks_all_time FROM system_views.thread_pools"
+POOL_FIGURES = {"tasks_pending": "pending_tasks", "tasks_blocked_total": "blocked_tasks_all_time"}
+# Logged every 5 s by MessagingMetrics.
+DROPPED = re.compile(r"messages were dropped in last \d+ ms: (\d+) internal and (\d+) cross node")
 COMPACTIONS = "SELECT active_tasks, pending_tasks FROM system_views.thread_pools WHERE name = 'CompactionExecutor'"
 
 
@@ -35,7 +41,7 @@ class Cassandra(System):
         "flush": r"ColumnFamilyStore.*Enqueuing flush of (?!system(_\w+)?\.)",
         "compaction": r"CompactionTask.*Compacting \(\S+\) \[(?!\S*/data/system(_\w+)?/)",
     }
-    nodes = tuple(range(1, 10))
+    nodes = range(1, 10)
     # Hints stay in memory, where no table shows them, for `hints_flush_period`: 10 s.
     unseen_s = 11.0
     # Three at once take half a minute of two idle processors.
@@ -68,6 +74,12 @@ class Cassandra(System):
         """All nodes in one stage: a node restarted alone over its data would wait for the others."""
         return [[server(place, plan, node) for node in range(1, plan.nodes + 1)]]
 
+    isolatable: ClassVar = True
+
+    def node_directories(self, plan: Plan) -> Sequence[str]:
+        """One for each node."""
+        return [name(node) for node in range(1, plan.nodes + 1)]
+
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
         """Waits for what `nodetool status` calls UN, seen from each node."""
         names = {each.name for each in servers}
@@ -76,7 +88,7 @@ class Cassandra(System):
     def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
         """By the names of YCSB's binding."""
         properties = {
-            "hosts": ",".join(host(node) for node in range(1, plan.nodes + 1)),
+            "hosts": ",".join(host(plan, node) for node in range(1, plan.nodes + 1)),
             "port": str(port(plan, "port")),
         }
         if tls.is_requested(plan):
@@ -124,6 +136,8 @@ class Cassandra(System):
                 figures[f"{name(node)}.live_heap_bytes"] = live
             if node in nodes:
                 figures |= {f"{name(node)}.{figure}": count for figure, count in compactions(plan, node).items()}
+            for figure, count in read_pressure(place, plan, node, reachable=node in nodes).items():
+                figures[f"ring.{figure}"] = figures.get(f"ring.{figure}", 0) + count
         return figures
 
     def find_backlog(self, place: Place, plan: Plan) -> str | None:
@@ -150,8 +164,9 @@ class Cassandra(System):
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
         """Whether each of a store's contact points is a node of this cluster; `localhost` is the first."""
         contact_points = [each.strip() for each in properties.get("hosts", "").split(",")]
-        hosts = {host(1) if each == "localhost" else each for each in contact_points}
-        return hosts <= {*own["hosts"].split(",")} and properties.get("port", "9042") == own["port"]
+        nodes = own["hosts"].split(",")
+        hosts = {nodes[0] if contact == "localhost" else contact for contact in contact_points}
+        return hosts <= {*nodes} and properties.get("port", "9042") == own["port"]
 
     def table_options(
         self, store: str, properties: Mapping[str, str], work: Mapping[str, Any]
@@ -162,6 +177,23 @@ class Cassandra(System):
             "fieldcount": str(work.get("field_count", 10)),
             "fieldnameprefix": str(work.get("field_name_prefix", "field")),
         }
+
+
+def read_pressure(place: Place, plan: Plan, node: int, *, reachable: bool) -> Mapping[str, float]:
+    """Signs of overload on a node: messages dropped and tasks blocked since its start; tasks and hints that wait."""
+    dropped = 0
+    with suppress(OSError), (place.logs / f"{name(node)}.log").open(errors="replace") as log:
+        dropped = sum(int(match[1]) + int(match[2]) for line in log if (match := DROPPED.search(line)))
+    pressure = {"messages_dropped_total": float(dropped)}
+    if not reachable:
+        return pressure
+    with suppress(UnreachableError, RefusedError), connect(plan, node, ONLY_LOOK_S) as cql:
+        for row in cql.query(POOLS):
+            for figure, column in POOL_FIGURES.items():
+                pressure[figure] = pressure.get(figure, 0) + int(str(row[column]))
+        # Not before 4.1.
+        pressure["hint_files"] = sum(int(str(row["files"])) for row in cql.query(HINTS))
+    return pressure
 
 
 def compactions(plan: Plan, node: int) -> Mapping[str, int]:

@@ -1,0 +1,277 @@
+"""The agent of a host: starts its engines, merges their events, observes the host, and answers with its clock.
+
+The lab calls `exchange` again and again. A call brings commands and returns the events since the last call; it is also
+the sign of life of the lab. Without one for the length of the lease, the agent revokes the leases of its engines. It
+knows nothing of the transport (`loadstone.fleet.ray`), and everything that it is given and returns is JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+from loadstone import __version__
+from loadstone.engine.events import Note, Ready, Summary
+from loadstone.engine.trial import LEASE_MS, EngineError, Spec, Trial, follow
+from loadstone.errors import LoadstoneError
+from loadstone.fleet.clock import Clock
+from loadstone.fleet.merge import Merger
+from loadstone.fleet.shipping import engine_hash, install_engine
+from loadstone.observe.environment import environment
+from loadstone.observe.observer import Observer
+from loadstone.results.value import Value
+
+# The mark of the observer's window, which begins when every engine of the host is ready.
+MEASURE = "measure"
+# The longest that a call may wait for events.
+WAIT_SECONDS_MAX = 5.0
+DOCTOR_SECONDS = 60.0
+# Figures of the observer that describe a host of the fleet.
+HOST_FIGURES = ("cpu.busy", "cpu.steal", "cpu.others", "memory.available_min", "network.received", "network.sent")
+
+Message = dict[str, Any]
+
+
+class Agent:
+    """The engines of one host. Any thread may call `exchange`, but only one at a time may poll."""
+
+    def __init__(self, clock: Clock | None = None, carriers: Mapping[str, int] | None = None) -> None:
+        """`carriers`: processes of the transport by name, whose cost is reported and is not interference."""
+        self._clock = clock or Clock()
+        self._carriers = dict(carriers or {})
+        self._messages: deque[Message] = deque()
+        self._changed = threading.Condition()
+        self._heard_at = self._clock.monotonic()
+        self._launch: Launch | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """The description of the host: hardware, kernel, versions; the processor and libc that an engine needs."""
+        return {
+            **environment(arguments=()),
+            "machine": platform.machine(),
+            "libc": " ".join(platform.libc_ver()).strip(),
+            "loadstone": __version__,
+            "pid": os.getpid(),
+            "engine_sha256": engine_hash(),
+        }
+
+    def exchange(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Obeys commands, and returns the host's clock.
+
+        A `poll` also returns new messages, at the latest after `wait_seconds`.
+        """
+        received_ns = self._clock.unix_ns()
+        self._heard_at = self._clock.monotonic()
+        for command in request.get("commands", ()):
+            self._obey(command)
+        reply: Message = {"received_ns": received_ns}
+        if request.get("facts"):
+            reply["facts"] = self.facts()
+        if request.get("doctor"):
+            reply["facts"] = {"doctor": examine_host()}
+        if request.get("poll"):
+            reply |= {"poll": True, "messages": self._collect(float(request.get("wait_seconds", 0.0)))}
+        self._heard_at = self._clock.monotonic()
+        return {**reply, "replied_ns": self._clock.unix_ns()}
+
+    def _collect(self, seconds: float) -> list[Message]:
+        with self._changed:
+            if seconds > 0:
+                self._changed.wait_for(lambda: bool(self._messages), min(seconds, WAIT_SECONDS_MAX))
+            messages = list(self._messages)
+            self._messages.clear()
+        return messages
+
+    def install(self, data: bytes, sha256: str) -> Message:
+        """Stores an engine in the cache by its hash, and uses it. The reply has an `error` if it cannot run here."""
+        received_ns = self._clock.unix_ns()
+        error = install_engine(data, sha256)
+        return {"received_ns": received_ns, "installed": sha256, "error": error, "replied_ns": self._clock.unix_ns()}
+
+    def close(self) -> None:
+        """Ends every engine."""
+        if self._launch is not None:
+            self._launch.kill()
+
+    def _obey(self, command: Mapping[str, Any]) -> None:
+        match command:
+            case {"launch": number, "specs": specs}:
+                self.close()
+                # Messages of an earlier launch have no reader.
+                with self._changed:
+                    self._messages.clear()
+                self._launch = Launch(number, specs, self)
+                self._launch.start()
+            case {"start_at": unix_ns} if self._launch is not None:
+                self._launch.start_at(self._clock.to_kernel_ns(int(unix_ns)))
+            case {"stop": _} if self._launch is not None:
+                self._launch.stop()
+            case {"kill": _}:
+                self.close()
+
+    def send(self, message: Message) -> None:
+        """Queues a message for the lab."""
+        with self._changed:
+            self._messages.append(message)
+            self._changed.notify_all()
+
+    def is_abandoned(self, lease_seconds: float) -> bool:
+        """Whether the lab has been silent for longer than the lease."""
+        return self._clock.monotonic() - self._heard_at > lease_seconds
+
+    def lab_ns(self, kernel_ns: int) -> int:
+        """An instant that an engine reported, by this host's clock."""
+        return self._clock.from_kernel_ns(kernel_ns)
+
+    @property
+    def carriers(self) -> Mapping[str, int]:
+        """Processes of the transport."""
+        return self._carriers
+
+
+class Launch(threading.Thread):
+    """One launch of engines, followed by a thread."""
+
+    def __init__(self, number: int, specs: Sequence[Spec], agent: Agent) -> None:
+        super().__init__(name=f"launch {number}", daemon=True)
+        self._number = number
+        self._specs = specs
+        self._agent = agent
+        self._trials: list[Trial] = []
+        self._is_ended = False
+        self._lock = threading.Lock()
+        self._lease_seconds = max((spec.get("lease_ms") or LEASE_MS for spec in specs), default=LEASE_MS) / 1e3
+
+    def start_at(self, unix_ns: int) -> None:
+        """Starts the load of every engine at an instant of the kernel's clock."""
+        for trial in self._trials:
+            trial.start_at(unix_ns)
+
+    def stop(self) -> None:
+        """Ends the load; summaries follow."""
+        for trial in self._trials:
+            trial.stop()
+
+    def kill(self) -> None:
+        """Ends every engine immediately."""
+        with self._lock:
+            self._is_ended = True
+            for trial in self._trials:
+                trial.kill()
+
+    def run(self) -> None:
+        """Follows the engines to their end, and reports everything."""
+        try:
+            self._follow()
+        except LoadstoneError as error:
+            self._send(failed={"message": str(error.args[0]), "hint": error.hint, "status": status_of(error)})
+        except Exception as error:
+            self._send(failed={"message": f"internal error: {error}", "hint": "report it", "status": 1})
+        self._send(end=True)
+
+    def _send(self, **message: Any) -> None:
+        self._agent.send({"launch": self._number, **message})
+
+    def _follow(self) -> None:
+        titles = [f"segment {spec['segment']['k']}/{spec['segment']['n']}" for spec in self._specs]
+        starts: list[int] = []
+        with ExitStack() as stack:
+            observer = stack.enter_context(Observer(pids=self._agent.carriers))
+            merger = stack.enter_context(Merger(titles, partial(self._forward, observer)))
+            waiting = set()
+            for segment, spec in enumerate(self._specs):
+                trial = Trial(spec)
+                stack.enter_context(trial)
+                with self._lock:
+                    self._trials.append(trial)
+                    if self._is_ended:
+                        trial.kill()
+                observer.watch(f"engine.{segment}", trial.pid)
+                waiting.add(trial)
+                trial.heard = partial(self._hear, merger, segment)
+            places = {trial: segment for segment, trial in enumerate(self._trials)}
+            for trial, event in follow(*self._trials, idle=partial(self._idle, observer)):
+                match event:
+                    case EngineError() if waiting and len(self._specs) > 1:
+                        # Nothing was measured, and the remaining engines would wait for it.
+                        raise event
+                    case Note():
+                        # Notes keep the names of their segments of the whole trial.
+                        message = f"{titles[places[trial]]}: {event.message}"
+                        self._send(note=asdict(replace(event, message=message)))
+                        continue
+                    case EngineError():
+                        merger.lose(places[trial], event)
+                        waiting.discard(trial)
+                    case Ready():
+                        waiting.discard(trial)
+                    case Summary():
+                        starts.append(self._agent.lab_ns(event.start_unix_ns))
+                for _ in merger.take(event):
+                    # Their lines were forwarded.
+                    pass
+            observer.look()
+            if len(merger.lost) < len(self._specs):
+                # Completes the summary, which is forwarded.
+                merger.result()
+            for segment, error in merger.lost.items():
+                self._send(lost=titles[segment], message=error.args[0], hint=error.hint, status=error.status)
+            self._send(starts=starts, figures=self._figures(observer))
+
+    def _hear(self, merger: Merger, segment: int, line: str) -> None:
+        if not line.startswith('{"event":"note"'):
+            merger.hear(segment, line)
+
+    def _forward(self, observer: Observer, line: str) -> None:
+        if line.startswith('{"event":"ready"'):
+            observer.mark(MEASURE)
+        self._send(line=line)
+
+    def _idle(self, observer: Observer) -> None:
+        observer.poll()
+        if self._agent.is_abandoned(self._lease_seconds):
+            for trial in self._trials:
+                trial.revoke()
+
+    def _figures(self, observer: Observer) -> list[tuple[str, float, str, int]]:
+        """The figures of the host while its engines ran: metric, value, unit and number of samples."""
+        try:
+            figures = {value.metric: value for value in observer.summary(MEASURE)}
+        except KeyError:
+            return []
+        engines = [value for metric, value in figures.items() if metric.startswith("engine.")]
+        chosen = [figures[metric] for metric in HOST_FIGURES if metric in figures]
+        for suffix, unit in (("cpu", "processors"), ("memory_max", "B")):
+            values = [value for value in engines if value.metric.endswith(f".{suffix}")]
+            if values:
+                chosen.append(Value(f"engines.{suffix}", sum(value.value for value in values), unit, values[0].n))
+        carried = [figures[f"{name}.cpu"] for name in self._agent.carriers if f"{name}.cpu" in figures]
+        if carried:
+            chosen.append(Value("carrier.cpu", sum(value.value for value in carried), "processors", carried[0].n))
+        return [(value.metric, value.value, value.unit, value.n) for value in chosen]
+
+
+def examine_host() -> dict[str, Any]:
+    """The document of `loadstone doctor --json` on this host; empty if it cannot run."""
+    command = [sys.executable, "-c", "import sys; from loadstone.cli import main; sys.exit(main())", "doctor", "--json"]
+    try:
+        text = subprocess.run(command, capture_output=True, text=True, timeout=DOCTOR_SECONDS).stdout
+        document = json.loads(text)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def status_of(error: LoadstoneError) -> int:
+    """The exit status of an engine that caused an error."""
+    return error.status if isinstance(error, EngineError) else 1

@@ -1,0 +1,158 @@
+"""Clocks of hosts compared with the lab's, by the times of round trips.
+
+The lab asks a host for its time. The host's offset is then known within half the round trip, however asymmetric the
+network is (RFC 5905, section 8). The shortest of several round trips gives the narrowest bound.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+# The kernel slews a clock by at most this much (adjtimex(2)). A larger change is a jump.
+SLEW_MAX = 500e-6
+# Readings further apart than this yield a drift.
+DRIFT_SECONDS_MIN = 5.0
+# The best reading of a span this long represents it.
+SPAN_NS = 10_000_000_000
+# Scheduling can delay a reading of the clock itself.
+JUMP_NS_MIN = 1_000_000
+
+
+class Clock:
+    """The clock of this host. Tests inject an offset, a drift and jumps."""
+
+    def unix_ns(self) -> int:
+        """The time since the Unix epoch, ns."""
+        return time.time_ns()
+
+    def monotonic(self) -> float:
+        """Seconds since an arbitrary instant."""
+        return time.monotonic()
+
+    def to_kernel_ns(self, unix_ns: int) -> int:
+        """An instant of this clock as the kernel's clock has it, which engines read."""
+        return unix_ns
+
+    def from_kernel_ns(self, unix_ns: int) -> int:
+        """An instant of the kernel's clock as this clock has it."""
+        return unix_ns
+
+
+@dataclass(frozen=True)
+class ShiftedClock(Clock):
+    """A clock with an offset that grows, for tests and demonstrations."""
+
+    offset_ns: int = 0
+    # Growth of the offset per unit of time since `since_ns`.
+    drift: float = 0.0
+    since_ns: int = 0
+
+    def unix_ns(self) -> int:
+        """The kernel's time, shifted."""
+        return self.from_kernel_ns(time.time_ns())
+
+    def to_kernel_ns(self, unix_ns: int) -> int:
+        """The inverse of `from_kernel_ns`."""
+        return self.since_ns + round((unix_ns - self.offset_ns - self.since_ns) / (1 + self.drift))
+
+    def from_kernel_ns(self, unix_ns: int) -> int:
+        """A kernel instant, shifted."""
+        return unix_ns + self.offset_ns + round((unix_ns - self.since_ns) * self.drift)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One round trip: sent and returned by the lab's clock, received and replied by the host's, all in Unix ns."""
+
+    sent_ns: int
+    received_ns: int
+    replied_ns: int
+    returned_ns: int
+
+    @property
+    def offset_ns(self) -> float:
+        """The host's clock minus the lab's."""
+        return ((self.received_ns - self.sent_ns) + (self.replied_ns - self.returned_ns)) / 2
+
+    @property
+    def bound_ns(self) -> float:
+        """The largest error of the offset; negative if a clock was set back during the round trip."""
+        return ((self.returned_ns - self.sent_ns) - (self.replied_ns - self.received_ns)) / 2
+
+    @property
+    def middle_ns(self) -> float:
+        """The middle of the round trip by the lab's clock."""
+        return (self.sent_ns + self.returned_ns) / 2
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A host's offset at an instant, and its largest error, ns."""
+
+    offset_ns: float
+    bound_ns: float
+
+
+@dataclass
+class ClockWatch:
+    """The offset and drift of one host's clock."""
+
+    first: Reading | None = None
+    latest: Reading | None = None
+    # Every jump that was detected, ns.
+    jumps: list[float] = field(default_factory=list)
+
+    def add(self, reading: Reading) -> float | None:
+        """Adds a reading; returns the size of a jump that it reveals, ns."""
+        if self.latest is not None:
+            if reading.bound_ns < -JUMP_NS_MIN:
+                # The clock was set ahead during the round trip. Its way back alone shows the new offset.
+                jump_ns, way_ns = -2 * reading.bound_ns, round(2 * self.latest.bound_ns)
+                replied_ns, returned_ns = reading.replied_ns, reading.returned_ns
+                return self._restart(jump_ns, Reading(returned_ns - way_ns, replied_ns, replied_ns, returned_ns))
+            expected = self.estimate(reading.middle_ns)
+            departure_ns = reading.offset_ns - expected.offset_ns
+            if abs(departure_ns) > max(reading.bound_ns, 0) + expected.bound_ns + JUMP_NS_MIN:
+                return self._restart(departure_ns, reading)
+        if self.first is None or self.latest is None:
+            self.first = self.latest = reading
+            return None
+        is_early = reading.middle_ns - self.first.middle_ns < SPAN_NS / 2
+        age_ns = reading.middle_ns - self.latest.middle_ns
+        # An old reading loses its value, because the clock may have drifted since.
+        aged_ns = self.latest.bound_ns + SLEW_MAX * age_ns
+        if is_early and reading.bound_ns < self.first.bound_ns:
+            self.first = self.latest = reading
+        elif reading.bound_ns < aged_ns and (not is_early or reading.bound_ns <= self.latest.bound_ns):
+            self.latest = reading
+        return None
+
+    def _restart(self, jump_ns: float, reading: Reading) -> float:
+        self.jumps.append(jump_ns)
+        self.first = self.latest = reading
+        return jump_ns
+
+    @property
+    def drift(self) -> Estimate | None:
+        """Growth of the offset per unit of time, and its largest error; None until readings are far enough apart."""
+        if self.first is None or self.latest is None:
+            return None
+        elapsed = self.latest.middle_ns - self.first.middle_ns
+        if elapsed < DRIFT_SECONDS_MIN * 1e9:
+            return None
+        growth = (self.latest.offset_ns - self.first.offset_ns) / elapsed
+        return Estimate(growth, (self.latest.bound_ns + self.first.bound_ns) / elapsed)
+
+    def estimate(self, at_ns: float) -> Estimate:
+        """The offset at an instant of the lab's clock, corrected for drift. Needs a reading."""
+        assert self.latest is not None, "readings precede estimates"
+        since = abs(at_ns - self.latest.middle_ns)
+        drift = self.drift
+        if drift is None or drift.bound_ns > SLEW_MAX:
+            return Estimate(self.latest.offset_ns, self.latest.bound_ns + SLEW_MAX * since)
+        ahead = at_ns - self.latest.middle_ns
+        return Estimate(
+            self.latest.offset_ns + drift.offset_ns * ahead,
+            self.latest.bound_ns + min(drift.bound_ns, SLEW_MAX) * since,
+        )

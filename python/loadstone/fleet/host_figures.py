@@ -1,0 +1,80 @@
+"""The figures of the hosts of a launch, from their merged summaries and their observers."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from loadstone.engine.events import BESIDE, COMPOSED, Note, Summary
+from loadstone.engine.histogram import Histogram, decode
+from loadstone.results.value import Value
+
+# A host is slow if its p99 is this many times the median of all hosts, or its throughput this share.
+P99_FACTOR = 1.5
+THROUGHPUT_SHARE = 0.8
+# Figures of the generator's hosts of which the largest counts for the trial.
+WORST = ("cpu.busy", "cpu.steal", "cpu.others")
+
+
+def host_values(name: str, summary: Summary | None, figures: Sequence[Value]) -> Iterator[Value]:
+    """The figures of a host, below `host.NAME.`."""
+    prefix = f"host.{name}."
+    if summary is not None:
+        operations = summary.operations
+        yield Value(f"{prefix}operations", operations, "operations", operations)
+        if summary.measured_ns:
+            yield Value(f"{prefix}throughput", summary.throughput, "op/s", summary.completed)
+        yield Value(f"{prefix}errors", summary.failed, "operations", operations)
+        yield Value(f"{prefix}late.generator", summary.late_generator, "operations", operations)
+        yield Value(f"{prefix}late.client", summary.late_client, "operations", operations)
+        if (p99 := p99_ns(summary)) is not None:
+            yield Value(f"{prefix}p99", p99, "ns", operations)
+    for figure in figures:
+        yield Value(prefix + figure.metric, figure.value, figure.unit, figure.n)
+
+
+def worst_values(hosts: Iterable[Sequence[Value]]) -> Iterator[Value]:
+    """The largest share of processors that was busy, stolen, or used by other processes on any host."""
+    values = [figure for figures in hosts for figure in figures]
+    for metric in WORST:
+        if shares := [value for value in values if value.metric == metric]:
+            yield max(shares, key=lambda value: value.value)
+
+
+def p99_ns(summary: Summary) -> float | None:
+    """The 99th percentile of all successful operations of a host, ns: of response times where there are any."""
+    every = Histogram()
+    for outcome in summary.outcomes:
+        if not outcome.failed and outcome.operation not in BESIDE | COMPOSED:
+            every.add(decode(outcome.response or outcome.service))
+    return every.quantile(0.99) if every.count else None
+
+
+def slowest_host(summaries: Mapping[str, Summary]) -> Note | None:
+    """A note on the host that differs most from the median of all hosts, if one does."""
+    if len(summaries) < 2:
+        return None
+    is_open = any(summary.due is not None for summary in summaries.values())
+    if is_open:
+        figures = {name: p99 for name, summary in summaries.items() if (p99 := p99_ns(summary)) is not None}
+        if len(figures) < 2:
+            return None
+        name = max(figures, key=lambda host: figures[host])
+        middle = statistics.median_low(sorted(figures.values()))
+        if figures[name] <= P99_FACTOR * middle:
+            return None
+        message = f"p99 {figures[name] / 1e6:.3g} ms, median of hosts {middle / 1e6:.3g} ms"
+    else:
+        figures = {name: summary.throughput for name, summary in summaries.items() if summary.measured_ns}
+        if len(figures) < 2:
+            return None
+        name = min(figures, key=lambda host: figures[host])
+        middle = statistics.median_high(sorted(figures.values()))
+        if figures[name] >= THROUGHPUT_SHARE * middle:
+            return None
+        message = f"{figures[name]:,.0f} op/s, median of hosts {middle:,.0f} op/s"
+    return Note(
+        "slowest-host",
+        f"host {name} is the slowest: {message}",
+        "compare its processors, network and lateness with the other hosts",
+    )

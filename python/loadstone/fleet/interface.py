@@ -1,0 +1,103 @@
+"""A fleet, as the runner knows it: specs of segments in, their events out.
+
+    with fleet.launch(split(spec, engines), listener) as running:
+        for part, event in running.events():
+            ...
+
+`loadstone.fleet.local` is this machine, `loadstone.fleet.remote` many hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from loadstone.engine.events import Event, Note
+from loadstone.engine.trial import EngineError, Spec
+from loadstone.results.trial_result import Scalar
+from loadstone.results.value import Value
+
+# Called with a part's number and each event line, unparsed.
+LineListener = Callable[[int, str], object]
+# A part's number and its next event; an error instead of the summary if it ended without one.
+PartEvent = tuple[int, Event | EngineError]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Engines whose events arrive as one stream: an engine of this machine, or all engines of a host."""
+
+    # `segment 1/3` or `host clients-1`, for messages.
+    title: str
+    # The suffix of its files.
+    stem: str
+    specs: Sequence[Spec]
+    # The engine's process, if it is on this machine.
+    pid: int | None = None
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Figures, facts and notes of the hosts of a launch, and segments lost there by hosts that still run."""
+
+    values: Sequence[Value] = ()
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    notes: Sequence[Note] = ()
+    lost: int = 0
+
+
+class Running(Protocol):
+    """The engines of one launch."""
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """Every stream of events."""
+
+    def events(
+        self, idle: Callable[[], object] | None = None, started: Callable[[int], object] | None = None
+    ) -> Iterator[PartEvent]:
+        """The events of all parts as they arrive, until the last ends; `idle` is called about once a second.
+
+        If engines wait for their start (`wait_for_start`), `started` is called with it, ns since the epoch.
+        Raises EngineError if a segment fails before all are ready, since nothing was measured then.
+        """
+
+    def kill(self) -> None:
+        """Ends every engine immediately. Any thread may call this."""
+
+    def observations(self) -> Observations:
+        """The observations of the hosts, after the last event."""
+
+
+class Fleet(Protocol):
+    """The place where engines run."""
+
+    # The fingerprint of its hosts, for results.
+    facts: Mapping[str, Scalar]
+
+    def hosts(self, placement: str) -> int:
+        """The number of hosts of a placement."""
+
+    def describe(self) -> Sequence[Mapping[str, Any]]:
+        """The hosts in use, apart from this machine: hardware, name, role. Raises EngineError for a silent host."""
+
+    def launch(
+        self, specs: Sequence[Spec], listener: LineListener, placement: str = ""
+    ) -> AbstractContextManager[Running]:
+        """Starts an engine for each spec; all begin the load at the same instant.
+
+        Leaving the `with` block ends those still running. Raises LoadstoneError if an engine cannot be started.
+        """
+
+
+def split(spec: Spec, engines: int) -> list[Spec]:
+    """The specs of the segments 0/n to (n - 1)/n. Each has the clients, rate and operations of the whole trial."""
+    synchronised = {"wait_for_start": True} if engines > 1 else {}
+    return [{**spec, **synchronised, **ledger(spec, k), "segment": {"k": k, "n": engines}} for k in range(engines)]
+
+
+def ledger(spec: Spec, segment: int) -> Spec:
+    """Each engine records its writes in its own file, `<file>.<segment>`."""
+    return {"ledger": {"file": f"{spec['ledger']['file']}.{segment}"}} if spec.get("ledger") else {}

@@ -1,0 +1,301 @@
+"""One launch of engines on many hosts: events, a simultaneous start, and the loss of hosts by deadlines of the lab.
+
+The detection of lost hosts by a carrier takes up to a minute (Ray: `ActorDiedError` 16 s after a power failure, 65 s
+after a pulled cable). Here every agent replies once a second, and a host is lost after 3 intervals of silence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from loadstone.engine.events import Note, Ready, Summary, parse
+from loadstone.engine.trial import LEASE_MS, EngineError, Spec
+from loadstone.fleet.clock import Clock, ClockWatch
+from loadstone.fleet.host_figures import host_values, slowest_host, worst_values
+from loadstone.fleet.interface import LineListener, Observations, Part, PartEvent
+from loadstone.fleet.transport import Host, Reply, Transport
+from loadstone.observe.environment import fingerprint
+from loadstone.results.value import Value
+
+# A host is lost after this many intervals without a reply; agents reply at least once a second.
+SILENT_INTERVALS = 3
+REPLY_SECONDS = 1.0
+# From all engines being ready to their start: the command must have reached every engine (start skew and arming cost
+# grew by 3.6 ms for each host in measurements with Ray).
+START_NS = 2_000_000_000
+START_NS_PER_HOST = 10_000_000
+# The share of an interval within which clocks and starts must agree.
+SHARE = 0.1
+LEAVE_SECONDS = 5.0
+RECEIVE_SECONDS = 0.2
+LOST_STATUS = -9
+LOST_HINT = "check the host and its network; the trial is repeated"
+
+
+@dataclass
+class Link:
+    """The lab's side of one host."""
+
+    host: Host
+    number: int
+    clock: ClockWatch = field(default_factory=ClockWatch)
+    heard_at: float = 0.0
+    # Whether an agent runs there, as far as the lab knows.
+    is_open: bool = False
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Lab(Protocol):
+    """What a launch needs of its fleet."""
+
+    clock: Clock
+    transport: Transport
+    links: list[Link]
+    silence_seconds: float | None
+
+    def hear(self, reply: Reply) -> None:
+        """Notes a sign of life, and the host's clock."""
+
+
+class Launched:
+    """The engines of one launch. Its parts are hosts."""
+
+    def __init__(
+        self,
+        fleet: Lab,
+        number: int,
+        links: Sequence[Link],
+        shares: Sequence[Sequence[Spec]],
+        listener: LineListener,
+    ) -> None:
+        self.parts: Sequence[Part] = [
+            Part(f"host {link.host.name}", link.host.name, share) for link, share in zip(links, shares, strict=True)
+        ]
+        self._fleet = fleet
+        self._number = number
+        self._links = links
+        self._listener = listener
+        self._places = {link.number: place for place, link in enumerate(links)}
+        self._active = set(self._places)
+        self._waiting = set(self._places) if sum(map(len, shares)) > 1 else set[int]()
+        first = shares[0][0]
+        self._interval_seconds = float(first["interval_ms"]) / 1e3
+        self._lease_seconds = (first.get("lease_ms") or LEASE_MS) / 1e3
+        limit = SILENT_INTERVALS * max(self._interval_seconds, REPLY_SECONDS)
+        self._silence_seconds = fleet.silence_seconds or limit
+        # When hosts that still run are no longer waited for.
+        self._deadline = math.inf
+        self._start_ns: int | None = None
+        self._started: Callable[[int], object] | None = None
+        self._summaries: dict[int, Summary] = {}
+        self._figures: dict[int, list[Value]] = {}
+        self._starts: dict[int, list[int]] = {}
+        self._errors: dict[int, EngineError] = {}
+        self._notes: list[Note] = []
+        self._lost_segments = 0
+        self._jumps = {link.number: len(link.clock.jumps) for link in links}
+
+    def check_clocks(self) -> None:
+        """Refuses a launch whose start could not be simultaneous. Raises EngineError."""
+        at_ns = self._fleet.clock.unix_ns() + self._margin_ns
+        worst = max(self._links, key=lambda link: link.clock.estimate(at_ns).bound_ns)
+        bound_ns, limit_ns = worst.clock.estimate(at_ns).bound_ns, self._limit_ns
+        if bound_ns > limit_ns and len(self._links) > 1:
+            raise EngineError(
+                f"host {worst.host.name}: its clock is known only within ±{bound_ns / 1e6:.3g} ms; "
+                f"a tenth of an interval is {limit_ns / 1e6:.3g} ms",
+                "reduce the load of the network and of the lab's machine, or measure for longer intervals",
+                1,
+            )
+
+    def poll(self, link: Link) -> None:
+        """Requests the next messages of a host."""
+        self._fleet.transport.send(link.number, {"wait_seconds": REPLY_SECONDS / 2, "poll": True})
+
+    def events(
+        self, idle: Callable[[], object] | None = None, started: Callable[[int], object] | None = None
+    ) -> Iterator[PartEvent]:
+        """The events of all hosts, each merged from its engines; a lost host is an error, and ends the load."""
+        self._started = started
+        clock = self._fleet.clock
+        idle_at = clock.monotonic()
+        while self._active:
+            for reply in self._fleet.transport.receive(RECEIVE_SECONDS):
+                yield from self._take(reply)
+            now = clock.monotonic()
+            for number in sorted(self._active):
+                link = self._fleet.links[number]
+                silent = now - link.heard_at
+                if silent > self._silence_seconds or now > self._deadline:
+                    reason = f"silent for {silent:.1f} s" if now <= self._deadline else "did not stop"
+                    yield self._lose(link, reason)
+            if idle is not None and now >= idle_at + REPLY_SECONDS:
+                idle_at = now
+                idle()
+
+    def kill(self) -> None:
+        """Ends every engine immediately."""
+        for number in list(self._active):
+            self._command(self._fleet.links[number], {"kill": True})
+
+    def leave(self) -> None:
+        """Ends the engines that still run, and waits for their end; without a listener, their events are dropped."""
+        self.kill()
+        deadline = self._fleet.clock.monotonic() + LEAVE_SECONDS
+        while self._active and self._fleet.clock.monotonic() < deadline:
+            for reply in self._fleet.transport.receive(RECEIVE_SECONDS):
+                self._fleet.hear(reply)
+                messages = reply.body.get("messages", ()) if reply.body else ({"launch": self._number, "end": True},)
+                if any("end" in message for message in messages if message["launch"] == self._number):
+                    self._active.discard(reply.host)
+                elif reply.body and reply.body.get("poll") and reply.host in self._active:
+                    self.poll(self._fleet.links[reply.host])
+        for number in self._active:
+            self._fleet.links[number].is_open = False
+
+    def observations(self) -> Observations:
+        """Figures, facts and notes of the hosts."""
+        values: list[Value] = []
+        names = {number: self._fleet.links[number].host.name for number in self._places}
+        for number, name in names.items():
+            values += host_values(name, self._summaries.get(number), self._figures.get(number, ()))
+            values += self._clock_values(self._fleet.links[number])
+        values += worst_values(self._figures.values())
+        skew_ns = self._skew_ns()
+        if skew_ns is not None:
+            values.append(Value("fleet.start_skew", skew_ns, "ns", len(self._places)))
+        bounds = [value.value for value in values if value.metric.endswith(".clock_bound")]
+        values.append(Value("fleet.clock_bound", max(bounds), "ns", len(bounds)))
+        notes = [*self._notes, *self._clock_notes(skew_ns)]
+        if slow := slowest_host({names[number]: summary for number, summary in self._summaries.items()}):
+            notes.append(slow)
+        hardware = [host for link in self._links for host in link.facts.get("hosts", ())]
+        facts = {**fingerprint({"hosts": hardware}), "host_names": ", ".join(names.values())}
+        return Observations(values, facts, notes, self._lost_segments)
+
+    @property
+    def _margin_ns(self) -> int:
+        return START_NS + START_NS_PER_HOST * len(self._links)
+
+    @property
+    def _limit_ns(self) -> float:
+        return float(SHARE * self._interval_seconds * 1e9)
+
+    def _command(self, link: Link, *commands: Mapping[str, Any]) -> None:
+        self._fleet.transport.send(link.number, {"commands": commands})
+
+    def _take(self, reply: Reply) -> Iterator[PartEvent]:
+        """The events of a reply."""
+        self._fleet.hear(reply)
+        place = self._places.get(reply.host)
+        link = self._fleet.links[reply.host]
+        if place is None or reply.host not in self._active:
+            return
+        if reply.body is None:
+            yield self._lose(link, reply.error)
+            return
+        for message in reply.body.get("messages", ()):
+            if message.get("launch") == self._number:
+                yield from self._handle(link, place, message)
+        if reply.body.get("poll") and reply.host in self._active:
+            self.poll(link)
+
+    def _handle(self, link: Link, place: int, message: Mapping[str, Any]) -> Iterator[PartEvent]:
+        match message:
+            case {"line": line}:
+                self._listener(place, line)
+                event = parse(line)
+                if isinstance(event, Summary):
+                    self._summaries[link.number] = event
+                yield place, event
+                if isinstance(event, Ready) and link.number in self._waiting:
+                    self._waiting.discard(link.number)
+                    if not self._waiting:
+                        self._start()
+            case {"note": note}:
+                name, text = note["name"], f"host {link.host.name}: {note['message']}"
+                self._notes.append(Note(name, text, note["hint"]))
+            case {"lost": title, "message": reason, "hint": hint, "status": status}:
+                self._errors[link.number] = EngineError(f"{title}: {reason}", hint, status)
+                self._lost_segments += 1
+                self._notes.append(Note("lost-segment", f"host {link.host.name}, {title}: {reason}", hint))
+            case {"failed": {"message": reason, "hint": hint, "status": status}}:
+                self._errors[link.number] = EngineError(f"host {link.host.name}: {reason}", hint, status)
+            case {"starts": starts, "figures": figures}:
+                self._starts[link.number] = starts
+                self._figures[link.number] = [Value(*figure) for figure in figures]
+            case {"end": _}:
+                self._active.discard(link.number)
+                if link.number not in self._summaries:
+                    yield self._end_without_result(link, place)
+
+    def _end_without_result(self, link: Link, place: int) -> PartEvent:
+        ended = EngineError(f"host {link.host.name}: its engines ended without a result", LOST_HINT, 1)
+        error = self._errors.get(link.number, ended)
+        if self._waiting:
+            raise error
+        # The whole part is lost, so its segments are not counted again.
+        part = self.parts[place]
+        self._lost_segments -= min(self._lost_segments, len(part.specs))
+        return place, error
+
+    def _lose(self, link: Link, reason: str) -> PartEvent:
+        """Regards a host as lost, and ends the load on the remaining ones. Raises EngineError before the start."""
+        self._active.discard(link.number)
+        link.is_open = False
+        error = EngineError(f"host {link.host.name} is lost: {reason}", LOST_HINT, LOST_STATUS)
+        if self._waiting:
+            raise error
+        for number in self._active:
+            self._command(self._fleet.links[number], {"stop": True})
+        self._deadline = min(self._deadline, self._fleet.clock.monotonic() + self._lease_seconds + REPLY_SECONDS)
+        return self._places[link.number], error
+
+    def _start(self) -> None:
+        """Starts the load on all hosts at one instant, given to each by its own clock."""
+        self.check_clocks()
+        self._start_ns = self._fleet.clock.unix_ns() + self._margin_ns
+        if self._started is not None:
+            self._started(self._start_ns)
+        for link in self._links:
+            offset_ns = link.clock.estimate(self._start_ns).offset_ns
+            self._command(link, {"start_at": self._start_ns + round(offset_ns)})
+
+    def _skew_ns(self) -> float | None:
+        """The time between the first and the last engine's start of measuring, by the lab's clock."""
+        instants = []
+        for number, starts in self._starts.items():
+            clock = self._fleet.links[number].clock
+            for start_ns in starts:
+                instants.append(start_ns - clock.estimate(start_ns).offset_ns)
+        return max(instants) - min(instants) if len(instants) > 1 else None
+
+    def _clock_values(self, link: Link) -> Iterator[Value]:
+        estimate = link.clock.estimate(self._fleet.clock.unix_ns())
+        name = f"host.{link.host.name}"
+        yield Value(f"{name}.clock_offset", estimate.offset_ns, "ns", 1)
+        yield Value(f"{name}.clock_bound", estimate.bound_ns, "ns", 1)
+        if (drift := link.clock.drift) is not None:
+            yield Value(f"{name}.clock_drift", drift.offset_ns * 1e6, "ppm", 1)
+
+    def _clock_notes(self, skew_ns: float | None) -> Iterator[Note]:
+        """Jumps during the launch, and a start that was not simultaneous: the trial is invalid."""
+        jumps = {link.number: link.clock.jumps[self._jumps[link.number] :] for link in self._links}
+        for link in self._links:
+            if jumps[link.number]:
+                yield clock_note(link, max(jumps[link.number], key=abs))
+        # The offsets at the start are no longer known after a jump.
+        is_known = not any(jumps.values())
+        if is_known and skew_ns is not None and skew_ns > self._limit_ns:
+            limit = f"a tenth of an interval is {self._limit_ns / 1e6:g} ms"
+            message = f"engines started {skew_ns / 1e6:.3g} ms apart; {limit}"
+            yield Note("clock", message, "check the clocks of the hosts: `loadstone fleet check`")
+
+
+def clock_note(link: Link, jump_ns: float) -> Note:
+    """The note on a jump of a host's clock, which invalidates the trial."""
+    message = f"host {link.host.name}: its clock jumped by {jump_ns / 1e6:.3g} ms against the lab's"
+    return Note("clock", message, "synchronise the clocks by slewing, without steps (chrony)")

@@ -1,0 +1,353 @@
+"""Ray carries requests to the agents of hosts. This is the only file that imports Ray, and only in a child process.
+
+Ray terminates its driver when the head of the cluster has been unreachable for 60 s: no exception, no `finally`. So
+the driver is a child of the lab, which exchanges lines of JSON with it and survives its end. The child holds one actor
+per host, pinned to its node. Actors are never restarted (`max_restarts=0`): a restarted one would not have its engines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from loadstone.errors import LoadstoneError
+from loadstone.fleet.clock import Clock, ShiftedClock
+from loadstone.fleet.transport import Host, Reply
+
+# Ray's port of the head, for an address without one.
+PORT = 6379
+CONNECT_SECONDS = 120.0
+# A shifted clock of the agents, for tests and demonstrations: `{"host2": {"offset_ns": 80000000, "drift": 0.0002}}`.
+CLOCKS = "LOADSTONE_FLEET_CLOCKS"
+INSTALL = "install it on this machine and on every host: pip install 'loadstone[ray]'"
+AGENT = "loadstone-agent-"
+CHILD = "from loadstone.fleet.ray import carry; carry()"
+# Processes of Ray on a host, apart from the actor itself.
+PROCESSES = ("raylet", "gcs_server", "ray::DashboardAg", "ray::RuntimeEnvA", "runtime_env_age", "log_monitor")
+
+
+class RayTransport:
+    """The lab's side: a child process that is Ray's driver."""
+
+    def __init__(self, address: str, seconds: float = CONNECT_SECONDS) -> None:
+        """Connects to the cluster. Raises LoadstoneError if there is none, or Ray is not installed."""
+        self.hosts: Sequence[Host] = ()
+        self._address = address
+        self._seconds = seconds
+        # The timer of a phase's limit writes from its own thread.
+        self._writing = threading.Lock()
+        # The number of actors that were started on each node so far.
+        self._generations: dict[str, int] = {}
+        self._connect()
+
+    def open(self, host: int) -> None:
+        """Starts an actor on a host, in place of an earlier one."""
+        if self._process.poll() is not None:
+            self._reconnect()
+        chosen = self.hosts[host]
+        # Replies of the earlier actor are errors by now.
+        self._generations[chosen.node] = self._generations.get(chosen.node, 0) + 1
+        self._tell({"open": chosen.node, "name": chosen.name, "address": chosen.address, **self._stamp(host)})
+
+    def send(self, host: int, request: Mapping[str, Any]) -> None:
+        """Sends a request to the actor of a host."""
+        self._tell({"send": self.hosts[host].node, "request": request, **self._stamp(host)})
+
+    def ship(self, host: int, path: Path, sha256: str) -> None:
+        """Sends a program to a host; the reply comes from `receive`."""
+        self._tell({"ship": self.hosts[host].node, "path": str(path), "sha256": sha256, **self._stamp(host)})
+
+    def _stamp(self, host: int) -> dict[str, int]:
+        return {"generation": self._generations.get(self.hosts[host].node, 0)}
+
+    def receive(self, seconds: float) -> Sequence[Reply]:
+        """The replies that have arrived. Raises LoadstoneError after the end of the child."""
+        lines: list[dict[str, Any] | None] = []
+        try:
+            lines.append(self._lines.get(timeout=seconds))
+            while True:
+                lines.append(self._lines.get_nowait())
+        except queue.Empty:
+            pass
+        places = {host.node: number for number, host in enumerate(self.hosts)}
+        replies = []
+        for line in lines:
+            if line is None:
+                reason = "the connection to the cluster's head was lost"
+                now_ns = time.time_ns()
+                replies += [Reply(number, now_ns, now_ns, None, reason) for number in places.values()]
+            elif line.get("host") in places and line["generation"] == self._generations.get(line["host"], 0):
+                stamps = line["sent_ns"], line["returned_ns"]
+                replies.append(Reply(places[line["host"]], *stamps, line.get("body"), line.get("error", "")))
+        return replies
+
+    def stop_agents(self) -> list[str]:
+        """Ends every agent of the cluster, whichever lab started it; returns their names."""
+        self._tell({"stop": True})
+        while (line := self._lines.get(timeout=self._seconds)) is not None:
+            if "stopped" in line:
+                return list(line["stopped"])
+        return []
+
+    def close(self) -> None:
+        """Ends every actor and the child."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.close()
+            self._process.wait(15)
+        except (OSError, subprocess.TimeoutExpired):
+            self._process.kill()
+        self._process.wait()
+
+    def _connect(self) -> None:
+        self._lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        pipe = subprocess.PIPE
+        # A separate process group: Ctrl-C reaches only the lab, which then decides how to end its engines.
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", CHILD, self._address], stdin=pipe, stdout=pipe, stderr=pipe, process_group=0
+        )
+        self._stderr: list[str] = []
+        threading.Thread(target=self._read_stderr, args=(self._process.stderr,), daemon=True).start()
+        threading.Thread(target=self._read, args=(self._process.stdout, self._lines), daemon=True).start()
+        try:
+            first = self._lines.get(timeout=self._seconds)
+        except queue.Empty:
+            first = {"error": f"no answer within {self._seconds:g} s"}
+        if first is None or "hosts" not in first:
+            self._process.kill()
+            self._process.wait()
+            reason = first["error"] if first else (self._stderr[-1:] or ["its driver ended"])[0]
+            hint = first.get("hint") if first else None
+            raise LoadstoneError(
+                f"cannot connect to the Ray cluster at {self._address}: {reason}",
+                hint or "start its head with `ray start --head`, and name its address: `fleet: {address: HOST:6379}`",
+            )
+        self.hosts = [Host(**host) for host in first["hosts"]]
+
+    def _reconnect(self) -> None:
+        """Connects again after the loss of the head. Raises LoadstoneError if hosts have changed."""
+        before = self.hosts
+        self._connect()
+        nodes = {host.name: host for host in self.hosts}
+        if missing := [host.name for host in before if host.name not in nodes]:
+            raise LoadstoneError(f"hosts have left the cluster: {', '.join(missing)}", "start Ray there again")
+        self.hosts = [nodes[host.name] for host in before]
+
+    @staticmethod
+    def _read(stream: IO[bytes], lines: queue.Queue[dict[str, Any] | None]) -> None:
+        for line in stream:
+            lines.put(json.loads(line))
+        lines.put(None)
+
+    def _read_stderr(self, stream: IO[bytes]) -> None:
+        for line in stream:
+            self._stderr = [*self._stderr[-20:], line.decode(errors="replace").strip()]
+
+    def _tell(self, message: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        # The child may have ended: `receive` reports it.
+        with self._writing, contextlib.suppress(OSError, ValueError):
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+
+
+def own_address(address: str) -> str | None:
+    """The address of this machine from which a head is reached; None for a head on this machine."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host:
+        return None
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((host, int(port or PORT)))
+        return str(probe.getsockname()[0])
+
+
+def clock_of(name: str) -> Clock:
+    """The clock of a host's agent: the kernel's, unless a test shifts it."""
+    shifts = json.loads(os.environ.get(CLOCKS, "{}"))
+    if name not in shifts:
+        return Clock()
+    return ShiftedClock(**shifts[name], since_ns=time.time_ns())
+
+
+def processes_of_ray(proc: Path = Path("/proc")) -> dict[str, int]:
+    """Ray's processes on this host by a name each: the raylet is the parent of every worker."""
+    own, raylet = os.getpid(), os.getppid()
+    names = {"ray.actor": own, "ray.raylet": raylet}
+    for path in proc.glob("[0-9]*"):
+        try:
+            text = (path / "stat").read_text()
+        except OSError:
+            continue
+        command, _, rest = text.partition("(")[2].rpartition(")")
+        is_child = int(rest.split()[1]) == raylet
+        if int(path.name) != own and (is_child or command in PROCESSES):
+            names[f"ray.{path.name}"] = int(path.name)
+    return names
+
+
+class Actor:
+    """The agent as a Ray actor."""
+
+    def __init__(self, name: str) -> None:
+        from loadstone.fleet.agent import Agent
+
+        self._agent = Agent(clock_of(name), processes_of_ray())
+
+    def exchange(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """`Agent.exchange`."""
+        return self._agent.exchange(request)
+
+    def install(self, program: bytes, sha256: str) -> dict[str, Any]:
+        """`Agent.install`."""
+        return self._agent.install(program, sha256)
+
+
+def carry() -> None:
+    """Runs the driver: requests from stdin, replies to stdout."""
+    # Only replies may reach the lab's pipe.
+    output = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    try:
+        import ray
+    except ImportError:
+        print(json.dumps({"error": "Ray is not installed", "hint": INSTALL}), file=output)
+        return
+    address = sys.argv[1]
+    # Explicit in every process: otherwise the first `ray.init` writes a token that turns authentication on silently.
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        ray.init(
+            address=address,
+            namespace="loadstone",
+            log_to_driver=False,
+            logging_level="error",
+            _node_ip_address=own_address(address),
+        )
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+    except Exception as error:
+        print(json.dumps({"error": str(error).strip().splitlines()[0]}), file=output)
+        return
+    Driver(ray, output).run(nodes)
+    ray.shutdown()
+
+
+class Driver:
+    """The driver's requests and replies."""
+
+    def __init__(self, ray: Any, output: IO[str]) -> None:
+        self._ray = ray
+        self._output = output
+        self._lock = threading.Lock()
+        self._actors: dict[str, Any] = {}
+        self._programs: dict[str, Any] = {}
+
+    def run(self, nodes: Sequence[Mapping[str, Any]]) -> None:
+        """Carries requests until stdin closes; then ends every actor."""
+        self._write({"hosts": name_hosts(nodes)})
+        for line in sys.stdin:
+            message = json.loads(line)
+            try:
+                self._obey(message)
+            except Exception as error:
+                now_ns = time.time_ns()
+                node = message.get("open") or message.get("send") or message.get("ship")
+                stamps = {"sent_ns": now_ns, "returned_ns": now_ns, "generation": message.get("generation")}
+                self._write({"host": node, "error": f"{type(error).__name__}: {error}", **stamps})
+        for actor in self._actors.values():
+            self._ray.kill(actor)
+
+    def _obey(self, message: Mapping[str, Any]) -> None:
+        match message:
+            case {"open": node, "name": name, "address": address}:
+                self._open(node, name, address)
+            case {"send": node, "request": request, "generation": generation} if node in self._actors:
+                self._call(node, generation, self._actors[node].exchange, request)
+            case {"stop": _}:
+                names = [entry["name"] for entry in self._ray.util.list_named_actors(all_namespaces=True)]
+                agents = [name for name in names if name.startswith(AGENT)]
+                for name in agents:
+                    self._ray.kill(self._ray.get_actor(name, namespace="loadstone"))
+                self._write({"stopped": agents})
+            case {"ship": node, "path": path, "sha256": sha256, "generation": generation}:
+                if sha256 not in self._programs:
+                    # Ray moves the object to each host once.
+                    self._programs[sha256] = self._ray.put(Path(path).read_bytes())
+                self._call(node, generation, self._actors[node].install, self._programs[sha256], sha256)
+
+    def _open(self, node: str, name: str, address: str) -> None:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        if (earlier := self._actors.pop(node, None)) is not None:
+            self._ray.kill(earlier)
+        # After a restart of Ray on a host, its node has another identity.
+        alive = [
+            part["NodeID"] for part in self._ray.nodes() if part["Alive"] and part["NodeManagerAddress"] == address
+        ]
+        if not alive:
+            raise ConnectionError("the host has left the cluster")
+        strategy = NodeAffinitySchedulingStrategy(node_id=node if node in alive else alive[0], soft=False)
+        remote = self._ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=4)(Actor)
+        variables = {CLOCKS: os.environ[CLOCKS]} if CLOCKS in os.environ else {}
+        # Named, so that `loadstone fleet stop` finds it whatever became of its lab.
+        title = f"{AGENT}{name}-{os.getpid()}-{time.time_ns()}"
+        options = {
+            "name": title,
+            "scheduling_strategy": strategy,
+            "runtime_env": {"env_vars": variables} if variables else None,
+        }
+        self._actors[node] = remote.options(**options).remote(name)
+
+    def _call(self, node: str, generation: int, method: Any, *arguments: Any) -> None:
+        sent_ns = time.time_ns()
+        future = method.remote(*arguments).future()
+        future.add_done_callback(partial(self._reply, node, generation, sent_ns))
+
+    def _reply(self, node: str, generation: int, sent_ns: int, future: Any) -> None:
+        stamps = {"sent_ns": sent_ns, "returned_ns": time.time_ns(), "generation": generation}
+        reply = {"host": node, **stamps}
+        try:
+            reply["body"] = future.result()
+        except Exception as error:
+            reply["error"] = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+        self._write(reply)
+
+    def _write(self, message: Mapping[str, Any]) -> None:
+        with self._lock:
+            print(json.dumps(message, separators=(",", ":")), file=self._output, flush=True)
+
+
+def name_hosts(nodes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The hosts of Ray's nodes, by their host names; equal names get a number. The head comes first."""
+    hosts: list[dict[str, Any]] = []
+    counts: dict[str, int] = {}
+    for node in sorted(nodes, key=lambda node: (not is_head(node), node["NodeManagerHostname"], node["NodeID"])):
+        name = node["NodeManagerHostname"]
+        counts[name] = counts.get(name, 0) + 1
+        labels = {key: text for key, text in node.get("Labels", {}).items() if not key.startswith("ray.io/")}
+        hosts.append(
+            {
+                "name": name if counts[name] == 1 else f"{name}-{counts[name]}",
+                "node": node["NodeID"],
+                "address": node["NodeManagerAddress"],
+                "labels": labels,
+                "is_head": is_head(node),
+            }
+        )
+    return hosts
+
+
+def is_head(node: Mapping[str, Any]) -> bool:
+    """Whether a node is the head of its cluster."""
+    return "node:__internal_head__" in node.get("Resources", {})

@@ -1,0 +1,208 @@
+"""Many hosts as a fleet: agents start engines there, at an instant that each host receives by its own clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from loadstone import __version__
+from loadstone.engine import program
+from loadstone.engine.trial import EngineError, Spec
+from loadstone.fleet.clock import Clock, ClockWatch
+from loadstone.fleet.interface import LineListener
+from loadstone.fleet.launch import LOST_HINT, LOST_STATUS, RECEIVE_SECONDS, Launched, Link
+from loadstone.fleet.placement import APART, NEXT_TO_SERVERS
+from loadstone.fleet.shipping import hash_file
+from loadstone.fleet.transport import Reply, Transport
+from loadstone.results.trial_result import Scalar
+
+# Round trips that compare the clocks before each launch.
+ROUNDS = 8
+# An agent that starts imports Loadstone first; the first start on a busy host took 16 s.
+CONNECT_SECONDS = 90.0
+# Roles of hosts in tables, by placement.
+ROLES = {APART: "clients", NEXT_TO_SERVERS: "nodes"}
+# Between attempts to start an agent.
+RETRY_SECONDS = 2.0
+
+
+class Remote:
+    """Engines on many hosts."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        groups: Mapping[str, Sequence[int]],
+        clock: Clock | None = None,
+        silence_seconds: float | None = None,
+        connect_seconds: float = CONNECT_SECONDS,
+    ) -> None:
+        """`groups`: the hosts of each placement. `silence_seconds` replaces the limit of 3 intervals."""
+        self.facts: Mapping[str, Scalar] = {}
+        self.transport = transport
+        self.clock = clock or Clock()
+        self.groups = groups
+        self.silence_seconds = silence_seconds
+        self.links = [Link(host, number) for number, host in enumerate(transport.hosts)]
+        self._connect_seconds = connect_seconds
+        self._launches = 0
+
+    def hosts(self, placement: str) -> int:
+        """The number of hosts of a placement."""
+        return len(self.groups[placement])
+
+    def describe(self) -> list[dict[str, Any]]:
+        """The hosts of all placements: hardware, name, labels, and their role by the first placement."""
+        roles: dict[int, str] = {}
+        for placement, numbers in self.groups.items():
+            for number in numbers:
+                roles.setdefault(number, ROLES.get(placement, placement))
+        self.connect(list(roles))
+        rows = []
+        for number, role in sorted(roles.items()):
+            link = self.links[number]
+            hardware: dict[str, Any] = next(iter(link.facts.get("hosts", ())), {})
+            rows.append({**hardware, "name": link.host.name, "role": role, "labels": dict(link.host.labels)})
+        return rows
+
+    def connect(self, numbers: Sequence[int]) -> None:
+        """Starts agents where none runs, and reads the facts of hosts. Raises EngineError for a silent host."""
+        missing = {number for number in numbers if not self.links[number].is_open}
+        for number in missing:
+            self._open(number)
+        self._await(missing, self._take_facts, is_opening=True)
+        self._ship(missing)
+        for number in missing:
+            self.links[number].is_open = True
+
+    def survey(self, *, is_examined: bool = False) -> dict[int, str]:
+        """Reads facts and clocks of every host, without engines; returns why hosts are unfit.
+
+        `is_examined`: also compares versions, installs the engine, and runs `doctor` there.
+        """
+        errors: dict[int, str] = {}
+        for link in self.links:
+            try:
+                self._open(link.number)
+                self._await({link.number}, self._take_facts if is_examined else self._note_facts)
+                if is_examined:
+                    self._ship([link.number])
+                    self.transport.send(link.number, {"doctor": True})
+                    self._await({link.number}, self._note_facts)
+                self.compare_clocks([link.number])
+                link.is_open = True
+            except EngineError as error:
+                errors[link.number] = str(error.args[0])
+        return errors
+
+    @staticmethod
+    def _note_facts(link: Link, body: Mapping[str, Any]) -> None:
+        link.facts = {**link.facts, **body.get("facts", {})}
+
+    def _open(self, number: int) -> None:
+        self.links[number].clock = ClockWatch()
+        self.transport.open(number)
+        self.transport.send(number, {"facts": True})
+
+    def compare_clocks(self, numbers: Sequence[int]) -> None:
+        """Measures the offset of every host by several round trips."""
+        for _ in range(ROUNDS):
+            for number in numbers:
+                self.transport.send(number, {})
+            self._await(set(numbers), lambda *_: None)
+
+    @contextmanager
+    def launch(self, specs: Sequence[Spec], listener: LineListener, placement: str = "") -> Iterator[Launched]:
+        """Starts engines on the hosts of a placement. Raises EngineError if a host or its clock does not permit it."""
+        numbers = list(self.groups[placement])[: len(specs)]
+        if not numbers:
+            raise EngineError(f"no host for placement {placement}", "check labels: `loadstone fleet status`", 1)
+        self.connect(numbers)
+        self.compare_clocks(numbers)
+        self._launches += 1
+        count = len(specs)
+        shares: list[list[Spec]] = [[] for _ in numbers]
+        for segment, spec in enumerate(specs):
+            shares[segment * len(numbers) // count].append(spec)
+        links = [self.links[number] for number in numbers]
+        launched = Launched(self, self._launches, links, shares, listener)
+        launched.check_clocks()
+        for link, share in zip(links, shares, strict=True):
+            self.transport.send(link.number, {"commands": [{"launch": self._launches, "specs": share}]})
+            link.heard_at = self.clock.monotonic()
+            launched.poll(link)
+        try:
+            yield launched
+        finally:
+            launched.leave()
+
+    def hear(self, reply: Reply) -> None:
+        """Notes a sign of life, and the host's clock."""
+        link = self.links[reply.host]
+        if (reading := reply.reading) is not None:
+            link.heard_at = self.clock.monotonic()
+            link.clock.add(reading)
+
+    def close(self) -> None:
+        """Ends every agent."""
+        self.transport.close()
+
+    def _take_facts(self, link: Link, body: Mapping[str, Any]) -> None:
+        if "facts" in body:
+            link.facts = body["facts"]
+            if (version := link.facts["loadstone"]) != __version__:
+                message = f"host {link.host.name} has Loadstone {version}, this machine {__version__}"
+                raise EngineError(message, "install the same version everywhere", 2)
+
+    def _ship(self, numbers: Iterable[int]) -> None:
+        """Sends this machine's engine to hosts that have another. Raises EngineError if it cannot run there."""
+        path = Path(program.find())
+        own = hash_file(path)
+        missing = {number for number in numbers if self.links[number].facts["engine_sha256"] != own}
+        for number in missing:
+            self.transport.ship(number, path, own)
+        self._await(missing, self._check_engine)
+
+    @staticmethod
+    def _check_engine(link: Link, body: Mapping[str, Any]) -> None:
+        if error := body.get("error"):
+            libc = link.facts["libc"] or "an unknown libc"
+            hint = f"use hosts with the processor and libc of this machine; that host has {libc}"
+            raise EngineError(f"host {link.host.name}: {error}", hint, 2)
+
+    def _await(
+        self, waiting: set[int], take: Callable[[Link, Mapping[str, Any]], object], *, is_opening: bool = False
+    ) -> None:
+        """Waits for a reply of each of these hosts. A host that is restarting may refuse its agent for a while."""
+        waiting = set(waiting)
+        now = self.clock.monotonic()
+        deadline = now + self._connect_seconds
+        errors: dict[int, str] = {}
+        retries: dict[int, float] = {}
+        while waiting:
+            for reply in self.transport.receive(RECEIVE_SECONDS):
+                self.hear(reply)
+                if reply.body is not None:
+                    take(self.links[reply.host], reply.body)
+                    waiting.discard(reply.host)
+                elif reply.host in waiting:
+                    errors[reply.host] = reply.error
+                    if not is_opening:
+                        raise self._unreachable(reply.host, reply.error)
+                    retries[reply.host] = self.clock.monotonic() + RETRY_SECONDS
+            now = self.clock.monotonic()
+            for number, at in list(retries.items()):
+                if now >= at and number in waiting:
+                    del retries[number]
+                    self._open(number)
+            if waiting and now > deadline:
+                number = min(waiting)
+                silence = f"no reply within {self._connect_seconds:g} s"
+                raise self._unreachable(number, errors.get(number, silence))
+
+    def _unreachable(self, number: int, reason: str) -> EngineError:
+        link = self.links[number]
+        link.is_open = False
+        return EngineError(f"host {link.host.name}: no agent runs there: {reason}", LOST_HINT, LOST_STATUS)
