@@ -29,12 +29,11 @@ macro_rules! workload_kinds {
         $use_kinds! {
             /// Records with fields, as in YCSB's `CoreWorkload`.
             Records(CoreSpec) in record_trials {
-                /// Reads of records that missed inserts of other segments, whose ledgers show whether the inserts had been
-                /// acknowledged.
+                /// Reads of records that missed inserts of other segments, whose ledgers show whether the inserts had been acknowledged.
                 #[serde(default)]
                 unsettled: Unsettled,
-                /// Reads whose whole values were compared with the values written. The remaining verified reads had only the
-                /// versions of their values compared.
+                /// Reads whose whole values were compared with the values written. The remaining verified reads had only the versions
+                /// of their values compared.
                 #[serde(default)]
                 compared: u64,
             }
