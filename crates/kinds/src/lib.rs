@@ -89,6 +89,7 @@ macro_rules! forward_workload {
 pub mod columns;
 pub mod files;
 pub mod mapping;
+pub mod record_trials;
 pub mod records;
 pub mod retry;
 pub mod series;

@@ -30,13 +30,12 @@ macro_rules! workload_kinds {
     ($use_kinds:ident) => {
         $use_kinds! {
             /// Records with fields, as in YCSB's `CoreWorkload`.
-            Records(CoreSpec) in records {
-                /// Reads of records that missed inserts of other segments, whose ledgers show whether the inserts had been
-                /// acknowledged.
+            Records(CoreSpec) in record_trials {
+                /// Reads of records that missed inserts of other segments, whose ledgers show whether the inserts had been acknowledged.
                 #[serde(default)]
                 unsettled: Unsettled,
-                /// Reads whose whole values were compared with the values written. The remaining verified reads had only the
-                /// versions of their values compared.
+                /// Reads whose whole values were compared with the values written. The remaining verified reads had only the versions
+                /// of their values compared.
                 #[serde(default)]
                 compared: u64,
             }
