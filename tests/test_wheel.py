@@ -33,7 +33,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("wheel")
     copy_sources(home)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
-    options = ["--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", home, "."]
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(home), "."]
     subprocess.run([*pip, *options], cwd=home, env={**os.environ, "LOADSTONE_ENGINE": str(ENGINE)}, check=True)
     (built,) = home.glob("*.whl")
     return built
@@ -45,7 +45,7 @@ class Bare:
     def __init__(self, home: Path, wheel: Path) -> None:
         self.home, environment = home, home / "bare"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", environment / "bin/python"]
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(environment / "bin/python")]
         subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], check=True)
         # This environment's dependencies, as the package index may be out of reach.
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
