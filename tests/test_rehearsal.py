@@ -98,3 +98,9 @@ def test_missing_program_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", str(tmp_path))
     text = errors(tmp_path, f"systems: {{redis: {{start: {{settings: {{port: 1023}}}}}}}}\n{TINY}", code=0)
     assert "warning: apt-get is not on PATH; it fetches redis, unless that is in the cache\nhint: " in text
+
+
+def test_relative_library_is_found(tmp_path: Path) -> None:
+    (tmp_path / "lib.so").write_text("not a library")
+    text = f"systems: {{rocksdb: {{properties: {{rocksdb.library: lib.so}}}}}}\n{TINY}"
+    assert "no file lib.so" not in errors(tmp_path, text)
