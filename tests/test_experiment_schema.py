@@ -75,6 +75,8 @@ LOOKS = {
     ("cassandra-replay-hydra.yaml", "small"),
     ("cassandra-scale.yaml", "small"),
     ("hdfs-replication.yaml", "small"),
+    ("postgres-failure.yaml", "small"),
+    ("redis-failure.yaml", "small"),
 }
 
 

@@ -46,7 +46,7 @@ class Bare:
         self.home, environment = home, home / "bare"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(environment / "bin/python")]
-        subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], check=True)
+        subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
         # This environment's dependencies, as the package index may be out of reach.
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
         site = environment / "lib" / version / "site-packages"

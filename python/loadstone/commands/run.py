@@ -141,12 +141,22 @@ def viewing(folder: Folder, console: Console, options: Namespace) -> Iterator[No
     if not has_page and metrics_port is None:
         yield
         return
-    words = [sys.executable, "-P", "-c", SERVE, "serve", str(options.results), "--child", "--follow", str(folder.path)]
-    words += ["--port", str(options.live_port)] if has_page else ["--metrics-only"]
-    words += [] if metrics_port is None else ["--metrics-port", str(metrics_port)]
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        SERVE,
+        "serve",
+        str(options.results),
+        "--child",
+        "--follow",
+        str(folder.path),
+    ]
+    command += ["--port", str(options.live_port)] if has_page else ["--metrics-only"]
+    command += [] if metrics_port is None else ["--metrics-port", str(metrics_port)]
     pipe = subprocess.PIPE
     # In a separate session, as Ctrl-C is for the lab.
-    server = subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
+    server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
     assert server.stdin is not None
     assert server.stdout is not None
     with server.stdin, server.stdout:

@@ -236,7 +236,7 @@ class Running:
             elif step.do == "unmount":
                 if disks.is_shut_down(Path(step.text)):
                     process.end(servers, 0)
-                    disks.unmount(Path(step.text))
+                    disks.unmount_stopped(Path(step.text))
             else:
                 undo.carry_out(step)
         undo.clear(path)
@@ -358,6 +358,7 @@ class Running:
             raise SystemsError(f"{self.name} cannot have a file system for each node", "leave `file_system` out")
         user = elsewhere.user()
         for name in names:
+            disks.unmount_stopped((self.place.data / name).resolve())
             directory = elsewhere.directory_for(user, self.place, name).resolve()
             disks.mount_disk(disks.image(self.place.root, name), directory, plan.file_system_bytes)
             directory.chmod(READABLE)
@@ -404,6 +405,7 @@ class Running:
         self.system.clear(self.place)
         if self.place.data.exists():
             disks.remove_disks(self.place.root, self.place.data.iterdir())
+            elsewhere.remove(self.place)
         networks.remove_networks(self.place.root)
         if self.place.data.exists():
             shutil.rmtree(self.place.data)
