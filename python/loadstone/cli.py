@@ -39,6 +39,7 @@ LAB_COMMANDS = {
     "export": "export figures as CSV or Parquet, or the whole folder as one .zip file",
     "doctor": "check whether this machine is fit for measuring, and what to do about it",
     "completion": "print completion for bash, zsh or fish, or the man page: loadstone completion bash",
+    "fleet": "the hosts of a Ray cluster: loadstone fleet status",
     "systems": "start and stop servers on this machine: loadstone systems up cassandra --nodes 3",
 }
 MODULES = {"import": "importing", "time": "timing"}

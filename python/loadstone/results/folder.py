@@ -24,7 +24,7 @@ import json
 import shutil
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -101,6 +101,12 @@ class Folder:
                 f"cannot make {path}: {error.strerror}", "choose another directory for results with --results DIR"
             ) from error
         return cls(path)
+
+    def record_hosts(self, hosts: Sequence[Mapping[str, Any]]) -> None:
+        """Records the hosts of a fleet in environment.json, after this machine."""
+        environment = self._json("environment.json", [])
+        own = {"role": "lab", **next(iter(environment.get("hosts", ())), {})}
+        lines.replace(self.path / "environment.json", pretty({**environment, "hosts": [own, *hosts]}))
 
     @property
     def name(self) -> str:
