@@ -18,6 +18,8 @@ from loadstone.systems.hdfs import hadoop
 
 MASTER, ZOOKEEPER = "master", "zookeeper"
 ZOOKEEPER_HEAP = "128m"
+# The table of all regions.
+META = "hbase:meta"
 # Packages that HBase 2.6 and its Netty access and Java 17 closes (HBase's launcher has the same list).
 OPENED = [
     "--add-modules=jdk.unsupported",
@@ -122,6 +124,12 @@ class HBase(System):
                 {"replication": int(copies)} if (copies := plan.settings.get("dfs.replication", "")).isdecimal() else {}
             ),
         }
+
+    def roles(self, place: Place, plan: Plan) -> Mapping[str, Sequence[str]]:
+        """The region server with the table of regions, and the region servers without it. Raises SystemsError."""
+        servers = {name_of(plan, server): META in server.tables for server in tables_of(place, plan).region_servers()}
+        with_meta = [name for name, has_meta in servers.items() if has_meta]
+        return {"meta": with_meta, "without-meta": [name for name in servers if name not in with_meta]}
 
     def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
         """Regions by table and server; heap and memstores by server."""
