@@ -75,6 +75,8 @@ LOOKS = {
     ("cassandra-replay-hydra.yaml", "small"),
     ("cassandra-scale.yaml", "small"),
     ("hdfs-replication.yaml", "small"),
+    ("postgres-failure.yaml", "small"),
+    ("redis-failure.yaml", "small"),
 }
 
 
@@ -154,7 +156,7 @@ def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> 
         "colour: red",
         "measure: {duraton: 5s}",
         "measure: {duration: 5 sec}",
-        "repeats: 1",
+        "repeats: 0",
         "repeats: {until: 5}",
         "durability: disk",
         "vary: {system: []}",
@@ -170,7 +172,6 @@ def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> 
         "hooks: {before: echo}",
         "systems: {a: {store: rockdb}}",
         "systems: [rockdb]",
-        "workload: {properties: {recordcount: 1}}",
         "scales: {small: {measure: {duraton: 5s}}}",
         "scales: {small: {measure: {duration: 5 sec}}}",
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
@@ -152,6 +153,25 @@ def test_cut_node_is_not_reached(tiny: Tiny, how: str) -> None:
     running.down()
     assert tiny.nothing_left()
     assert not any(name.startswith(label(running.place.root)) for name in names())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("error", [errno.EIO, errno.EROFS])
+def test_stopped_disk_is_mounted_again(tiny: Tiny, error: int) -> None:
+    running = running_of(tiny.root)
+    running.up(1, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
+    directory = running.place.data / "tiny-1"
+    if error == errno.EROFS:
+        # ext4 does this itself when it notices an error, which a shutdown under load may cause.
+        subprocess.run(["mount", "-o", "remount,ro", directory], check=True)
+    else:
+        disks.shut_down(directory)
+    assert disks.is_shut_down(directory)
+    running.kill()
+    running.up(1, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
+    assert not disks.is_shut_down(directory)
+    running.down()
+    assert tiny.nothing_left()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -322,6 +342,21 @@ def test_reboot_undoes_volatile_steps(tmp_path: Path) -> None:
 
 def test_servers_by_role_are_drawn_among_them(up: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     site = StartedSite(up)
+    assert site.roles() == {"tiny": ["tiny-1", "tiny-2", "tiny-3"]}
     monkeypatch.setattr(site, "roles", lambda: {"replica": ["tiny-3", "tiny-1"]})
     victims = {tuple(choose_servers(site, replace(PLANNED, servers=("replica",)), 1, repeat)[0]) for repeat in (1, 2)}
     assert victims == {("tiny-1",), ("tiny-3",)}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_disk_of_an_unreachable_directory_is_removed(tiny: Tiny) -> None:
+    tiny.root.chmod(0o700)
+    running = running_of(tiny.root)
+    running.up(1, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
+    directory = (running.place.data / "tiny-1").resolve()
+    # Other users cannot enter the root, so that the directory is elsewhere.
+    assert not directory.is_relative_to(tiny.root)
+    assert disks.is_mounted(directory)
+    running.down()
+    assert not directory.exists()
+    assert tiny.nothing_left()

@@ -78,7 +78,10 @@ def default(schema: dict[str, Any], annotation: str) -> str:
 def render_type(name: str, schema: dict[str, Any]) -> str:
     """A definition as a dataclass: required fields first, in the engine's order."""
     required, optional = [], []
-    for field, part in schema["properties"].items():
+    # `required` keeps the order of the Rust type; properties are sorted by name.
+    order = dict.fromkeys([*schema["required"], *schema["properties"]])
+    for field in order:
+        part = schema["properties"][field]
         annotation = annotate(part)
         known = DEFAULTS.get(name, {}).get(field)
         if field in schema["required"] and known is None:

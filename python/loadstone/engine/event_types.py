@@ -14,8 +14,8 @@ from loadstone.engine.event_figures import FilesFigures, OutcomeFigures, Summary
 class Borders:
     """The borders of a trial, which are fixed before it starts."""
 
-    interval_ns: int
     warmup_ns: int
+    interval_ns: int
     cutoff_ns: int | None = None
     window_ns: int | None = None
 
@@ -26,18 +26,18 @@ class Carried:
     no histogram, but measured operations had to wait for them."""
 
     ended: int
-    ns_max: int
     unanswered: int
     unsent: int
+    ns_max: int
 
 
 @dataclass(frozen=True)
 class Clock:
     """The clock that a trial was measured with."""
 
+    source: str
     drift_ppm: float
     jumps: int
-    source: str
     offset_ns_max: int = 0
     reversals: int = 0
 
@@ -63,10 +63,10 @@ class ConnectionAttempts:
 class Outcome(OutcomeFigures):
     """Histograms of one step with one outcome."""
 
-    count: int
     operation: str
-    service: str
     status: str
+    count: int
+    service: str
     response: str | None = None
     response_lower: str | None = None
     response_ns_sum: int | None = None
@@ -77,12 +77,12 @@ class Outcome(OutcomeFigures):
 class Executor:
     """A thread of the engine during the window."""
 
-    busy: float
+    name: str
     clients: int
     cpu_ns: int
-    lag: str
-    name: str
     wall_ns: int
+    busy: float
+    lag: str
     held_ns: int = 0
 
 
@@ -90,8 +90,8 @@ class Executor:
 class Reached:
     """How many files reached a guarantee, and when."""
 
-    bytes: int
     files: int
+    bytes: int
     ns: int
     last_unix_ns: int | None = None
 
@@ -100,19 +100,19 @@ class Reached:
 class WrongByte:
     """A byte that differs from what was written."""
 
-    expected: int
     file: str
-    found: int
     offset: int
+    found: int
+    expected: int
 
 
 @dataclass(frozen=True)
 class SortProgress:
     """Progress of a stage of a sort, since its start."""
 
+    rows: int
     bytes_read: int
     bytes_written: int
-    rows: int
 
 
 @dataclass(frozen=True)
@@ -127,17 +127,17 @@ class Missed:
 class MissingRows:
     """Reads that found no row."""
 
-    number: int
     reads: int
+    number: int
 
 
 @dataclass(frozen=True)
 class Note:
     """An observation for the judge."""
 
-    hint: str
-    message: str
     name: str
+    message: str
+    hint: str
 
 
 @dataclass(frozen=True)
@@ -152,35 +152,35 @@ class Pauses:
 class Ready:
     """The store is open, every session connected."""
 
-    clients: int
-    connect_seconds: float
-    driver_ns: float
-    durability: str
-    engine: str
     events: int
-    facts: dict[str, str]
-    how: str
+    engine: str
     pid: int
     store: str
+    durability: str
+    how: str
+    facts: dict[str, str]
+    clients: int
+    driver_ns: float
+    connect_seconds: float
 
 
 @dataclass(frozen=True)
 class ServerEvent:
     """A report of a server."""
 
-    event: str
-    server: str
     unix_ns: int
+    server: str
+    event: str
 
 
 @dataclass(frozen=True)
 class Validation:
     """The result of validation."""
 
+    rows: int
+    parts: int
     duplicates: int
     faults: int
-    parts: int
-    rows: int
     first_faults: tuple[str, ...] = ()
 
 
@@ -188,12 +188,12 @@ class Validation:
 class Earlier:
     """What was added to an earlier interval."""
 
+    k: int
     completed: int
     ended: int
-    failed: int
     good: int
-    k: int
     late: int
+    failed: int
     not_yet: int
     outcomes: tuple[Outcome, ...]
 
@@ -202,19 +202,19 @@ class Earlier:
 class Files(FilesFigures):
     """The files of a trial or of a segment."""
 
-    bytes: int
-    closed: Reached
     done: int
-    durable: Reached
     failed: int
-    flushed: Reached
-    lost_bytes: int
-    rate_square_sum: float
-    rate_sum: float
-    returned: Reached
-    task_ns: int
     unfinished: int
     unverified: int
+    bytes: int
+    lost_bytes: int
+    task_ns: int
+    rate_sum: float
+    rate_square_sum: float
+    returned: Reached
+    flushed: Reached
+    durable: Reached
+    closed: Reached
     data_node_failures: int = 0
     first_done_bytes: int = 0
     first_done_unix_ns: int | None = None
@@ -241,11 +241,11 @@ class Unsettled:
 class Sorted:
     """What a stage of a sort did."""
 
+    stage: str
+    rows: int
     bytes_read: int
     bytes_written: int
-    rows: int
     seconds: float
-    stage: str
     checksum: str | None = None
     validation: Validation | None = None
 
@@ -254,24 +254,24 @@ class Sorted:
 class Interval:
     """One interval of the window."""
 
-    completed: int
-    cpu_ns: tuple[int, int]
-    ended: int
-    failed: int
-    good: int
-    in_flight: int
     k: int
-    late: int
-    late_client: int
-    late_generator: int
+    start_ns: int
     length_ns: int
-    memory_bytes: int
+    unix_ns: int
+    completed: int
+    ended: int
+    good: int
+    late: int
+    failed: int
     not_yet: int
     outcomes: tuple[Outcome, ...]
-    start_ns: int
-    unix_ns: int
-    due: int | None = None
+    in_flight: int
+    late_generator: int
+    late_client: int
+    cpu_ns: tuple[int, int]
+    memory_bytes: int
     earlier: tuple[Earlier, ...] = ()
+    due: int | None = None
     sorted: SortProgress | None = None
 
 
@@ -279,27 +279,30 @@ class Interval:
 class Summary(SummaryFigures):
     """The end of a trial."""
 
-    borders: Borders
-    clock: Clock
-    completed: int
-    cpu_ns: tuple[int, int]
-    device_bytes: tuple[int, int]
     end: str
-    executors: tuple[Executor, ...]
-    in_flight: int
-    late_client: int
-    late_generator: int
-    measured_ns: int
-    memory_bytes_max: int
-    operations: int
-    outcomes: tuple[Outcome, ...]
     profile: str
     start_unix_ns: int
+    borders: Borders
+    measured_ns: int
+    completed: int
+    operations: int
     succeeded: int
-    unclosed: int
-    unsent: int
     warmup_operations: int
+    in_flight: int
+    unsent: int
+    unclosed: int
+    late_generator: int
+    late_client: int
+    executors: tuple[Executor, ...]
+    clock: Clock
+    cpu_ns: tuple[int, int]
+    memory_bytes_max: int
+    device_bytes: tuple[int, int]
+    outcomes: tuple[Outcome, ...]
     words: dict[str, str]
+    not_yet: int = 0
+    retried: int = 0
+    rows: int = 0
     bytes: int = 0
     carried: Carried = Carried(ended=0, ns_max=0, unanswered=0, unsent=0)
     collections: tuple[Collection, ...] = ()
@@ -308,13 +311,10 @@ class Summary(SummaryFigures):
     due: int | None = None
     files: Files | None = None
     missing_rows: MissingRows | None = None
-    not_yet: int = 0
     overdue: int = 0
     pauses: Pauses = Pauses(count=0, ns_sum=0)
     reason: str | None = None
-    retried: int = 0
     retried_by_status: dict[str, int] = field(default_factory=dict)
-    rows: int = 0
     saturated_values: int = 0
     server_events: tuple[ServerEvent, ...] = ()
     settle_seconds: float | None = None

@@ -62,17 +62,17 @@ class Cut(Fault):
 
     def missing_effect(self) -> str | None:
         """The first victim that is reached, or the first other node that is not."""
-        for name, reached in self._reached():
+        for name, reached in self.probe_nodes():
             if reached == (name in self.victims):
                 return f"{name} is still reached" if reached else f"{name} is not reached, too"
         return None
 
     def remaining_effect(self) -> str | None:
         """The first node that is not reached."""
-        cut = [name for name, reached in self._reached() if not reached]
+        cut = [name for name, reached in self.probe_nodes() if not reached]
         return f"{cut[0]} is not reached" if cut else None
 
-    def _reached(self) -> Iterator[tuple[str, bool]]:
+    def probe_nodes(self) -> Iterator[tuple[str, bool]]:
         """Whether each node accepts connections from the host."""
         for server in self.running.processes():
             host, _, port = server.address.rpartition(":")

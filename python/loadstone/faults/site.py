@@ -43,8 +43,13 @@ class StartedSite:
         return [server.name for server, _ in self._running.status()]
 
     def roles(self) -> Mapping[str, Sequence[str]]:
-        """The servers by role. Raises LoadstoneError."""
-        return self._running.system.roles(self._running.place, self._running.plan)
+        """The servers by role, and by name without number: `region-server`. Raises LoadstoneError."""
+        roles: dict[str, list[str]] = {}
+        for name in self.servers():
+            stem, _, number = name.rpartition("-")
+            if number.isdecimal():
+                roles.setdefault(stem, []).append(name)
+        return {**roles, **self._running.system.roles(self._running.place, self._running.plan)}
 
     def action(self, planned: PlannedFault, victims: Sequence[str]) -> Fault:
         """The fault on these servers."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from loadstone.format import units
 from loadstone.judge.answer import apart
 from loadstone.judge.finding import Verdict
-from loadstone.report import comparison, facts, faults, loads, probes, reproduce, scenarios, servers, trials
+from loadstone.report import comparison, facts, faults, hosts, loads, probes, reproduce, scenarios, servers, trials
 from loadstone.report.charts import course, device, intervals, percentiles, scaling
 from loadstone.report.charts import faults as fault_charts
 from loadstone.report.charts.figure import Figure, Panel
@@ -67,6 +67,7 @@ def sections(view: View) -> list[Section]:
             over_time(view),
             devices(view),
             Section("servers", "Servers", tables=tuple(servers.tables(view))),
+            Section("hosts", "Hosts", tables=tuple(hosts.tables(view))),
             warned(view),
             compare_guarantees(view),
             tabled("host", "What happened on the hosts", "Median over the trials, and the range.", facts.host(view)),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from loadstone.engine.events import BESIDE, COMPOSED, WELL, Interval, Outcome, parse
+from loadstone.engine.events import BESIDE, COMPOSED, WELL, Counts, Interval, Outcome, parse
 from loadstone.engine.histogram import Histogram, decode
 from loadstone.results.fault import FaultRecord
 from loadstone.results.trial_result import Series, TrialResult, values
@@ -92,7 +92,8 @@ def add_interval(rows: dict[int, Row], event: Interval) -> None:
     row = rows.setdefault(event.k, Row(event.start_ns, event.length_ns))
     if event.due is not None:
         row.due = (row.due or 0) + event.due
-    for part in (event, *event.earlier):
+    parts: tuple[Counts, ...] = (event, *event.earlier)
+    for part in parts:
         if target := rows.get(part.k):
             target.good += part.good
             target.late += part.late

@@ -138,8 +138,8 @@ def check_start(variant: Variant, start: StartRequest) -> None:
     refuse_taken(running)
     if start.system not in NATIVE:
         jvm.program()
-    if known is not None:
-        # A run has left it up, and the next one takes it over or ends it.
+    if known is not None or start.isolated:
+        # A run has left it up, and the next one takes it over or ends it; or its addresses do not exist yet.
         return
     address = description().address(variant.store)
     if address is None or variant.servers is None or start != getattr(variant.servers.how, "system", None):

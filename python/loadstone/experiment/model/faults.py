@@ -155,7 +155,8 @@ class Fault(Part):
     fault, the twin. A template makes it a dimension: `"{fault}"`."""
 
     server: tuple[Text, ...] = Field(default=(ANY,), examples=[["cassandra-1"]])
-    """The servers: `any` (drawn), `all`, names or roles as in `loadstone systems status`; for `attach`, hosts."""
+    """The servers: `any` (drawn), `all`, names as in `loadstone systems status`, or hosts of `attach`; or a role, from
+    which they are drawn: a name without its number, as `region-server`, or `meta` of HBase."""
 
     count: VariedCount = Field(default=1, examples=[2])
     """How many servers are drawn at once from `any` or a role."""

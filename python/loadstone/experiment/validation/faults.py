@@ -169,13 +169,13 @@ def check_window(context: Context, path: Path, fault: Fault, kinds: set[str]) ->
         lift_s = longest_lift(fault)
     starting_s = max(map(start_seconds, systems_started(context, kinds)), default=0.0)
     recovered = fault.recovered
-    needed_s = to_s + lift_s + starting_s + recovered.hold
+    needed_s = round(to_s + lift_s + starting_s + recovered.hold, 6)
     if needed_s > duration_s:
         parts = f"at {written(to_s)} + lift {written(lift_s)} + start {written(starting_s)}"
         message = f"the fault does not fit: {parts} + hold {written(recovered.hold)} is {written(needed_s)}"
         hint = f"set `measure.duration` to {written(needed_s)} or more, or an earlier `at.to`"
         context.wrong((*path, "at"), f"{message}, but the window is {written(duration_s)}", hint)
-    windows_s = WINDOWS_MIN * recovered.window
+    windows_s = round(WINDOWS_MIN * recovered.window, 6)
     if from_s < windows_s:
         message = f"only {written(from_s)} before the fault: {WINDOWS_MIN} windows of {written(recovered.window)} are"
         hint = f"set `at.from` to {written(windows_s)} or later, or a shorter `recovered.window`"

@@ -53,6 +53,12 @@ def mount_disk(path: Path, directory: Path, size_bytes: int) -> None:
         lost.rmdir()
 
 
+def unmount_stopped(directory: Path) -> None:
+    """Unmounts a directory whose file system has stopped. Raises SystemsError."""
+    if is_mounted(directory) and is_shut_down(directory):
+        unmount(directory)
+
+
 def unmount(directory: Path) -> None:
     """Unmounts a directory that is mounted. Raises SystemsError."""
     until = time.monotonic() + BUSY_SECONDS
@@ -92,13 +98,13 @@ def shut_down(directory: Path) -> None:
 
 
 def is_shut_down(directory: Path) -> bool:
-    """Whether writing fails with EIO, as after `shut_down`."""
+    """Whether writing fails as after `shut_down`: with EIO, or EROFS once ext4 has noticed an error."""
     probe = directory / ".loadstone-probe"
     try:
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT, 0o600))
         probe.unlink()
     except OSError as error:
-        return error.errno == errno.EIO
+        return error.errno in (errno.EIO, errno.EROFS)
     return False
 
 

@@ -1,4 +1,4 @@
-"""A network namespace for each node of a system, joined by a bridge in a namespace of its own. Needs root.
+"""A network namespace for each node of a system, joined by a bridge in a separate namespace. Needs root.
 
 The host is connected, too, by an interface of a private network (10.64.0.0/10) that is derived from the system's
 directory. A node can then be cut off from its peers and clients; nothing else of the host's network changes.
@@ -6,9 +6,9 @@ directory. A node can then be cut off from its peers and clients; nothing else o
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 from loadstone.systems.base.disks import run_command
@@ -31,7 +31,7 @@ def prefix(root: Path) -> str:
 
 
 def namespace(root: Path, node: int) -> str:
-    """The namespace of a node, from 1; 0 is that of the bridge."""
+    """The namespace of a node, from 1; 0 is the bridge's."""
     return f"{label(root)}-{node}"
 
 
@@ -41,7 +41,7 @@ def enter(root: Path, node: int) -> list[str]:
 
 
 def create_networks(root: Path, nodes: int) -> None:
-    """Creates what is missing of the namespaces of so many nodes. Raises SystemsError."""
+    """Creates the namespaces of all nodes, and the bridge, unless they exist. Raises SystemsError."""
     existing = names()
     switch, network = namespace(root, 0), prefix(root)
     if switch not in existing:
@@ -80,8 +80,8 @@ def set_link(root: Path, node: int, state: str) -> tuple[str, ...]:
 
 def is_linked(root: Path, node: int) -> bool:
     """Whether a node is connected to the bridge. Raises SystemsError."""
-    found = json.loads(ip("-n", namespace(root, 0), "-j", "link", "show", bridge_port(node)))
-    return "UP" in found[0]["flags"]
+    links = json.loads(ip("-n", namespace(root, 0), "-j", "link", "show", bridge_port(node)))
+    return "UP" in links[0]["flags"]
 
 
 def remove_networks(root: Path) -> None:
@@ -113,14 +113,6 @@ def probe_network() -> str | None:
     except SystemsError as error:
         return str(error.args[0])
     finally:
-        remove(root)
+        with contextlib.suppress(SystemsError):
+            remove_networks(root)
     return None
-
-
-def remove(root: Path) -> Sequence[str]:
-    """Removes what can be removed; the errors."""
-    try:
-        remove_networks(root)
-    except SystemsError as error:
-        return [str(error.args[0])]
-    return []
