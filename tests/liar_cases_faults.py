@@ -1,4 +1,4 @@
-"""Faults that did not happen, recoveries by chance, and losses that are none, or that nobody counted."""
+"""Faults that did not happen, recoveries by chance, and losses that are none, or were not counted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fault_support import experiment_with_faults
 from judge_support import Spoil, both, facts, value
 from known_truth_expected import Case, fires, no_claim, refused, says, silent, verdict, whole, wins
 from loadstone.engine.events import Note
+from loadstone.judge.checks import attempts
 from loadstone.results.fault import FaultRecord
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import TrialResult
@@ -76,7 +77,7 @@ def move_fault(trial: TrialResult) -> TrialResult:
 
 def end_server(trial: TrialResult) -> TrialResult:
     """The victim was started again, and ended again."""
-    note = Note(name="server-died", message="node-2 ended during the trial", hint="read its log")
+    note = Note(name=attempts.DIED, message="node-2 ended during the trial", hint="read its log")
     return replace(trial, notes=(note,))
 
 
@@ -224,14 +225,14 @@ FAULTS = [
         refused("phantom"),
     ),
     fault_case(
-        "a value that nobody wrote",
+        "a value that no write of the trial wrote",
         lambda: change_trials(alter_figures(ledger__corrupt=1)),
         refused("corrupt"),
     ),
     fault_case(
         "a server that ended again after its restart",
         lambda: change_trials(end_server),
-        refused("server-died"),
+        refused(attempts.DIED),
     ),
     fault_case(
         "a fault at another instant on one side",

@@ -18,8 +18,6 @@ from loadstone.systems.hdfs import hadoop
 
 MASTER, ZOOKEEPER = "master", "zookeeper"
 ZOOKEEPER_HEAP = "128m"
-# The table of all regions.
-META = "hbase:meta"
 # Packages that HBase 2.6 and its Netty access and Java 17 closes (HBase's launcher has the same list).
 OPENED = [
     "--add-modules=jdk.unsupported",
@@ -101,9 +99,11 @@ class HBase(System):
         }
 
     def roles(self, place: Place, plan: Plan) -> Mapping[str, Sequence[str]]:
-        """`meta`: the region server that has hbase:meta, without which no client finds a region."""
-        servers = tables_of(place, plan).region_servers()
-        return {"meta": [name_of(plan, server) for server in servers if server.tables.get("hbase:meta")]}
+        """`meta`: the region server that has hbase:meta, which all clients need; `without-meta`: the remaining ones."""
+        names: dict[str, list[str]] = {"meta": [], "without-meta": []}
+        for server in tables_of(place, plan).region_servers():
+            names["meta" if server.tables.get("hbase:meta") else "without-meta"].append(name_of(plan, server))
+        return names
 
     def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
         """Those on local file systems; over HDFS, the data are HDFS's."""
@@ -129,12 +129,6 @@ class HBase(System):
                 {"replication": int(copies)} if (copies := plan.settings.get("dfs.replication", "")).isdecimal() else {}
             ),
         }
-
-    def roles(self, place: Place, plan: Plan) -> Mapping[str, Sequence[str]]:
-        """The region server with the table of regions, and the region servers without it. Raises SystemsError."""
-        servers = {name_of(plan, server): META in server.tables for server in tables_of(place, plan).region_servers()}
-        with_meta = [name for name, has_meta in servers.items() if has_meta]
-        return {"meta": with_meta, "without-meta": [name for name in servers if name not in with_meta]}
 
     def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
         """Regions by table and server; heap and memstores by server."""
