@@ -10,7 +10,6 @@ import pytest
 from lab_support import experiment, loadstone
 from loadstone.experiment.file import load
 from loadstone.experiment.mistake import ExperimentError
-from loadstone.runner import progress
 from loadstone.runner.progress import RunProgress
 
 ONE = """
@@ -57,7 +56,7 @@ def test_workload_without_file_needs_recordcount(tmp_path: Path) -> None:
 
 def test_long_first_trial_corrects_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     clock: dict[str, Any] = {"now": 0.0}
-    monkeypatch.setattr(progress.time, "monotonic", lambda: clock["now"])
+    monkeypatch.setattr("loadstone.runner.progress.time.monotonic", lambda: clock["now"])
     run = RunProgress("run", 4, 0, 10.0)
     assert run.state == "0:40 left"
     clock["now"] = 30.0

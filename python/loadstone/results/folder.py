@@ -104,7 +104,7 @@ class Folder:
 
     def record_hosts(self, hosts: Sequence[Mapping[str, Any]]) -> None:
         """Records the hosts of a fleet in environment.json, after this machine."""
-        environment = self._json("environment.json")
+        environment = self._json("environment.json", [])
         own = {"role": "lab", **next(iter(environment.get("hosts", ())), {})}
         lines.replace(self.path / "environment.json", pretty({**environment, "hosts": [own, *hosts]}))
 
