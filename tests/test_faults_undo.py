@@ -349,6 +349,24 @@ def test_servers_by_role_are_drawn_among_them(up: Running, monkeypatch: pytest.M
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_mount_namespace_does_not_keep_a_stopped_disk(tiny: Tiny) -> None:
+    running = running_of(tiny.root)
+    running.up(2, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
+    # It has a copy of the mount, which an unmount on the host does not remove.
+    command = ["unshare", "--mount", "--propagation", "private", "cat"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as other:
+        device = (running.place.data / "tiny-2").stat().st_dev
+        until(lambda: disks.find_copies(device), "a copy of the mount")
+        record = run_fault(running, replace(PLANNED, kind="power"))
+        assert record.unverified == {}
+        assert not disks.is_shut_down(running.place.data / "tiny-2")
+        running.down()
+        assert other.poll() is None
+        other.kill()
+    assert tiny.nothing_left()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_disk_of_an_unreachable_directory_is_removed(tiny: Tiny) -> None:
     tiny.root.chmod(0o700)
     running = running_of(tiny.root)
