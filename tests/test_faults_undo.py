@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from loadstone.engine.events import ServerEvent
 from loadstone.experiment.plan.faults import PlannedFault
 from loadstone.faults.cut import Cut
 from loadstone.faults.fault import FaultError
@@ -338,6 +339,21 @@ def test_reboot_undoes_volatile_steps(tmp_path: Path) -> None:
     fault = undo.Undo("test", (undo.Step("resume", "a"), lasting))
     assert undo.pending_steps(fault) == fault.steps
     assert undo.pending_steps(replace(fault, boot="another")) == [lasting]
+
+
+def test_report_of_a_survivor_is_recorded(up: Running) -> None:
+    addresses = StartedSite(up).addresses()
+    reports = [(-1, "tiny-2", "down"), (6, "tiny-2", "up"), (4, "tiny-1", "down"), (9, "tiny-2", "down")]
+    for count, detected_ns in ((3, None), (4, 9 * 10**9)):
+        zero_unix_ns = time.time_ns()
+        injector = injector_of(up, replace(PLANNED, kind="pause"))
+        events = [ServerEvent(zero_unix_ns + at * 10**9, addresses[name], event) for at, name, event in reports]
+        with injector:
+            injector.begin(time.monotonic_ns(), zero_unix_ns)
+            until(lambda injector=injector: injector.records[0].lifted_ns is not None, "lifted")
+            injector.note_summary(zero_unix_ns + 5, events[:count])
+        assert injector.records[0].detected_ns == detected_ns
+        assert injector.records[0].facts["clock_offset_ns"] == 5
 
 
 def test_servers_by_role_are_drawn_among_them(up: Running, monkeypatch: pytest.MonkeyPatch) -> None:
