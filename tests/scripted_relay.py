@@ -81,6 +81,7 @@ class Scripted:
         self.faults = list(faults)
         self.zero: float | None = None
         self.log: list[Log] = []
+        self.address = "127.0.0.1"
         self.port = 0
         self.lines: set[Line] = set()
         self.refused = 0
@@ -132,7 +133,7 @@ class Scripted:
 
     async def _open_port(self) -> None:
         self.reopened = time.monotonic()
-        self._server = await self._loop.create_server(self.line, "127.0.0.1", self.port, backlog=BACKLOG)
+        self._server = await self._loop.create_server(self.line, self.address, self.port, backlog=BACKLOG)
         self.port = self._server.sockets[0].getsockname()[1]
 
     def _mute(self) -> None:

@@ -31,13 +31,15 @@ LAB_COMMANDS = {
     "list": "list results",
     "show": "show a run's results as tables",
     "compare": "compare runs of different times, or files of other tools, with the first",
+    "history": "show figures by version and commit over all results of one question",
     "check": "check whether results can be trusted, and why not",
     "serve": "show results in the browser, a running experiment second by second",
     "report": "write report.html and report.md again",
     "import": "import results of YCSB, cassandra-stress, TestDFSIO, fio and others",
-    "export": "export the table of values as CSV or Parquet",
+    "export": "export figures as CSV or Parquet, or the whole folder as one .zip file",
     "doctor": "check whether this machine is fit for measuring, and what to do about it",
     "completion": "print completion for bash, zsh or fish, or the man page: loadstone completion bash",
+    "fleet": "the hosts of a Ray cluster: loadstone fleet status",
     "systems": "start and stop servers on this machine: loadstone systems up cassandra --nodes 3",
 }
 MODULES = {"import": "importing", "time": "timing"}

@@ -2,6 +2,11 @@
 
 pub use loadstone_session::error::{EngineError, ErrorKind};
 
+/// A count with its noun, for messages: `1 operation`, `36 operations`.
+pub fn count_noun(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Longer lines hide their own end, which names the place.
 const LINE_MAX: usize = 1_200;
 /// Bytes that remain of the beginning, and of the end, of a longer line.

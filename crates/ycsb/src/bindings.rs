@@ -27,8 +27,7 @@ pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
 }
 
 /// How to use a binding that has no name here.
-const ANY_BINDING: &str =
-    "any other binding of YCSB runs in the JVM host: jvm -db site.ycsb.db.CLASS -cp 'YCSB/lib/*:YCSB/NAME-binding/lib/*'";
+const ANY_BINDING: &str = "any other binding of YCSB runs in the JVM host: jvm -db site.ycsb.db.CLASS -cp 'YCSB/lib/*:YCSB/NAME-binding/lib/*'";
 
 /// The stores, a line each, for `--help`.
 pub fn list_stores() -> String {

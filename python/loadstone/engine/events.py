@@ -34,6 +34,9 @@ from loadstone.engine.event_types import (
 )
 from loadstone.engine.histogram import Histogram, decode
 
+# What is counted in an interval: with its event, or later.
+Counts = Interval | Earlier
+
 __all__ = [
     "BESIDE",
     "CENSORED",
@@ -45,6 +48,7 @@ __all__ = [
     "Carried",
     "Clock",
     "ConnectionAttempts",
+    "Counts",
     "Earlier",
     "Event",
     "Executor",

@@ -7,8 +7,11 @@ knows nothing of the transport (`loadstone.fleet.ray`), and everything that it i
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import subprocess
+import sys
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -32,6 +35,7 @@ from loadstone.results.value import Value
 MEASURE = "measure"
 # The longest that a call may wait for events.
 WAIT_SECONDS_MAX = 5.0
+DOCTOR_SECONDS = 60.0
 # Figures of the observer that describe a host of the fleet.
 HOST_FIGURES = ("cpu.busy", "cpu.steal", "cpu.others", "memory.available_min", "network.received", "network.sent")
 
@@ -73,6 +77,8 @@ class Agent:
         reply: Message = {"received_ns": received_ns}
         if request.get("facts"):
             reply["facts"] = self.facts()
+        if request.get("doctor"):
+            reply["facts"] = {"doctor": examine_host()}
         if request.get("poll"):
             reply |= {"poll": True, "messages": self._collect(float(request.get("wait_seconds", 0.0)))}
         self._heard_at = self._clock.monotonic()
@@ -253,6 +259,17 @@ class Launch(threading.Thread):
         if carried:
             chosen.append(Value("carrier.cpu", sum(value.value for value in carried), "processors", carried[0].n))
         return [(value.metric, value.value, value.unit, value.n) for value in chosen]
+
+
+def examine_host() -> dict[str, Any]:
+    """The document of `loadstone doctor --json` on this host; empty if it cannot run."""
+    command = [sys.executable, "-c", "import sys; from loadstone.cli import main; sys.exit(main())", "doctor", "--json"]
+    try:
+        text = subprocess.run(command, capture_output=True, text=True, timeout=DOCTOR_SECONDS).stdout
+        document = json.loads(text)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def status_of(error: LoadstoneError) -> int:

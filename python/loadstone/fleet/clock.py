@@ -106,14 +106,15 @@ class ClockWatch:
     def add(self, reading: Reading) -> float | None:
         """Adds a reading; returns the size of a jump that it reveals, ns."""
         if self.latest is not None:
+            if reading.bound_ns < -JUMP_NS_MIN:
+                # The clock was set ahead during the round trip. Its way back alone shows the new offset.
+                jump_ns, way_ns = -2 * reading.bound_ns, round(2 * self.latest.bound_ns)
+                replied_ns, returned_ns = reading.replied_ns, reading.returned_ns
+                return self._restart(jump_ns, Reading(returned_ns - way_ns, replied_ns, replied_ns, returned_ns))
             expected = self.estimate(reading.middle_ns)
-            departure = reading.offset_ns - expected.offset_ns
-            # A round trip that would have taken less than no time contains a jump.
-            tolerance = max(reading.bound_ns, 0) + expected.bound_ns + JUMP_NS_MIN
-            if abs(departure) > tolerance or reading.bound_ns < -JUMP_NS_MIN:
-                self.jumps.append(departure)
-                self.first, self.latest = reading, reading
-                return departure
+            departure_ns = reading.offset_ns - expected.offset_ns
+            if abs(departure_ns) > max(reading.bound_ns, 0) + expected.bound_ns + JUMP_NS_MIN:
+                return self._restart(departure_ns, reading)
         if self.first is None or self.latest is None:
             self.first = self.latest = reading
             return None
@@ -126,6 +127,11 @@ class ClockWatch:
         elif reading.bound_ns < aged_ns and (not is_early or reading.bound_ns <= self.latest.bound_ns):
             self.latest = reading
         return None
+
+    def _restart(self, jump_ns: float, reading: Reading) -> float:
+        self.jumps.append(jump_ns)
+        self.first = self.latest = reading
+        return jump_ns
 
     @property
     def drift(self) -> Estimate | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from loadstone.engine.events import Event, Note
 from loadstone.engine.trial import EngineError, Spec
@@ -79,6 +79,9 @@ class Fleet(Protocol):
 
     def hosts(self, placement: str) -> int:
         """The number of hosts of a placement."""
+
+    def describe(self) -> Sequence[Mapping[str, Any]]:
+        """The hosts in use, apart from this machine: hardware, name, role. Raises EngineError for a silent host."""
 
     def launch(
         self, specs: Sequence[Spec], listener: LineListener, placement: str = ""

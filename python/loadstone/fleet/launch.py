@@ -142,17 +142,19 @@ class Launched:
             self._command(self._fleet.links[number], {"kill": True})
 
     def leave(self) -> None:
-        """Ends the engines that still run, and waits for their end."""
-        if self._active:
-            self.kill()
-            deadline = self._fleet.clock.monotonic() + LEAVE_SECONDS
-            while self._active and self._fleet.clock.monotonic() < deadline:
-                for reply in self._fleet.transport.receive(RECEIVE_SECONDS):
-                    for _ in self._take(reply, is_leaving=True):
-                        # Without a reader.
-                        pass
-            for number in self._active:
-                self._fleet.links[number].is_open = False
+        """Ends the engines that still run, and waits for their end; without a listener, their events are dropped."""
+        self.kill()
+        deadline = self._fleet.clock.monotonic() + LEAVE_SECONDS
+        while self._active and self._fleet.clock.monotonic() < deadline:
+            for reply in self._fleet.transport.receive(RECEIVE_SECONDS):
+                self._fleet.hear(reply)
+                messages = reply.body.get("messages", ()) if reply.body else ({"launch": self._number, "end": True},)
+                if any("end" in message for message in messages if message["launch"] == self._number):
+                    self._active.discard(reply.host)
+                elif reply.body and reply.body.get("poll") and reply.host in self._active:
+                    self.poll(self._fleet.links[reply.host])
+        for number in self._active:
+            self._fleet.links[number].is_open = False
 
     def observations(self) -> Observations:
         """Figures, facts and notes of the hosts."""
@@ -171,7 +173,8 @@ class Launched:
         if slow := slowest_host({names[number]: summary for number, summary in self._summaries.items()}):
             notes.append(slow)
         hardware = [host for link in self._links for host in link.facts.get("hosts", ())]
-        return Observations(values, fingerprint({"hosts": hardware}), notes, self._lost_segments)
+        facts = {**fingerprint({"hosts": hardware}), "host_names": ", ".join(names.values())}
+        return Observations(values, facts, notes, self._lost_segments)
 
     @property
     def _margin_ns(self) -> int:
@@ -184,7 +187,7 @@ class Launched:
     def _command(self, link: Link, *commands: Mapping[str, Any]) -> None:
         self._fleet.transport.send(link.number, {"commands": commands})
 
-    def _take(self, reply: Reply, *, is_leaving: bool = False) -> Iterator[PartEvent]:
+    def _take(self, reply: Reply) -> Iterator[PartEvent]:
         """The events of a reply."""
         self._fleet.hear(reply)
         place = self._places.get(reply.host)
@@ -192,8 +195,7 @@ class Launched:
         if place is None or reply.host not in self._active:
             return
         if reply.body is None:
-            if not is_leaving:
-                yield self._lose(link, reply.error)
+            yield self._lose(link, reply.error)
             return
         for message in reply.body.get("messages", ()):
             if message.get("launch") == self._number:
@@ -281,10 +283,13 @@ class Launched:
 
     def _clock_notes(self, skew_ns: float | None) -> Iterator[Note]:
         """Jumps during the launch, and a start that was not simultaneous: the trial is invalid."""
+        jumps = {link.number: link.clock.jumps[self._jumps[link.number] :] for link in self._links}
         for link in self._links:
-            for jump_ns in link.clock.jumps[self._jumps[link.number] :]:
-                yield clock_note(link, jump_ns)
-        if skew_ns is not None and skew_ns > self._limit_ns:
+            if jumps[link.number]:
+                yield clock_note(link, max(jumps[link.number], key=abs))
+        # The offsets at the start are no longer known after a jump.
+        is_known = not any(jumps.values())
+        if is_known and skew_ns is not None and skew_ns > self._limit_ns:
             limit = f"a tenth of an interval is {self._limit_ns / 1e6:g} ms"
             message = f"engines started {skew_ns / 1e6:.3g} ms apart; {limit}"
             yield Note("clock", message, "check the clocks of the hosts: `loadstone fleet check`")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 from loadstone.engine.events import Ready
 from loadstone.engine.trial import EngineError, Spec, Trial, follow
@@ -32,6 +33,10 @@ class Local:
     def hosts(self, placement: str) -> int:
         """One."""
         return 1
+
+    def describe(self) -> Sequence[Mapping[str, Any]]:
+        """None."""
+        return ()
 
     @contextmanager
     def launch(self, specs: Sequence[Spec], listener: LineListener, placement: str = "") -> Iterator[Engines]:

@@ -47,21 +47,29 @@ class RayTransport:
         self._seconds = seconds
         # The timer of a phase's limit writes from its own thread.
         self._writing = threading.Lock()
+        # The number of actors that were started on each node so far.
+        self._generations: dict[str, int] = {}
         self._connect()
 
     def open(self, host: int) -> None:
         """Starts an actor on a host, in place of an earlier one."""
         if self._process.poll() is not None:
             self._reconnect()
-        self._tell({"open": self.hosts[host].node, "name": self.hosts[host].name})
+        chosen = self.hosts[host]
+        # Replies of the earlier actor are errors by now.
+        self._generations[chosen.node] = self._generations.get(chosen.node, 0) + 1
+        self._tell({"open": chosen.node, "name": chosen.name, "address": chosen.address, **self._stamp(host)})
 
     def send(self, host: int, request: Mapping[str, Any]) -> None:
         """Sends a request to the actor of a host."""
-        self._tell({"send": self.hosts[host].node, "request": request})
+        self._tell({"send": self.hosts[host].node, "request": request, **self._stamp(host)})
 
     def ship(self, host: int, path: Path, sha256: str) -> None:
         """Sends a program to a host; the reply comes from `receive`."""
-        self._tell({"ship": self.hosts[host].node, "path": str(path), "sha256": sha256})
+        self._tell({"ship": self.hosts[host].node, "path": str(path), "sha256": sha256, **self._stamp(host)})
+
+    def _stamp(self, host: int) -> dict[str, int]:
+        return {"generation": self._generations.get(self.hosts[host].node, 0)}
 
     def receive(self, seconds: float) -> Sequence[Reply]:
         """The replies that have arrived. Raises LoadstoneError after the end of the child."""
@@ -79,7 +87,7 @@ class RayTransport:
                 reason = "the connection to the cluster's head was lost"
                 now_ns = time.time_ns()
                 replies += [Reply(number, now_ns, now_ns, None, reason) for number in places.values()]
-            elif line.get("host") in places:
+            elif line.get("host") in places and line["generation"] == self._generations.get(line["host"], 0):
                 stamps = line["sent_ns"], line["returned_ns"]
                 replies.append(Reply(places[line["host"]], *stamps, line.get("body"), line.get("error", "")))
         return replies
@@ -255,34 +263,41 @@ class Driver:
             except Exception as error:
                 now_ns = time.time_ns()
                 node = message.get("open") or message.get("send") or message.get("ship")
-                self._write({"host": node, "error": str(error), "sent_ns": now_ns, "returned_ns": now_ns})
+                stamps = {"sent_ns": now_ns, "returned_ns": now_ns, "generation": message.get("generation")}
+                self._write({"host": node, "error": f"{type(error).__name__}: {error}", **stamps})
         for actor in self._actors.values():
             self._ray.kill(actor)
 
     def _obey(self, message: Mapping[str, Any]) -> None:
         match message:
-            case {"open": node, "name": name}:
-                self._open(node, name)
-            case {"send": node, "request": request}:
-                self._call(node, self._actors[node].exchange, request)
+            case {"open": node, "name": name, "address": address}:
+                self._open(node, name, address)
+            case {"send": node, "request": request, "generation": generation} if node in self._actors:
+                self._call(node, generation, self._actors[node].exchange, request)
             case {"stop": _}:
                 names = [entry["name"] for entry in self._ray.util.list_named_actors(all_namespaces=True)]
                 agents = [name for name in names if name.startswith(AGENT)]
                 for name in agents:
                     self._ray.kill(self._ray.get_actor(name, namespace="loadstone"))
                 self._write({"stopped": agents})
-            case {"ship": node, "path": path, "sha256": sha256}:
+            case {"ship": node, "path": path, "sha256": sha256, "generation": generation}:
                 if sha256 not in self._programs:
                     # Ray moves the object to each host once.
                     self._programs[sha256] = self._ray.put(Path(path).read_bytes())
-                self._call(node, self._actors[node].install, self._programs[sha256], sha256)
+                self._call(node, generation, self._actors[node].install, self._programs[sha256], sha256)
 
-    def _open(self, node: str, name: str) -> None:
+    def _open(self, node: str, name: str, address: str) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         if (earlier := self._actors.pop(node, None)) is not None:
             self._ray.kill(earlier)
-        strategy = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        # After a restart of Ray on a host, its node has another identity.
+        alive = [
+            part["NodeID"] for part in self._ray.nodes() if part["Alive"] and part["NodeManagerAddress"] == address
+        ]
+        if not alive:
+            raise ConnectionError("the host has left the cluster")
+        strategy = NodeAffinitySchedulingStrategy(node_id=node if node in alive else alive[0], soft=False)
         remote = self._ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=4)(Actor)
         variables = {CLOCKS: os.environ[CLOCKS]} if CLOCKS in os.environ else {}
         # Named, so that `loadstone fleet stop` finds it whatever became of its lab.
@@ -294,13 +309,14 @@ class Driver:
         }
         self._actors[node] = remote.options(**options).remote(name)
 
-    def _call(self, node: str, method: Any, *arguments: Any) -> None:
+    def _call(self, node: str, generation: int, method: Any, *arguments: Any) -> None:
         sent_ns = time.time_ns()
         future = method.remote(*arguments).future()
-        future.add_done_callback(partial(self._reply, node, sent_ns))
+        future.add_done_callback(partial(self._reply, node, generation, sent_ns))
 
-    def _reply(self, node: str, sent_ns: int, future: Any) -> None:
-        reply = {"host": node, "sent_ns": sent_ns, "returned_ns": time.time_ns()}
+    def _reply(self, node: str, generation: int, sent_ns: int, future: Any) -> None:
+        stamps = {"sent_ns": sent_ns, "returned_ns": time.time_ns(), "generation": generation}
+        reply = {"host": node, **stamps}
         try:
             reply["body"] = future.result()
         except Exception as error:

@@ -13,6 +13,7 @@ from loadstone.engine.trial import EngineError, Spec
 from loadstone.fleet.clock import Clock, ClockWatch
 from loadstone.fleet.interface import LineListener
 from loadstone.fleet.launch import LOST_HINT, LOST_STATUS, RECEIVE_SECONDS, Launched, Link
+from loadstone.fleet.placement import APART, NEXT_TO_SERVERS
 from loadstone.fleet.shipping import hash_file
 from loadstone.fleet.transport import Reply, Transport
 from loadstone.results.trial_result import Scalar
@@ -21,6 +22,10 @@ from loadstone.results.trial_result import Scalar
 ROUNDS = 8
 # An agent that starts imports Loadstone first; the first start on a busy host took 16 s.
 CONNECT_SECONDS = 90.0
+# Roles of hosts in tables, by placement.
+ROLES = {APART: "clients", NEXT_TO_SERVERS: "nodes"}
+# Between attempts to start an agent.
+RETRY_SECONDS = 2.0
 
 
 class Remote:
@@ -48,25 +53,65 @@ class Remote:
         """The number of hosts of a placement."""
         return len(self.groups[placement])
 
+    def describe(self) -> list[dict[str, Any]]:
+        """The hosts of all placements: hardware, name, labels, and their role by the first placement."""
+        roles: dict[int, str] = {}
+        for placement, numbers in self.groups.items():
+            for number in numbers:
+                roles.setdefault(number, ROLES.get(placement, placement))
+        self.connect(list(roles))
+        rows = []
+        for number, role in sorted(roles.items()):
+            link = self.links[number]
+            hardware: dict[str, Any] = next(iter(link.facts.get("hosts", ())), {})
+            rows.append({**hardware, "name": link.host.name, "role": role, "labels": dict(link.host.labels)})
+        return rows
+
     def connect(self, numbers: Sequence[int]) -> None:
         """Starts agents where none runs, and reads the facts of hosts. Raises EngineError for a silent host."""
         missing = {number for number in numbers if not self.links[number].is_open}
         for number in missing:
-            link = self.links[number]
-            link.clock = ClockWatch()
-            self.transport.open(number)
-            self.transport.send(number, {"facts": True})
-        self._await(missing, self._take_facts, self._connect_seconds)
+            self._open(number)
+        self._await(missing, self._take_facts, is_opening=True)
         self._ship(missing)
         for number in missing:
             self.links[number].is_open = True
+
+    def survey(self, *, is_examined: bool = False) -> dict[int, str]:
+        """Reads facts and clocks of every host, without engines; returns why hosts are unfit.
+
+        `is_examined`: also compares versions, installs the engine, and runs `doctor` there.
+        """
+        errors: dict[int, str] = {}
+        for link in self.links:
+            try:
+                self._open(link.number)
+                self._await({link.number}, self._take_facts if is_examined else self._note_facts)
+                if is_examined:
+                    self._ship([link.number])
+                    self.transport.send(link.number, {"doctor": True})
+                    self._await({link.number}, self._note_facts)
+                self.compare_clocks([link.number])
+                link.is_open = True
+            except EngineError as error:
+                errors[link.number] = str(error.args[0])
+        return errors
+
+    @staticmethod
+    def _note_facts(link: Link, body: Mapping[str, Any]) -> None:
+        link.facts = {**link.facts, **body.get("facts", {})}
+
+    def _open(self, number: int) -> None:
+        self.links[number].clock = ClockWatch()
+        self.transport.open(number)
+        self.transport.send(number, {"facts": True})
 
     def compare_clocks(self, numbers: Sequence[int]) -> None:
         """Measures the offset of every host by several round trips."""
         for _ in range(ROUNDS):
             for number in numbers:
                 self.transport.send(number, {})
-            self._await(set(numbers), lambda *_: None, self._connect_seconds)
+            self._await(set(numbers), lambda *_: None)
 
     @contextmanager
     def launch(self, specs: Sequence[Spec], listener: LineListener, placement: str = "") -> Iterator[Launched]:
@@ -118,7 +163,7 @@ class Remote:
         missing = {number for number in numbers if self.links[number].facts["engine_sha256"] != own}
         for number in missing:
             self.transport.ship(number, path, own)
-        self._await(missing, self._check_engine, self._connect_seconds)
+        self._await(missing, self._check_engine)
 
     @staticmethod
     def _check_engine(link: Link, body: Mapping[str, Any]) -> None:
@@ -127,10 +172,15 @@ class Remote:
             hint = f"use hosts with the processor and libc of this machine; that host has {libc}"
             raise EngineError(f"host {link.host.name}: {error}", hint, 2)
 
-    def _await(self, waiting: set[int], take: Callable[[Link, Mapping[str, Any]], object], seconds: float) -> None:
-        """Waits for a reply of each of these hosts."""
+    def _await(
+        self, waiting: set[int], take: Callable[[Link, Mapping[str, Any]], object], *, is_opening: bool = False
+    ) -> None:
+        """Waits for a reply of each of these hosts. A host that is restarting may refuse its agent for a while."""
         waiting = set(waiting)
-        deadline = self.clock.monotonic() + seconds
+        now = self.clock.monotonic()
+        deadline = now + self._connect_seconds
+        errors: dict[int, str] = {}
+        retries: dict[int, float] = {}
         while waiting:
             for reply in self.transport.receive(RECEIVE_SECONDS):
                 self.hear(reply)
@@ -138,9 +188,19 @@ class Remote:
                     take(self.links[reply.host], reply.body)
                     waiting.discard(reply.host)
                 elif reply.host in waiting:
-                    raise self._unreachable(reply.host, reply.error)
-            if waiting and self.clock.monotonic() > deadline:
-                raise self._unreachable(min(waiting), f"no reply within {seconds:g} s")
+                    errors[reply.host] = reply.error
+                    if not is_opening:
+                        raise self._unreachable(reply.host, reply.error)
+                    retries[reply.host] = self.clock.monotonic() + RETRY_SECONDS
+            now = self.clock.monotonic()
+            for number, at in list(retries.items()):
+                if now >= at and number in waiting:
+                    del retries[number]
+                    self._open(number)
+            if waiting and now > deadline:
+                number = min(waiting)
+                silence = f"no reply within {self._connect_seconds:g} s"
+                raise self._unreachable(number, errors.get(number, silence))
 
     def _unreachable(self, number: int, reason: str) -> EngineError:
         link = self.links[number]

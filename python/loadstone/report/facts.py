@@ -16,7 +16,7 @@ COLUMNS_MAX = 6
 # The facts that matter most come first; the others follow in the order found.
 FIRST = ("version", "durability", "how", "replication", "consistency", "cache_bytes", "compression", "file_system")
 # Facts that the environment also has, which get a row only where they differ; and facts that are not guarantees.
-ELSEWHERE = frozenset({"hosts", "cpu_model", "cpus", "memory_bytes", "kernel", "engine", "profile"})
+ELSEWHERE = frozenset({"hosts", "host_names", "cpu_model", "cpus", "memory_bytes", "kernel", "engine", "profile"})
 NO_PROMISE = frozenset({"directory", "store"})
 # What is observed while the load runs (docs/reference/observation.md); device bytes per operation have a chart.
 HOST = re.compile(r"(cpu|memory|device|io|network|pressure|engine)\.(?!.*per_operation$)")

@@ -122,6 +122,8 @@ class Run:
             DataSpaces(self.folder.identity) as spaces,
             RunServers() as servers,
         ):
+            if hosts := fleet.describe():
+                self.folder.record_hosts(hosts)
             yield Conductor(self.experiment, spaces, self.display, fleet, servers)
 
     def trial(self, conductor: Conductor, planned: PlannedTrial) -> None:

@@ -195,7 +195,7 @@ def refuse_taken(running: Running) -> None:
         name = running.name
         raise TakenError(
             f"{name} {'is up' if known.started else 'has data that were kept'}, and no experiment started it",
-            f"remove it and its data by `loadstone systems down {name}`, or use it by `attach`",
+            f"use it by `attach`; or delete it and its data by `loadstone systems down {name}`",
         )
 
 

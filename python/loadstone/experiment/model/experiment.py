@@ -7,7 +7,7 @@ This is the source of the reference page and of the JSON Schema. Here each value
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, create_model
 from pydantic.fields import FieldInfo
@@ -36,15 +36,10 @@ from loadstone.experiment.model.values import (
     Shares,
     Text,
     Value,
-    schema,
-    whole,
 )
 from loadstone.results.result_set import Question
 from loadstone.search.rule import CONFIRMATIONS
 
-# The spread of one trial is undefined.
-REPEATS_LEAST = 2
-AT_LEAST_HINT = "use at least 2 repeats to see the spread, and 6 for a claim"
 DURATION_SECONDS = 10.0
 WARMUP_SECONDS = 2.0
 AT_MOST_FACTOR = 3
@@ -205,10 +200,8 @@ class Fleet(Part):
 class Repeats(Part):
     """How often each variant is tried. A number sets both bounds."""
 
-    at_least: Annotated[int, whole(REPEATS_LEAST, AT_LEAST_HINT), schema("integer", minimum=REPEATS_LEAST)] = Field(
-        default=6, examples=[6]
-    )
-    """Repeats of each variant; with fewer than 6 no claim is made."""
+    at_least: Count = Field(default=6, examples=[6])
+    """Repeats of each variant; with fewer than 6 no claim is made, and a single one has no interval."""
 
     at_most: Count | None = Field(default=None, examples=[10])
     """Limit for `until`. Default: `at_least`, or three times that with `until`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loadstone.experiment.model.experiment import LONG
+from loadstone.experiment.model.values import rate_number
 from loadstone.experiment.reading.path import Path
 from loadstone.experiment.reading.tree import Items, Node, Scalar, Table
 
@@ -35,7 +36,9 @@ def expanded(node: Node, path: Path) -> Node:
         case ("expect",), Scalar(value=str()):
             return Items([node], node.location)
         case ("vary", "matrix" | "zip", _), Scalar() if node.value is not None:
-            return Items([node], node.location)
+            return expanded(Items([node], node.location), path)
+        case ("vary", "matrix" | "zip", "rate"), Items():
+            return replace(node, items=[plain_rate(item) for item in node.items])
         case ("vary",), Table() if not any(name in LONG for name in node.entries):
             return expanded_entries(Table.of("matrix", node), path)
         case _, Table():
@@ -43,6 +46,11 @@ def expanded(node: Node, path: Path) -> Node:
         case ("faults",), Items():
             return replace(node, items=[expanded(fault, (*path, i)) for i, fault in enumerate(node.items)])
     return node
+
+
+def plain_rate(node: Node) -> Node:
+    """A rate without its unit."""
+    return replace(node, value=rate_number(node.value)) if isinstance(node, Scalar) else node
 
 
 def listed_systems(value: Items) -> Node:

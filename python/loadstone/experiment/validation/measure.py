@@ -5,6 +5,7 @@ from __future__ import annotations
 from loadstone.experiment.kind import KINDS, PLAIN
 from loadstone.experiment.model.experiment import AT_MOST_FACTOR, DURATION_SECONDS, WARMUP_SECONDS, Measure
 from loadstone.experiment.validation.context import Context
+from loadstone.format import units
 from loadstone.format.quantity import written
 from loadstone.statistics.estimate import REPEATS_MIN
 
@@ -107,7 +108,8 @@ def check_repeats(context: Context) -> None:
         message = "repeats.at_most has no effect without `until`"
         context.warn(("repeats", "at_most"), message, "set how narrow the interval must be: `until: 5%`")
     if repeats.at_least < REPEATS_MIN and context.experiment.find is None:
-        message = f"{repeats.at_least} repeats are too few for any claim"
+        verb = "is" if repeats.at_least == 1 else "are"
+        message = f"{units.many(repeats.at_least, 'repeat')} {verb} too few for any claim"
         context.warn(("repeats",), message, f"use at least {REPEATS_MIN}")
 
 

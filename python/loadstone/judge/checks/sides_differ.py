@@ -32,6 +32,7 @@ NAMES = {
     "cpus": "number of processors",
     "memory_bytes": "memory",
     "hosts": "number of hosts",
+    "host_names": "hosts",
     "data_nodes": "number of data nodes",
     "engine": "engine's version",
     "version": "system's version",
@@ -77,6 +78,8 @@ CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     DURABILITY: ("how",),
     "replication": ("replication_acknowledged",),
     "consistency": ("replication_acknowledged",),
+    # Their processors and memory are still compared.
+    "placement": ("hosts", "host_names", "engines"),
 }
 RESUMED = "a run resumed after a change measures two different things: start a new one"
 DIFFERS = "give both the same, or compare by it; if the difference is the question, name it in `compare.guarantees`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,11 @@ from loadstone.systems.base.state import State
 from loadstone.systems.base.system import Place, Plan, Process, Server, System, SystemsError
 from loadstone.systems.provide import systems_root
 
+# Separates a system from the name of one of its instances: `redis@second`.
+AT = "@"
+INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
+# Their data are on another system, of which there is one.
+SINGLE = ("hbase",)
 # For a server that was not recorded, and whose patience is therefore not known.
 PATIENCE_S = 30.0
 
@@ -35,15 +41,22 @@ class ServerState(StrEnum):
 
 def all_running() -> list[Running]:
     """Every system that was started and not taken down."""
-    return [Running(name) for name in registry.SYSTEMS if Path(systems_root(), name, state.FILE).exists()]
+    files = sorted(Path(systems_root()).glob(f"*/{state.FILE}"))
+    return [Running(path.parent.name) for path in files if path.parent.name.partition(AT)[0] in registry.SYSTEMS]
 
 
 class Running:
     """One system below a root; its servers need not exist yet."""
 
     def __init__(self, system: str | System, root: Path | None = None) -> None:
-        self.system = registry.system(system) if isinstance(system, str) else system
-        self.name = self.system.name
+        name, _, instance = system.partition(AT) if isinstance(system, str) else (system.name, "", "")
+        self.system = registry.system(name) if isinstance(system, str) else system
+        if isinstance(system, str) and AT in system and not INSTANCE.fullmatch(instance):
+            raise SystemsError(f'"{instance}" is not a name of an instance', "use letters, digits and . _ -")
+        if instance and name in SINGLE:
+            raise SystemsError(f"{name} has a single instance on a host", f"leave out the name {instance}")
+        # With the name of its instance: `redis@second`.
+        self.name = f"{name}{AT}{instance}" if instance else name
         # Normalised, because servers are found again by it.
         self.place = Place(Path(root or systems_root()).resolve() / self.name, cache_root())
 
@@ -71,7 +84,8 @@ class Running:
                 what = "is up" if before.started else "has kept data"
                 raise SystemsError(
                     f"{self.name} {what} with other settings: {differences(before.plan, plan)}",
-                    f"`loadstone systems down {self.name}` first, or ask for the same",
+                    f"start another instance by `--name second`, or ask for the same settings;"
+                    f" `loadstone systems down {self.name}` deletes it and its data",
                 )
             if before is not None and before.complete and len(self._alive(before)) == len(before.started):
                 self.resume()
@@ -290,7 +304,7 @@ class Running:
         """Its current counters, its servers' activities among them."""
         logs = [(log_of(self.place, each.name), process.started_at(each)) for each in self.processes()]
         counted = activity.figures(logs, self.system.activities)
-        own = {f"{self.name}.{name}": number for name, number in counted.items()}
+        own = {f"{self.system.name}.{name}": number for name, number in counted.items()}
         return {**own, **self.system.figures(self.place, self.plan)}
 
     def find_backlog(self) -> str | None:

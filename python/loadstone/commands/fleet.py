@@ -1,0 +1,128 @@
+"""`loadstone fleet`: the hosts of a Ray cluster, as experiments with `fleet: {on: ray}` use them."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from loadstone.commands.parser import Parser, guarded
+
+if TYPE_CHECKING:
+    from loadstone.fleet.remote import Remote
+
+VERBS = {
+    "status": "print every host: address, labels, processors, memory, kernel, clock",
+    "check": "also compare versions and engines, and run `doctor` on every host; exit status 1 if a host is unfit",
+    "stop": "end every agent of the cluster, and with it every engine, whichever lab started them",
+}
+# Clocks of hosts must be known within a tenth of an interval, which is 1 s unless a window is short.
+BOUND_NS_MAX = 100_000_000
+
+
+@guarded
+def main(arguments: list[str]) -> int:
+    """Runs one verb; exit status 0 if every host is fit."""
+    verbs = "; ".join(f"{verb}: {text}" for verb, text in VERBS.items())
+    parser = Parser("fleet", "Show, check or stop the hosts of a Ray cluster.", f"verbs: {verbs}.")
+    parser.add_argument("verb", metavar="VERB", choices=VERBS, help=", ".join(VERBS))
+    parser.add_argument(
+        "--address", metavar="HOST:PORT", default="auto", help="the cluster's head (default: on this machine)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    options = parser.parse_args(arguments)
+    if options.verb == "stop":
+        return stop(options)
+    with open_fleet(options) as fleet:
+        rows = describe(fleet, is_checked=options.verb == "check")
+    if options.json:
+        print(json.dumps(rows, indent=2))
+    else:
+        for row in rows:
+            print(render_row(row))
+            for problem in row["problems"]:
+                print(f"  {problem}")
+    return int(any(row["problems"] for row in rows))
+
+
+def stop(options: Namespace) -> int:
+    """Ends every agent, and prints their names."""
+    from loadstone.fleet.ray import RayTransport
+
+    transport = RayTransport(options.address)
+    try:
+        names = transport.stop_agents()
+    finally:
+        transport.close()
+    print(json.dumps(names) if options.json else "\n".join(names or ["no agent runs"]))
+    return 0
+
+
+@contextmanager
+def open_fleet(options: Namespace) -> Iterator[Remote]:
+    """All hosts of the cluster as a fleet."""
+    from loadstone.fleet.ray import RayTransport
+    from loadstone.fleet.remote import Remote
+
+    transport = RayTransport(options.address)
+    try:
+        yield Remote(transport, {"": range(len(transport.hosts))})
+    finally:
+        transport.close()
+
+
+def describe(fleet: Remote, *, is_checked: bool) -> list[dict[str, Any]]:
+    """A row for each host; `problems` make it unfit."""
+    errors = fleet.survey(is_examined=is_checked)
+    rows = []
+    for link in fleet.links:
+        host, facts = link.host, link.facts
+        row: dict[str, Any] = {
+            "host": host.name,
+            "address": host.address,
+            "labels": dict(host.labels),
+            "head": host.is_head,
+            "problems": [errors[link.number]] if link.number in errors else [],
+        }
+        if hardware := next(iter(facts.get("hosts", ())), None):
+            row |= {
+                "processors": hardware.get("cpu", {}).get("processors"),
+                "memory_bytes": hardware.get("memory", {}).get("bytes"),
+                "kernel": hardware.get("kernel"),
+                "loadstone": facts["loadstone"],
+                "machine": facts["machine"],
+                "libc": facts["libc"],
+            }
+        if link.clock.latest is not None:
+            estimate = link.clock.estimate(fleet.clock.unix_ns())
+            row |= {"clock_offset_ns": round(estimate.offset_ns), "clock_bound_ns": round(estimate.bound_ns)}
+            if is_checked and estimate.bound_ns > BOUND_NS_MAX:
+                row["problems"].append(f"its clock is known only within ±{estimate.bound_ns / 1e6:.3g} ms")
+        if is_checked:
+            row["problems"] += list(doctor_problems(facts))
+        rows.append(row)
+    return rows
+
+
+def doctor_problems(facts: Any) -> Iterator[str]:
+    """The failed checks of a host's doctor."""
+    for check in facts.get("doctor", {}).get("checks", ()):
+        if check["state"] == "fail":
+            yield f"doctor: {check['check']}: {check['found']}; required: {check['wanted']}"
+
+
+def render_row(row: dict[str, Any]) -> str:
+    """A line of `status`."""
+    from loadstone.format import units
+
+    parts = [row["host"], row["address"], *(f"{key}={text}" for key, text in sorted(row["labels"].items()))]
+    if row["head"]:
+        parts.append("head")
+    if "kernel" in row:
+        parts += [f"{row['processors']} processors", units.size(row["memory_bytes"]), f"Linux {row['kernel']}"]
+    if "clock_offset_ns" in row:
+        offset, bound = row["clock_offset_ns"] / 1e6, row["clock_bound_ns"] / 1e6
+        parts.append(f"clock {offset:+.2f} ± {bound:.2f} ms")
+    return "  ".join(map(str, parts))

@@ -1,0 +1,382 @@
+"""Many hosts: clocks, a simultaneous start, lost hosts and leases, with agents in this process or in simulated time."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from event_support import outcome, summary
+from experiment_support import message_of
+from fleet_support import InProcess, ScriptedHost, Simulation, specs
+from lab_support import ROOT, experiment
+from loadstone.engine import program
+from loadstone.engine.events import Event, Result, Summary, parse
+from loadstone.engine.trial import EngineError
+from loadstone.errors import LoadstoneError
+from loadstone.fleet.agent import Agent
+from loadstone.fleet.clock import Clock, ClockWatch, Reading, ShiftedClock
+from loadstone.fleet.host_figures import slowest_host
+from loadstone.fleet.interface import Fleet, Observations, split
+from loadstone.fleet.local import Local
+from loadstone.fleet.merge import Merger
+from loadstone.fleet.placement import select_hosts
+from loadstone.fleet.remote import Remote
+from loadstone.fleet.shipping import elf_mismatch, install_engine
+from loadstone.fleet.transport import Host
+
+MS = 1_000_000
+SECOND = 1_000_000_000
+
+
+def reading(at_s: float, offset_ns: float, there_ns: float, back_ns: float) -> Reading:
+    """A round trip to a host whose clock is ahead by `offset_ns`."""
+    sent = round(at_s * SECOND)
+    received = sent + round(there_ns + offset_ns)
+    return Reading(sent, received, received + 5000, sent + round(there_ns + back_ns) + 5000)
+
+
+def run(fleet: Fleet, segments: Sequence[dict[str, Any]]) -> tuple[Result, Observations]:
+    """A launch as the runner follows it."""
+    with (
+        fleet.launch(segments, lambda part, line: merger.hear(part, line)) as running,
+        Merger([part.title for part in running.parts]) as merger,
+    ):
+        for part, event in running.events():
+            if isinstance(event, EngineError):
+                merger.lose(part, event)
+            for _ in merger.take(event):
+                pass
+        return merger.result(), running.observations()
+
+
+def remote(simulation: Simulation) -> Remote:
+    return Remote(simulation, {"": range(len(simulation.hosts))}, simulation.clock)
+
+
+# Clocks.
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_offset_lies_within_its_bound(seed: int) -> None:
+    draw = random.Random(seed)
+    offset = draw.uniform(-1e9, 1e9)
+    watch = ClockWatch()
+    for k in range(20):
+        watch.add(reading(k * 0.1, offset, draw.expovariate(1 / MS), draw.expovariate(1 / (5 * MS))))
+        estimate = watch.estimate(k * 0.1 * SECOND)
+        assert abs(estimate.offset_ns - offset) <= estimate.bound_ns + 1
+    assert watch.jumps == []
+
+
+@pytest.mark.parametrize("ppm", [200, -200, 400])
+def test_drift_is_measured_and_corrected(ppm: float) -> None:
+    draw = random.Random(ppm)
+    watch = ClockWatch()
+    for k in range(600):
+        at = k * 0.1
+        delays = draw.uniform(0.1, 2) * MS, draw.uniform(0.1, 2) * MS
+        watch.add(reading(at, 80 * MS + ppm * 1e-6 * at * SECOND, *delays))
+    drift = watch.drift
+    assert drift is not None
+    assert abs(drift.offset_ns - ppm * 1e-6) <= drift.bound_ns < 50e-6
+    ahead = watch.estimate(62 * SECOND)
+    assert abs(ahead.offset_ns - (80 * MS + ppm * 1e-6 * 62 * SECOND)) <= ahead.bound_ns
+    assert watch.jumps == []
+
+
+@pytest.mark.parametrize("jump_ms", [20, -20, 3_600_000])
+def test_jump_of_a_clock_is_detected(jump_ms: float) -> None:
+    watch = ClockWatch()
+    for k in range(100):
+        watch.add(reading(k * 0.1, jump_ms * MS * (k >= 50), MS, MS))
+    (jump_ns,) = watch.jumps
+    assert abs(jump_ns - jump_ms * MS) < 10 * MS
+    assert abs(watch.estimate(10 * SECOND).offset_ns - jump_ms * MS) < 10 * MS
+
+
+def test_slow_round_trip_is_no_jump() -> None:
+    watch = ClockWatch()
+    for k in range(100):
+        watch.add(reading(k * 0.1, 0, 2000 * MS if k % 10 == 5 else MS, MS))
+    assert watch.jumps == []
+    assert watch.estimate(10 * SECOND).bound_ns < 2 * MS
+
+
+def test_shifted_clock_converts_both_ways() -> None:
+    clock = ShiftedClock(80 * MS, 200e-6, 5 * SECOND)
+    assert clock.from_kernel_ns(15 * SECOND) == 15 * SECOND + 82 * MS
+    assert clock.to_kernel_ns(clock.from_kernel_ns(15 * SECOND)) == 15 * SECOND
+
+
+# The lab's deadlines, in simulated time.
+
+
+def test_hosts_start_at_one_instant() -> None:
+    offsets = (0.0, 0.08, -3600.0)
+    scripts = [ScriptedHost(offset=offset, drift=drift) for offset, drift in zip(offsets, (0, 2e-4, 0), strict=True)]
+    result, observed = run(remote(Simulation(scripts)), specs(6))
+    starts = [script.started_at or 0 for script in scripts]
+    assert max(starts) - min(starts) < 0.002
+    assert (result.summary.operations, result.notes) == (18, ())
+    values = {value.metric: value.value for value in observed.values}
+    assert abs(values["host.host1.clock_offset"] - 80 * MS) < 2 * MS
+    assert values["fleet.start_skew"] < 2 * MS
+    assert observed.notes == []
+
+
+def test_imprecise_clock_refuses_the_launch() -> None:
+    scripts = [ScriptedHost(), ScriptedHost(there=0.15, back=0.15)]
+    with pytest.raises(EngineError, match=r"host host1: its clock is known only within ±15\d ms; .* is 100 ms"):
+        run(remote(Simulation(scripts)), specs(2))
+    assert run(remote(Simulation(scripts)), specs(2, interval_ms=2000))[0].summary.end == "done"
+
+
+def test_clock_jump_invalidates_the_trial() -> None:
+    scripts = [ScriptedHost(), ScriptedHost(jumps={1003.5: 0.25})]
+    result, observed = run(remote(Simulation(scripts)), specs(2))
+    assert result.summary.end == "done"
+    assert [note.name for note in observed.notes] == ["clock"]
+    assert re.search(r"host host1: its clock jumped by 2[45]\d ms", observed.notes[0].message)
+
+
+def test_silent_host_ends_the_load_everywhere() -> None:
+    simulation = Simulation([ScriptedHost(), ScriptedHost(silent_from=1005), ScriptedHost()], seconds=60)
+    result, observed = run(remote(simulation), specs(3))
+    (note,) = result.notes
+    assert note.name == "lost-segment"
+    assert note.message.startswith("host host1: host host1 is lost: silent for 3.")
+    assert result.summary.end == "stopped"
+    assert simulation.now < 1010
+    assert all((script.stopped_at or 0) < 1009 for script in simulation.scripts if script.silent_from > 1e9)
+    assert observed.lost == 0
+
+
+def test_host_that_ignores_the_stop_is_lost() -> None:
+    scripts = [ScriptedHost(), ScriptedHost(silent_from=1005), ScriptedHost(ignores_stop=True)]
+    simulation = Simulation(scripts, seconds=60)
+    result, _ = run(remote(simulation), specs(3, lease_ms=2000))
+    assert [note.message.partition(" is lost: ")[2][:12] for note in result.notes] == ["silent for 3", "did not stop"]
+    # 3 s of silence, the lease, and a second.
+    assert simulation.now < 1005 + 3 + 2 + 1 + 1
+
+
+def test_host_silent_before_the_start_raises() -> None:
+    simulation = Simulation([ScriptedHost(), ScriptedHost(silent_from=1000.5, opening=10)])
+    with pytest.raises(EngineError, match="host host1 is lost: silent") as caught:
+        run(remote(simulation), specs(2))
+    assert caught.value.status < 0
+    assert simulation.scripts[0].stopped_at is not None, "its engines were ended"
+
+
+def test_engine_failure_before_the_start_raises() -> None:
+    simulation = Simulation([ScriptedHost(), ScriptedHost(failure="no memory")])
+    with pytest.raises(EngineError, match="host host1: no memory"):
+        run(remote(simulation), specs(2))
+
+
+def test_lost_host_is_connected_again() -> None:
+    scripts = [ScriptedHost(), ScriptedHost(silent_from=1005)]
+    fleet = remote(simulation := Simulation(scripts, seconds=20))
+    assert run(fleet, specs(2))[0].notes
+    scripts[1].silent_from = float("inf")
+    result, observed = run(fleet, specs(2))
+    assert (result.summary.end, result.notes, observed.notes) == ("done", (), [])
+    scripts[1].silent_from = simulation.now
+    scripts[1].messages.clear()
+    with pytest.raises(EngineError, match=r"host host1 is lost|no agent runs there: no reply within"):
+        run(fleet, specs(2))
+
+
+@pytest.mark.parametrize("lost", [0, 3])
+def test_hundred_hosts_start_together(lost: int) -> None:
+    draw = random.Random(lost)
+    scripts = [
+        ScriptedHost(
+            there=draw.uniform(0.0002, 0.02),
+            back=draw.uniform(0.0002, 0.02),
+            offset=draw.uniform(-1, 1),
+            drift=draw.uniform(-1e-4, 1e-4),
+        )
+        for _ in range(100)
+    ]
+    for script in scripts[:lost]:
+        script.silent_from = 1015
+    simulation = Simulation(scripts, seconds=5 if not lost else 60)
+    result, _ = run(remote(simulation), specs(1000))
+    starts = [script.started_at or 0 for script in scripts]
+    assert max(starts) - min(starts) < 0.1
+    assert len(result.notes) == lost
+    if not lost:
+        assert result.summary.operations == 5 * 1000
+    else:
+        stopped = [script.stopped_at or 0 for script in scripts[lost:]]
+        assert max(stopped) < 1015 + 3 + 1
+
+
+# Agents of this process, with real engines.
+
+
+def spec_of(*arguments: str) -> dict[str, Any]:
+    line = [program.find(), "ycsb", "run", "null", "-P", str(ROOT / "workloads/workloada"), *arguments, "--print-spec"]
+    return {**json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout), "interval_ms": 1000}
+
+
+PACED = ("-p", "operationcount=3001", "-target", "1500", "-threads", "6")
+
+
+def test_hosts_count_what_segments_do() -> None:
+    spec = spec_of(*PACED)
+    local, _ = run(Local(), split(spec, 3))
+    clocks = [Clock(), ShiftedClock(500 * MS), ShiftedClock(0, 200e-6, time.time_ns())]
+    transport = InProcess(clocks)
+    # A busy machine may hold up an agent for seconds, and its limits are tested in simulated time.
+    hosts, observed = run(Remote(transport, {"": range(3)}, silence_seconds=60), split(spec, 3))
+    assert counts(hosts.summary) == counts(local.summary)
+    assert [note for note in observed.notes if note.name == "clock"] == []
+    values = {value.metric: value.value for value in observed.values}
+    assert abs(values["host.host1.clock_offset"] - 500 * MS) <= values["host.host1.clock_bound"]
+    assert sum(values[f"host.host{number}.operations"] for number in range(3)) == 3001
+    assert observed.facts["hosts"] == 3
+
+
+def counts(end: Summary) -> dict[str, Any]:
+    """Everything in a summary that does not depend on time."""
+    outcomes = {(part.operation, part.status): part.count for part in end.outcomes}
+    return {"outcomes": outcomes, "operations": end.operations, "due": end.due, "end": end.end}
+
+
+def test_agent_revokes_leases_of_a_silent_lab() -> None:
+    clock = LeapingClock()
+    agent = Agent(clock)
+    spec = {**spec_of("-p", "operationcount=1000000", "-target", "10", "-threads", "2"), "lease_ms": 60_000}
+    agent.exchange({"commands": [{"launch": 1, "specs": split(spec, 1)}]})
+    messages: list[dict[str, Any]] = []
+    collect(agent, messages, "line")
+    clock.leap = 61.0
+    end = collect(agent, messages, "starts", poll=False)
+    (last,) = [event for event in end if isinstance(event, Summary)]
+    assert (last.end, last.reason) == ("lease", "stdin closed")
+
+
+class LeapingClock(Clock):
+    """A clock whose seconds can leap ahead."""
+
+    leap = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.leap
+
+
+def collect(agent: Agent, messages: list[dict[str, Any]], key: str, *, poll: bool = True) -> list[Event]:
+    """Waits for a message with a key, without a sign of life from the lab unless `poll`; returns all events."""
+    deadline = time.monotonic() + 60
+    while not any(key in message for message in messages):
+        assert time.monotonic() < deadline, messages
+        if poll:
+            messages += agent.exchange({"poll": True, "wait_seconds": 1.0})["messages"]
+        else:
+            messages += agent._collect(1.0)
+    return [parse(message["line"]) for message in messages if "line" in message]
+
+
+def test_damaged_engine_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADSTONE_CACHE", str(tmp_path))
+    assert install_engine(b"#!/bin/sh\n", "0" * 64) == "the engine was damaged on its way"
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_engine_for_another_processor_is_refused() -> None:
+    header = b"\x7fELF" + bytes(14) + (183).to_bytes(2, "little")
+    assert elf_mismatch(header, "x86_64") == "the engine is built for aarch64, and this host is x86_64"
+    assert elf_mismatch(header, "aarch64") == ""
+
+
+def test_engine_of_another_libc_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import hashlib
+
+    monkeypatch.setenv("LOADSTONE_CACHE", str(tmp_path))
+    monkeypatch.delenv(program.VARIABLE, raising=False)
+    script = b"#!/bin/sh\necho \"version 'GLIBC_2.99' not found\" >&2\nexit 1\n"
+    message = install_engine(script, hashlib.sha256(script).hexdigest())
+    assert message == "the engine does not run on this host: version 'GLIBC_2.99' not found"
+
+
+# Hosts by placement and label, and their figures.
+
+CLUSTER = [
+    Host("head", "0", "", {"role": "lab"}, is_head=True),
+    *(Host(f"c{k}", f"{k}", "", {"role": "clients"}) for k in (1, 2)),
+    Host("s1", "3", "", {"role": "servers", "disk": "nvme"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "places"),
+    [
+        (("apart",), [1, 2, 3]),
+        (("apart", None, "role=servers"), [1, 2]),
+        (("apart", "role=clients", "role=servers"), [1, 2]),
+        (("beside", "role=clients", "role=servers"), [3]),
+        (("disk=nvme",), [3]),
+        (("role=lab",), [0]),
+    ],
+)
+def test_placement_selects_hosts_by_label(arguments: tuple[Any, ...], places: list[int]) -> None:
+    assert select_hosts(CLUSTER, *arguments) == places
+
+
+def test_placement_without_hosts_names_the_labels() -> None:
+    with pytest.raises(LoadstoneError, match=r"no host with the label role=client\n.*disk=nvme, role=clients"):
+        select_hosts(CLUSTER, "apart", "role=client")
+    assert select_hosts(CLUSTER[:1], "apart") == [0], "a head alone"
+
+
+def test_slowest_host_is_named() -> None:
+    def end(ms: int) -> Summary:
+        event = parse(json.dumps(summary([outcome("READ", "OK", [ms * MS] * 99, [ms * MS] * 99)], due=99)))
+        assert isinstance(event, Summary)
+        return event
+
+    note = slowest_host({"a": end(2), "b": end(9), "c": end(2)})
+    assert note is not None
+    assert note.message == "host b is the slowest: p99 9 ms, median of hosts 2 ms"
+    assert slowest_host({"a": end(2), "b": end(2), "c": end(2)}) is None
+
+
+HEAD = """
+systems: {nothing: {store: "null"}}
+workload: {file: %s/workloads/workloada, properties: {recordcount: 1000}}
+clients: 6
+measure: {warmup: 0, duration: 1s}
+"""
+RAY = "fleet: {on: ray, engines: 3}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEAD + "fleet: {per_host: 1}", "fleet.per_host has no meaning on this machine"),
+        (HEAD + "fleet: {on: spark}", 'fleet.on must be local or ray, got "spark"'),
+        (HEAD + "fleet: {on: ray, engines: 2, per_host: 1}", "fleet.engines and fleet.per_host exclude each other"),
+        (HEAD + "fleet: {on: ray, placement: near}", 'fleet.placement must be a placement, got "near"'),
+        (HEAD + "fleet: {on: ray, placement: beside}", "placement `beside` needs the label of the servers' hosts"),
+        (HEAD + RAY + "vary: {placement: [apart, near]}", 'placement cannot be "near"'),
+        (HEAD.replace('"null"', "lmdb") + RAY, "lmdb has no server that several hosts could reach"),
+        (HEAD.replace('"null"', "redis, start: redis") + RAY, "would listen on this machine only"),
+        (HEAD.replace("duration: 1s", "operations: 100") + RAY, "the slowest decides the tail"),
+        (HEAD.replace("duration: 1s", "duration: 1s, ledger: true") + RAY, "ledgers of several hosts"),
+        ("systems: [file]\nworkload: {sort: {rows: 1000}}\n" + RAY, "sort runs on this machine only"),
+    ],
+)
+def test_invalid_fleet_of_hosts_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    text = message_of(experiment(tmp_path, text))
+    assert message in text
+    assert "hint: " in text
