@@ -36,12 +36,12 @@ def main() -> int:
     """Prints the figures of each number of hosts."""
     counts = [int(text) for text in sys.argv[1:]] or [1, 3, 10]
     figures: dict[int, dict[str, float]] = {}
-    with tempfile.TemporaryDirectory() as folder, boot_cluster(Path(folder), max(counts), 0.02) as cluster:
+    with tempfile.TemporaryDirectory() as home, boot_cluster(Path(home), max(counts), 0.02) as cluster:
         for count in counts:
             file = cluster.home / f"hosts-{count}.yaml"
             file.write_text(EXPERIMENT.replace("ENGINES", str(count)))
             cluster.run(file)
-            (results,) = [found for found in find(cluster.home / "results") if found.name == file.stem]
+            (results,) = [folder for folder in find(cluster.home / "results") if folder.name == file.stem]
             trials = [trial for trial in results.load().trials if trial.end == "done"]
             figures[count] = {
                 metric: median(value for trial in trials if (value := trial.value(metric)) is not None)

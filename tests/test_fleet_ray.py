@@ -5,8 +5,10 @@ Needs root and Ray, and is skipped without them. Host 1 is the head and the lab,
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import time
@@ -38,6 +40,8 @@ fleet: {fleet}
 repeats: {repeats}
 """
 FLEET = "{on: ray, address: '10.77.0.1:6379', engines: 3, hosts: {clients: {label: role=clients}}}"
+# Set by `make soak`.
+KILLS = int(os.environ.get("LOADSTONE_FLEET_KILLS", "0"))
 PASSWORD = "fl33t-s3cret"
 
 
@@ -143,6 +147,55 @@ def test_lost_hosts_are_repeated(cluster: Cluster) -> None:
         assert any(f"host {host} " in message for message in named), named
     assert [trial.end for trial in trials(results(cluster, "faults"))] == ["done"] * 4
     assert all(trial.value("operations") == 1200 for trial in trials(results(cluster, "faults")))
+
+
+@pytest.mark.skipif(KILLS == 0, reason="LOADSTONE_FLEET_KILLS is not set")
+def test_random_kills_keep_results_intact(cluster: Cluster) -> None:
+    draw = random.Random(KILLS)
+    file = write(cluster, "kills", seconds=6, repeats=max(KILLS // 2, 2))
+    done = 0
+    lab = cluster.start(*LOADSTONE, "run", str(file), "--no-report")
+    for _ in range(KILLS):
+        wait_for(lambda: lab.poll() is not None or all(engines_of(cluster)))
+        if lab.poll() is not None:
+            break
+        time.sleep(draw.uniform(0, 5))
+        host = draw.choice(WORKERS)
+        victims = draw.choice(
+            [
+                cluster.processes(host, "ray::Actor"),
+                cluster.processes(host, "loadstone-engin"),
+                [pid for pid in cluster.processes(1, "python") if b"loadstone.fleet.ray" in command_of(pid)],
+            ]
+        )
+        for pid in victims:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        done += bool(victims)
+    _, stderr = lab.communicate(timeout=1000)
+    while lab.returncode:
+        lab = cluster.start(*LOADSTONE, "run", str(file), "--no-report", "--resume", "--retry-failed")
+        _, stderr = lab.communicate(timeout=1000)
+        assert "error:" not in stderr or lab.returncode, stderr
+    rows = [json.loads(line) for line in (results(cluster, "kills").path / "values.jsonl").read_text().splitlines()]
+    attempts = [(row["trial"], row.get("attempt", 1)) for row in rows]
+    assert len(attempts) == len(set(attempts)), "no attempt counts twice"
+    finished = [row["trial"] for row in rows if row["end"] == "done"]
+    assert len(finished) == len(set(finished)) == max(KILLS // 2, 2)
+    assert done
+
+
+def engines_of(cluster: Cluster) -> list[list[int]]:
+    """The engines of each host."""
+    return [cluster.processes(host, "loadstone-engin") for host in WORKERS]
+
+
+def command_of(pid: int) -> bytes:
+    """The command line of a process."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def test_nothing_is_left_running(cluster: Cluster) -> None:
