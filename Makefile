@@ -127,6 +127,7 @@ soak: all $(DEVELOPER)
 
 docs: all
 	$(VENV)/loadstone-engine schema
+	$(VENV)/python -m loadstone.engine
 	$(VENV)/python -m loadstone.workloads
 	$(VENV)/python -m loadstone.systems.reference
 	$(VENV)/python -m loadstone.api.reference

@@ -52,6 +52,13 @@ CASES = [
         INVALID,
         "500 of 100,000 operations failed (0.5 %), 480 of them unsent: no server could be reached",
     ),
+    Case(
+        "errors",
+        "reads of partitions that were not written",
+        experiment(given(errors=500, rows_missing=480, partitions_written=1234)),
+        INVALID,
+        "500 of 100,000 operations failed (0.5 %); 480 reads found no row: the load wrote only partitions 1 to 1,234",
+    ),
     Case("errors", "every client closed", experiment(given(unclosed=0, load__unclosed=0))),
     Case(
         "errors",

@@ -27,11 +27,15 @@ LAYOUT = Layout()
 
 @dataclass(frozen=True)
 class Span:
-    """What the store does from `start_ns` to `end_ns`: `refuse`, `silent`, `pause` or `slow`."""
+    """What the store does from `start_ns` to `end_ns`: `refuse`, `silent`, `pause`, `slow` or `never` answer.
+
+    One in `every` operations is affected.
+    """
 
     start_ns: int
     end_ns: int
     mode: str
+    every: int = 1
 
 
 @dataclass(frozen=True)
@@ -65,9 +69,14 @@ class ScriptedStore:
         """The span that contains an instant."""
         return next((span for span in self.spans if span.start_ns <= instant_ns < span.end_ns), None)
 
+    def span_of(self, number: int, sent_ns: int) -> Span | None:
+        """The span that affects an operation."""
+        span = self.mode_at(sent_ns)
+        return span if span is not None and number % span.every == 0 else None
+
     def perform(self, number: int, sent_ns: int) -> tuple[int | None, str]:
         """When an operation ends, and its status."""
-        span = self.mode_at(sent_ns)
+        span = self.span_of(number, sent_ns)
         if span is None:
             return sent_ns + SERVICE_NS, "ERROR" if number in self.unlucky else "OK"
         match span.mode:
@@ -110,7 +119,10 @@ class ScriptedStore:
             for status, latencies in groups[at].items():
                 if has_latencies:
                     text = encode(histogram_of(latencies))
-                    row.outcomes.append(Outcome("READ", status, len(latencies), text, text))
+                    count = len(latencies)
+                    row.outcomes.append(
+                        Outcome(operation="READ", status=status, count=count, service=text, response=text)
+                    )
                 if status == "OK":
                     late = sum(deadline_ns is not None and latency > deadline_ns for latency in latencies)
                     row.good += len(latencies) - late

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import struct
 import subprocess
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from loadstone.engine.events import Summary
 from loadstone.engine.histogram import decode
+from loadstone.engine.trial import Trial, follow
 from scripted_cassandra import (
     BLOB,
     INVALID,
@@ -407,3 +411,28 @@ def test_a_refused_statement_ends_the_run(stress: Run, verb: str) -> None:
     assert "Invalid: no such column" in outcome.stderr
     assert "Results:" not in outcome.stdout
     assert not server.executions
+
+
+# Peak resident memory of an engine with 10,000 clients, bytes.
+MEMORY_MAX = 150_000_000
+
+
+@pytest.mark.parametrize("engines", [1, 4])
+def test_ten_thousand_clients_are_counted_exactly(program: Path, engines: int) -> None:
+    """The clients share a few connections. One engine does all operations, or four do a share each."""
+    line = ["cassandra-stress", "write", "n=12000", "no-warmup", "-rate", "threads=10000", "-node", "127.0.0.1"]
+    with FakeCassandra(fail_every(1000, error(INVALID))) as server:
+        options = ["-port", f"native={server.port}", "-errors", "ignore", "retries=0", "--print-spec"]
+        printed = subprocess.run([str(program), *line, *options], check=True, capture_output=True, text=True).stdout
+        spec = {**json.loads(printed.splitlines()[-1]), "wait_for_start": False}
+        specs = [{**spec, "segment": {"k": k, "n": engines}} for k in range(engines)]
+        with ExitStack() as stack:
+            trials = [stack.enter_context(Trial(each)) for each in specs]
+            summaries = [event for _, event in follow(*trials) if isinstance(event, Summary)]
+    assert len(summaries) == engines
+    assert server.kinds == {"WRITE": 12_000}
+    assert sum(summary.operations for summary in summaries) == 12_000
+    # Execution 0 and every thousandth after it.
+    assert sum(summary.failed for summary in summaries) == 12
+    assert sum(summary.in_flight + summary.unsent for summary in summaries) == 0
+    assert max(summary.memory_bytes_max for summary in summaries) < MEMORY_MAX

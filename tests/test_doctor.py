@@ -63,6 +63,7 @@ WORST = Machine(
     clock_source="hpet",
     clock_sources=("hpet", "tsc"),
     directories=(Directory("data", "/tmp", 500_000_000, "tmpfs"),),
+    unsupported_faults={"power": "file systems on loop devices: it needs root"},
 )
 NO_LIMIT = Limit(None, None)
 
@@ -174,6 +175,9 @@ def with_dnf(*names: str) -> dict[str, Program]:
         ("swap", {"swap_bytes": GB, "swappiness": 10}, "ok", "0 B of 1.00 GB in use", ""),
         ("swap", {"swap_bytes": GB}, "warn", "swappiness 60", "vm.swappiness=1"),
         ("swap", {"swap_bytes": GB, "swap_used_bytes": 1_000_000, "swappiness": 1}, "warn", "1.00 MB", "swapoff -a"),
+        ("faults", {"unsupported_faults": {}}, "ok", "all", ""),
+        ("faults", {"unsupported_faults": {"full": "x: needs root"}}, "warn", "not full (x: needs root)", "sudo"),
+        ("faults", {"unsupported_faults": {"kill": "no pidfd"}}, "warn", "not kill (no pidfd)", ""),
         ("huge pages", {"huge_pages": "never"}, "ok", "never", ""),
         ("huge pages", {"huge_pages": "always"}, "warn", "always", "echo madvise"),
         ("memory", {"memory_available_bytes": 3 * GB}, "warn", "3.00 GB available of 16.0 GB", "ps "),

@@ -193,7 +193,7 @@ def test_a_trials_name_is_a_safe_file_name(config: dict[str, str | int], slug: s
 def test_the_forecast_of_time_and_space_follows_the_plan(tmp_path: Path) -> None:
     base = TWO + "measure: {warmup: 1s, duration: 9s}\n"
     low, high = estimate(planned(tmp_path, base))
-    assert 240 < low < high < 400
+    assert 220 < low < high < 440
     assert estimate(planned(tmp_path, base, "repeats={at_least: 6, until: 5%}"))[1] == pytest.approx(3 * high)
     more = planned(tmp_path, base, "workload.properties.recordcount=10000000")
     assert estimate(more)[1] > 24 * 10e9 / 50e6
@@ -274,7 +274,7 @@ def test_the_forecast_includes_the_pilot_and_the_warm_up_that_it_finds(tmp_path:
     without_low, without_high = estimate(planned(tmp_path, text + "measure: {duration: 100s, warmup: 0}\n"))
     # 1.5 windows and twice the window for the pilot's trial, and up to 1.5 windows of warm-up for each of the others.
     assert low - without_low == pytest.approx(350, abs=5)
-    assert high - without_high == pytest.approx(350 + 6 * 150, abs=5)
+    assert high - without_high == pytest.approx(350 + 6 * 150, abs=10)
 
 
 def test_the_forecast_includes_network_response_times(tmp_path: Path) -> None:

@@ -75,6 +75,8 @@ LOOKS = {
     ("cassandra-replay-hydra.yaml", "small"),
     ("cassandra-scale.yaml", "small"),
     ("hdfs-replication.yaml", "small"),
+    ("postgres-failure.yaml", "small"),
+    ("redis-failure.yaml", "small"),
 }
 
 
@@ -128,12 +130,17 @@ def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> 
         base |= {"systems": {"only": {"store": next(iter(kind.stores()))}}, "workload": {path[1]: needed}}
     if path == ["workloads"]:
         del base["workload"]
+    if path[0] == "faults":
+        base |= {"systems": {"redis": {"start": {"file_system": "1GB"}}}, "measure": {"warmup": 1, "duration": 300}}
+        if len(path) > 1:
+            base["faults"] = [{"do": "kill", "at": {"from": "80s"}, "lift": {"from": "20s"}}]
     for example in model.model_fields[key].examples or []:
         value = flow(example).replace("../workloads", str(WORKLOADS)).replace("workload{letter}", "workloada")
         document = copy.deepcopy(base)
         holder = document
         for word in path[:-1]:
-            holder = holder.setdefault(word, {})
+            below: Any = holder.setdefault(word, {})
+            holder = below[0] if isinstance(below, list) else below
         holder[path[-1]] = yaml.safe_load(value)
         assert complaints(document) == []
         if key in ("include", "exclude"):
@@ -149,7 +156,7 @@ def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> 
         "colour: red",
         "measure: {duraton: 5s}",
         "measure: {duration: 5 sec}",
-        "repeats: 1",
+        "repeats: 0",
         "repeats: {until: 5}",
         "durability: disk",
         "vary: {system: []}",
@@ -165,7 +172,6 @@ def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> 
         "hooks: {before: echo}",
         "systems: {a: {store: rockdb}}",
         "systems: [rockdb]",
-        "workload: {properties: {recordcount: 1}}",
         "scales: {small: {measure: {duraton: 5s}}}",
         "scales: {small: {measure: {duration: 5 sec}}}",
     ],

@@ -44,8 +44,8 @@ def test_unknown_store_names_jvm_host(tmp_path: Path) -> None:
 
 def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
     (tmp_path / "script").write_text(loadstone(tmp_path, "completion", "bash").stdout)
-    words = {"loadstone do": "doctor", "loadstone run --dry": "--dry-run", "loadstone ycsb -thr": "-threads"}
-    for line, expected in words.items():
+    completions = {"loadstone do": "doctor", "loadstone run --dry": "--dry-run", "loadstone ycsb -thr": "-threads"}
+    for line, expected in completions.items():
         fill = f"COMP_WORDS=({line}); COMP_CWORD={len(line.split()) - 1}; _loadstone; echo ${{COMPREPLY[*]}}"
         done = subprocess.run(["bash", "-c", f". ./script; {fill}"], cwd=tmp_path, capture_output=True, text=True)
         assert (done.stdout, done.stderr) == (f"{expected}\n", ""), line

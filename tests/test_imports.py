@@ -18,6 +18,7 @@ LEVELS = (
     ("importers", "observe", "search"),
     ("judge", "systems"),
     ("experiment", "fleet", "report"),
+    ("faults",),
     ("doctor", "workloads"),
     ("runner",),
     ("live",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from random import Random
@@ -64,10 +65,12 @@ def test_a_claim_needs_a_difference_that_matters(factor: float, noise: float, cl
     assert asked(times(factor, noise)).claim == claim
 
 
-def test_an_undecided_comparison_shows_how_many_repeats_would_decide() -> None:
-    found = asked(times(1.0, 0.03))
-    assert found.why.startswith("about ")
-    assert found.why.endswith(" repeats would decide")
+def test_undecided_comparison_states_detectable_difference() -> None:
+    why = asked(times(1.0, 0.03)).why
+    match = re.fullmatch(r"n=6 can show a difference of (\S+) %; n=24, 4 times the time, one of (\S+) %", why)
+    assert match is not None, why
+    # The interval narrows with the root of the number of repeats.
+    assert float(match[1]) == pytest.approx(2 * float(match[2]), rel=0.05)
 
 
 def test_one_bucket_of_a_histogram_is_no_difference() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from event_support import SECOND, earlier, encoded, executor, interval, outcome, parsed, ready, summary
+from loadstone.engine import __main__ as event_types
 from loadstone.engine.events import Interval, Note, Ready, Result, Summary
 from loadstone.engine.trial import EngineError
 from loadstone.experiment.kind import EngineLaunch, Launched
@@ -29,6 +31,12 @@ from results_support import by_tag, intervals
 
 US, MS = 1_000, 1_000_000
 LOAD = EngineLaunch("load", "prepare", lambda *_: {})
+
+
+def test_event_types_match_the_schema() -> None:
+    assert event_types.TYPES.read_text() == event_types.render(json.loads(event_types.SCHEMA.read_text())), (
+        "run make docs"
+    )
 
 
 def result(outcomes: list[dict[str, Any]], **changes: Any) -> Result:

@@ -400,10 +400,10 @@ def test_an_attached_server_is_killed_by_its_command(tmp_path: Path) -> None:
     assert variant.servers is not None
     hosts = Hosts(variant.servers.how, tmp_path / "log")  # type: ignore[arg-type]
     assert hosts.dead() == []
-    hosts.kill("b")
+    hosts.run("kill", "b")
     assert hosts.dead() == ["b"]
     with pytest.raises(HookError, match=r"kill.* failed with exit status"):
-        hosts.kill("b")
+        hosts.run("kill", "b")
 
 
 def test_a_dead_attached_server_without_restart_fails_the_trial(tmp_path: Path) -> None:

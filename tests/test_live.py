@@ -7,11 +7,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from event_support import interval
+from event_support import earlier, interval, outcome
 from live_support import Server, serve, tear_line, write_folder
 from loadstone.engine.histogram import Histogram
 from loadstone.live.metrics import BUCKETS, classic, render
@@ -44,12 +45,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_folder(home / "results" / "hostile" / "1", replace(results, name=HOSTILE, question=question))
     torn = write_folder(home / "results" / "torn" / "1", results)
     tear_line(torn.path / "values.jsonl")
-    for name, header in (
-        ("foreign", "[]"),
-        ("newer", '{"results": 99}'),
-        ("half", '{"results": 2, "na'),
-        ("odd", '{"results": 2}'),
-    ):
+    headers = {"foreign": "[]", "newer": '{"results": 99}', "half": '{"results": 2, "na', "odd": '{"results": 2}'}
+    for name, header in headers.items():
         (home / "results" / name / "1").mkdir(parents=True)
         (home / "results" / name / "1" / "folder.json").write_text(header)
     return home
@@ -60,6 +57,11 @@ def server(home: Path) -> Iterator[Server]:
     """The server of these results."""
     with serve(home, "--metrics-port", "0") as server:
         yield server
+
+
+def parse_families(text: str) -> dict[str, Any]:
+    """The metric families by name, as Prometheus's own parser reads them."""
+    return {family.name: family for family in text_string_to_metric_families(text)}  # type: ignore[no-untyped-call]
 
 
 def test_wrong_token_is_refused(server: Server) -> None:
@@ -139,7 +141,7 @@ def test_metrics_port_has_metrics_alone(server: Server) -> None:
     status, headers, text = server.get("/metrics", host=host, token=False)
     assert status == 200
     assert headers["content-type"].startswith("application/openmetrics-text")
-    assert {family.name for family in text_string_to_metric_families(text)} >= {"loadstone_trials", "loadstone_running"}
+    assert parse_families(text).keys() >= {"loadstone_trials", "loadstone_running"}
     assert server.get("/runs.json", host=host)[0] == 404
     assert server.get("/metrics")[0] == 404
 
@@ -147,10 +149,8 @@ def test_metrics_port_has_metrics_alone(server: Server) -> None:
 def write_attempt(directory: Path, intervals: int = 3) -> Attempt:
     """An attempt with some intervals."""
     directory.mkdir(parents=True, exist_ok=True)
-    lines = [
-        json.dumps(interval(k, {"READ": [1_000_000, 2_000_000, 30_000_000], "UPDATE": [5_000_000]}))
-        for k in range(intervals)
-    ]
+    outcomes = [outcome("READ", "OK", [1_000_000, 2_000_000, 30_000_000]), outcome("UPDATE", "ERROR", [5_000_000])]
+    lines = [json.dumps(interval(k, outcomes)) for k in range(intervals)]
     (directory / "run.events.jsonl").write_text("\n".join(lines) + "\n")
     attempt = Attempt(directory, "0001-a", {"system": 'a"\\\n', "step": 2, "9 lives": "x"}, 4)
     attempt.poll()
@@ -159,19 +159,11 @@ def write_attempt(directory: Path, intervals: int = 3) -> Attempt:
 
 def test_metrics_are_parsed_by_prometheus(tmp_path: Path) -> None:
     text = render(Run(write_folder(tmp_path / "a", make_run({"a": scatter(1000)}))), [write_attempt(tmp_path / "t")])
-    families = {family.name: family for family in text_string_to_metric_families(text)}
+    families = parse_families(text)
     (read,) = [sample for sample in families["loadstone_operations"].samples if sample.labels["step"] == "READ"]
     assert read.value == 9
-    expected = {
-        "status": "OK",
-        "window": "steady",
-        "repeat": "4",
-        "block": "4",
-        "system": 'a"\\\n',
-        "vary_step": "2",
-        "_9_lives": "x",
-    }
-    assert expected.items() <= read.labels.items()
+    plan = {"repeat": "4", "block": "4", "system": 'a"\\\n', "vary_step": "2", "_9_lives": "x"}
+    assert {"status": "OK", "window": "steady", **plan}.items() <= read.labels.items()
     buckets = {
         float(sample.labels["le"]): sample.value
         for sample in families["loadstone_latency_seconds"].samples
@@ -192,20 +184,19 @@ def test_buckets_are_cumulative_and_complete() -> None:
 
 
 def test_segments_of_a_trial_add_up(tmp_path: Path) -> None:
-    line = json.dumps(interval(0, {"READ": [1_000_000] * 10}, due=10)) + "\n"
+    line = json.dumps(interval(0, [outcome("READ", "OK", [1_000_000] * 10)], due=10)) + "\n"
     for segment in range(3):
         (tmp_path / f"run.{segment}.events.jsonl").write_text(line)
     attempt = Attempt(tmp_path, "t", {}, 1)
     attempt.poll()
     (point,) = attempt.points()
-    assert point["throughput"] == pytest.approx(3 * 10 / (interval(0, {})["length_ns"] / 1e9))
-    assert point["due"] == point["throughput"]
+    assert (point["throughput"], point["due"]) == (30, 30)
 
 
 def test_late_operations_change_their_own_point(tmp_path: Path) -> None:
     attempt = write_attempt(tmp_path / "t", 1)
     (before,) = attempt.points()
-    late = interval(1, {}) | {"earlier": [{**interval(0, {"READ": [900_000_000]}), "event": None}]}
+    late = interval(1, [], earlier=[earlier(0, [outcome("READ", "OK", [900_000_000])])])
     with (tmp_path / "t/run.events.jsonl").open("a") as file:
         file.write(json.dumps(late) + "\n")
     attempt.poll()
@@ -214,7 +205,7 @@ def test_late_operations_change_their_own_point(tmp_path: Path) -> None:
     assert after["k"] == before["k"]
 
 
-def test_half_a_line_is_read_when_it_is_complete(tmp_path: Path) -> None:
+def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
     path, tail = tmp_path / "x", Tail(tmp_path / "x")
     assert [*tail.read()] == []
     path.write_text('{"a": 1}\n{"b"')
@@ -246,9 +237,8 @@ def test_run_follows_a_growing_folder(tmp_path: Path) -> None:
         run.poll()
         state = run.state()
         assert (state["done"], state["planned"], state["trial"]["phase"]) == (2, 6, "prepare")
-        assert [trial["state"] for trial in state["variants"][0]["trials"]] == ["done"] * 2 + ["running"] + [
-            "planned"
-        ] * 3
+        (variant,) = state["variants"]
+        assert [trial["state"] for trial in variant["trials"]] == ["done"] * 2 + ["running"] + ["planned"] * 3
     folder.append(results.trials[2])
     run.poll()
     assert (run.state()["done"], run.state()["trial"]["phase"]) == (3, "done")
@@ -257,9 +247,9 @@ def test_run_follows_a_growing_folder(tmp_path: Path) -> None:
 def test_attempt_of_a_killed_lab_is_interrupted(tmp_path: Path) -> None:
     results = make_run({"a": scatter(1000)})
     folder = Folder.create(tmp_path / "a", "a", results.question, interleaved=True)
-    begun = tmp_path / "a/trials/a-1.part"
-    begun.mkdir()
-    (begun / "begun.json").write_text(json.dumps({"table": "values.jsonl", "line": results.trials[0].to_json()}))
+    directory = tmp_path / "a/trials/a-1.part"
+    directory.mkdir()
+    (directory / "begun.json").write_text(json.dumps({"table": "values.jsonl", "line": results.trials[0].to_json()}))
     run = Run(folder)
     run.poll()
     assert run.state()["trial"]["phase"] == "interrupted"

@@ -20,6 +20,7 @@ from loadstone.systems.base import process
 from loadstone.systems.base.jvm import collections
 from loadstone.systems.base.running import Running, ServerState
 from loadstone.systems.base.system import Place, Plan
+from loadstone.systems.cassandra import files
 from loadstone.systems.cassandra.cql import Cql, RefusedError, UnreachableError
 from loadstone.systems.cassandra.files import server
 from loadstone.systems.cassandra.ring import connect
@@ -136,7 +137,13 @@ def test_figures_see_the_data_and_the_collector(one: Running) -> None:
         "cassandra-1.compactions_active",
         "cassandra-1.compactions_pending",
     }
+    counters = ("messages_dropped_total", "tasks_blocked_total", "hint_files")
+    assert [before[f"ring.{counter}"] for counter in counters] == [0, 0, 0]
+    assert before["ring.tasks_pending"] >= 0
     assert pauses.pauses > 0
+    with (one.place.logs / "cassandra-1.log").open("a") as log:
+        log.write("INFO  MUTATION messages were dropped in last 5000 ms: 3 internal and 40 cross node. Mean internal\n")
+    assert one.figures()["ring.messages_dropped_total"] == 43
     assert 0 < before["cassandra-1.live_heap_bytes"] <= 512 << 20
     with connect(one.plan, 1, PATIENT_S) as cql:
         for row in range(40):
@@ -315,6 +322,7 @@ def test_tables_that_cannot_be_are_refused(table: str, options: dict[str, str], 
     [
         ({"version": "3.11.19"}, 'version cannot be "3.11.19"'),
         ({"version": "latest"}, 'version cannot be "latest"'),
+        ({"version": "4.0.19", "tls": "yes"}, "tls needs version 4.1 or later"),
         ({"heap": "much"}, 'heap must be a size, got "much"'),
         ({"port": "cql"}, 'port must be a whole number from 1, got "cql"'),
         ({"commitlog_sync": "never"}, 'commitlog_sync cannot be "never"'),
@@ -327,6 +335,15 @@ def test_tables_that_cannot_be_are_refused(table: str, options: dict[str, str], 
 def test_settings_that_cannot_be_are_refused(tmp_path: Path, settings: dict[str, str], message: str) -> None:
     with pytest.raises(LoadstoneError, match=message):
         server(Place(tmp_path, tmp_path), Plan(1, DEFAULTS | settings), 1)
+
+
+def test_old_release_gets_old_names(tmp_path: Path) -> None:
+    settings = DEFAULTS | {"version": "4.0.19", "read_request_timeout": "5s", "commitlog_sync": "group"}
+    written = files.settings(Place(tmp_path, tmp_path), Plan(9, settings), 9)
+    assert written["read_request_timeout_in_ms"] == 5_000
+    assert written["commitlog_sync_group_window_in_ms"] == 1_000
+    assert not written.keys() & {"read_request_timeout", "write_request_timeout", "commitlog_sync_group_window"}
+    assert (written["listen_address"], written["initial_token"]) == ("127.0.0.9", str(-(2**63) + 8 * 2**64 // 9))
 
 
 @pytest.mark.parametrize("answer", [None, b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"])

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from loadstone.commands.systems import VERBS
+from loadstone.commands.systems import VERBS, choose_port
 from loadstone.systems import registry
 from loadstone.systems.base import process
-from systems_support import systems, temporary_root
+from loadstone.systems.base.running import Running
+from systems_support import free_port, systems, temporary_root
 from tiny_support import LINE, TINY, Tiny, tiny, until
 
 __all__ = ["tiny"]
@@ -55,6 +56,36 @@ def test_up_status_down(tiny: Tiny) -> None:
     assert tiny("logs").stdout.count("serving in the manner of serve") == 3
     assert "is not up" in tiny("status", code=1).stderr
     assert "is not up" in tiny("down").stderr
+
+
+def test_second_instance_leaves_first_alone(tiny: Tiny) -> None:
+    first = tiny("up").stdout
+    hint = "start another instance by `--name second`, or ask for the same settings"
+    assert hint in tiny("up", "--nodes", "2", code=1).stderr
+    port = free_port()
+    second = tiny("up", "--name", "second", "--set", f"port={port}").stdout
+    assert second.startswith(f"tiny@second/tiny-1 up 127.0.0.1:{port} ")
+    assert tiny("properties", "--name", "second").stdout == f"tiny.port={port}\n"
+    every = [sys.executable, str(TINY), "systems", "status"]
+    done = subprocess.run(every, env=tiny.environment(), capture_output=True, text=True, check=True)
+    assert done.stdout == first + second
+    tiny("down", "--name", "second")
+    assert tiny("status").stdout == first
+    tiny("down")
+
+
+def test_instance_gets_free_port(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        (port,) = choose_port(Running("redis@second", tmp_path)).values()
+        assert int(port) > 6379
+        assert int(port) != server.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("a b", "not a name of an instance"), ("../x", "not a name of an instance")]
+)
+def test_invalid_instance_name_is_refused(tiny: Tiny, name: str, message: str) -> None:
+    assert message in tiny("up", "--name", name, code=2).stderr
 
 
 def test_a_server_is_in_a_separate_session_without_input(tiny: Tiny) -> None:

@@ -192,7 +192,7 @@ def test_a_server_that_dies_in_the_warm_up_is_not_passed_over(engine: Engine) ->
         )
     assert result.code == 1
     assert "no operation of this run ended in the measured time" in result.err
-    assert "note: carried-over: 1 operations of the warm-up had not ended when the window began" in result.err
+    assert "note: carried-over: 1 operation of the warm-up had not ended when the window began" in result.err
 
 
 def test_a_pause_of_the_engine_is_in_the_response_and_not_in_its_lower_bound(program: Path, tmp_path: Path) -> None:

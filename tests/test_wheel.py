@@ -28,7 +28,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / name, home)
     shutil.copytree(ROOT / "python", home / "python", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
-    options = ["--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", home, "."]
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(home), "."]
     subprocess.run([*pip, *options], cwd=home, env={**os.environ, "LOADSTONE_ENGINE": str(ENGINE)}, check=True)
     (built,) = home.glob("*.whl")
     return built
@@ -40,8 +40,8 @@ class Bare:
     def __init__(self, home: Path, wheel: Path) -> None:
         self.home, environment = home, home / "bare"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", environment / "bin/python"]
-        subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], check=True)
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(environment / "bin/python")]
+        subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
         # This environment's dependencies, as the package index may be out of reach.
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
         site = environment / "lib" / version / "site-packages"

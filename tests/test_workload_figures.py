@@ -18,7 +18,7 @@ from loadstone.results.value import Value
 from loadstone.workloads import dfsio, sort
 
 MB, S = 1 << 20, 1_000_000_000
-NONE = Reached()
+NONE = Reached(0, 0, 0)
 
 
 def result(**more: object) -> Result:
@@ -50,11 +50,11 @@ def files(sizes_mb: list[int], spans_s: list[tuple[float, float]], **more: objec
         NONE,
         NONE,
         reached,
-        min(rates),
-        max(rates),
-        round(min(start for start, _ in spans_s) * S),
-        round(min(end for _, end in spans_s) * S),
-        last,
+        rate_min=min(rates),
+        rate_max=max(rates),
+        first_start_unix_ns=round(min(start for start, _ in spans_s) * S),
+        first_done_unix_ns=round(min(end for _, end in spans_s) * S),
+        last_done_unix_ns=last,
     )
     return replace(made, **more)  # type: ignore[arg-type]
 

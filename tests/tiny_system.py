@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ class Tiny(System):
     """Up to three servers, each in a stage of its own."""
 
     name = "tiny"
+    isolatable = True
     title = "servers of a few lines"
     nodes = (1, 2, 3)
     deadline_s = float(os.environ.get("TINY_DEADLINE_S", "60"))
@@ -37,6 +39,9 @@ class Tiny(System):
 
     def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
         return [[server(place, plan, number)] for number in range(plan.nodes)]
+
+    def node_directories(self, plan: Plan) -> Sequence[str]:
+        return [f"tiny-{number + 1}" for number in range(plan.nodes)]
 
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
         for one in servers:
@@ -62,11 +67,12 @@ def server(place: Place, plan: Plan, number: int) -> Server:
     name, port = f"tiny-{number + 1}", whole(plan, "port", 1) + number
     manner = plan.settings["manner"] if number == plan.nodes - 1 else "serve"
     directory = place.data / name
-    argv = [sys.executable, str(Path(__file__)), "serve", str(port), manner]
-    return Server(name, argv, HOST, port, directory=directory, patience_s=0.5 if manner == "stubborn" else 30)
+    host = f"{plan.network}.{number + 1}" if plan.network else HOST
+    argv = [sys.executable, str(Path(__file__)), "serve", str(port), manner, host]
+    return Server(name, argv, host, port, directory=directory, patience_s=0.5 if manner == "stubborn" else 30)
 
 
-def serve(port: int, manner: str) -> None:
+def serve(port: int, manner: str, host: str) -> None:
     """What a server does, in its directory."""
     with Path("starts").open("a") as file:
         file.write("x")
@@ -76,6 +82,8 @@ def serve(port: int, manner: str) -> None:
         sys.exit(7)
     if manner == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if manner == "busy":
+        threading.Thread(target=spin, daemon=True).start()
     if manner in ("family", "household"):
         ready, done = os.pipe()
         if os.fork() == 0:
@@ -88,11 +96,17 @@ def serve(port: int, manner: str) -> None:
         os.close(done)
         # Whoever is served finds the child.
         os.read(ready, 1)
-    with socket.create_server((HOST, port)) as listener:
+    with socket.create_server((host, port)) as listener:
         while True:
             connection, _ = listener.accept()
             with connection:
                 connection.sendall(b"never" if manner == "never" else b"ready")
+
+
+def spin() -> None:
+    """Uses a processor."""
+    while True:
+        pass
 
 
 def main() -> int:
@@ -124,5 +138,5 @@ def die_at_save(number: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        serve(int(sys.argv[2]), sys.argv[3])
+        serve(int(sys.argv[2]), *sys.argv[3:5])
     sys.exit(main())

@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from loadstone.engine.events import CENSORED, WELL, Earlier, Interval, Outcome, Ready, Summary
+from loadstone.engine.events import CENSORED, WELL, Counts, Earlier, Interval, Outcome, Ready, Summary
 from loadstone.engine.histogram import Histogram, decode
 from loadstone.runner.figures import by_operation
 from loadstone.statistics.percentile import Percentile
@@ -53,7 +53,8 @@ def failures_by_interval(intervals: list[Interval]) -> Counter[int]:
     """Failed operations by the interval in which they were due, later additions included."""
     failures: Counter[int] = Counter()
     for interval in intervals:
-        for part in (interval, *interval.earlier):
+        parts: tuple[Counts, ...] = (interval, *interval.earlier)
+        for part in parts:
             failures[part.k] += part.failed
     return failures
 

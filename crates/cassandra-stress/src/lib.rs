@@ -13,7 +13,7 @@ use loadstone_stress::command_line::{Request, parse};
 use loadstone_stress::explain::explain;
 use loadstone_stress::settings::{NodeSettings, Settings};
 use loadstone_stress::statements::{drop_compact_storage, schema_statements};
-use loadstone_wire::error::{EngineError, shorten};
+use loadstone_wire::error::{EngineError, ErrorKind, shorten};
 use loadstone_wire::output::{err, out};
 use loadstone_wire::spec::{StatementsSpec, WorkSpec};
 
@@ -69,7 +69,7 @@ fn name_options(mut error: EngineError) -> EngineError {
         ("set cassandra.tls.ca to", "set -transport truststore= to"),
     ];
     // The tool has no other status for a failure.
-    error.exit = error.exit.min(1);
+    error.kind = ErrorKind::Failed;
     for (property, option) in OPTIONS {
         error.hint = error.hint.map(|hint| hint.replace(property, option));
     }

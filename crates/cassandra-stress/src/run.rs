@@ -15,7 +15,7 @@ use loadstone_stress::output::{
 };
 use loadstone_stress::settings::{Length, RateSettings, Settings, Truncate};
 use loadstone_stress::statements::truncate_statements;
-use loadstone_wire::error::EngineError;
+use loadstone_wire::error::{EngineError, count_noun};
 use loadstone_wire::output::{err, out};
 
 use super::coverage;
@@ -133,12 +133,14 @@ pub fn run(settings: &Settings, controls: &Receiver<Control>) -> Result<u8, Engi
         }
         if unanswered > 0 {
             return Err(EngineError::failed(format!(
-                "no response to {unanswered} operations; they are not in the results"
+                "no response to {}, which the results do not count",
+                count_noun(unanswered, "operation")
             ))
             .hint("check the logs of the servers, and the network"));
         }
         if failed > 0 && !settings.errors.ignore {
-            return Err(EngineError::failed(format!("{failed} operations failed")).hint("see the messages above"));
+            return Err(EngineError::failed(format!("{} failed", count_noun(failed, "operation")))
+                .hint("see the messages above"));
         }
         threads = next_threads(threads);
         let target = match settings.command.length {

@@ -1,13 +1,13 @@
 //! The keyspace and the tables, which `write` and `counter_write` create.
 
-use loadstone_session::{Options, StoreError};
+use loadstone_session::{EngineError, Options};
 use loadstone_stores::cassandra::{Description, execute_script};
 use loadstone_stress::settings::Settings;
 use loadstone_stress::statements::{drop_compact_storage, schema_statements};
 use loadstone_wire::output::err;
 
 /// Creates the keyspace and the tables, where they are missing.
-pub fn create(settings: &Settings, options: &Options) -> Result<Description, StoreError> {
+pub fn create(settings: &Settings, options: &Options) -> Result<Description, EngineError> {
     let statements = schema_statements(settings);
     match execute_script(options, &statements) {
         // Cassandra 4.0 and later refuse it for new tables.
@@ -28,7 +28,7 @@ pub fn create(settings: &Settings, options: &Options) -> Result<Description, Sto
 }
 
 /// Whether the server itself names a part of the definition as the reason of its refusal.
-fn refuses(error: &StoreError, part: &str) -> bool {
+fn refuses(error: &EngineError, part: &str) -> bool {
     error.message.contains(part)
         && ["Invalid: ", "ConfigError: ", "SyntaxError: "].iter().any(|name| error.message.starts_with(name))
 }

@@ -382,7 +382,7 @@ mod tests {
             ("-write -D x", "NAME=VALUE"),
         ] {
             let error = parse(line).unwrap_err();
-            assert!(error.message.contains(wanted) && error.exit == 2 && error.hint.is_some(), "{line}: {error:?}");
+            assert!(error.message.contains(wanted) && error.is_usage() && error.hint.is_some(), "{line}: {error:?}");
         }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use args::{Args, Test, USAGE};
-use loadstone_session::StoreError;
+use loadstone_session::EngineError;
 use loadstone_storage::fs::hdfs::{self, Hdfs};
 use loadstone_storage::fs::local::Local;
 use loadstone_storage::fs::{FileStat, FileSystem, FsError, Location, Scheme};
@@ -21,7 +21,6 @@ use loadstone_storage::work::{Access, Action};
 use printer::Printer;
 
 use loadstone_measure::control::Control;
-use loadstone_wire::error::EngineError;
 use loadstone_wire::output::{err, out};
 
 /// Runs the front end. Returns the exit code.
@@ -149,5 +148,5 @@ fn clean(location: &Location, names: &[&str]) -> Result<bool, EngineError> {
             }
         }
     });
-    deleted.map_err(|error| StoreError::from(error).into())
+    deleted.map_err(EngineError::from)
 }

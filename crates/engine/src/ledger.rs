@@ -146,7 +146,7 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     }
     let (crash, loaded) = (args.crash, args.loaded);
     let read = read_back::ReadBack { spec, core, workload: &workload, evidence: &evidence, crash, loaded, findings };
-    read.run(&loadstone_registry::find_store(&spec.store.name)?.store)
+    read.run(&loadstone_registry::ENGINE_STORES.find_records(&spec.store.name)?.store)
 }
 
 /// The reads that a segment could not judge, from its events.
@@ -180,7 +180,7 @@ mod tests {
             ("--spec s --chrash 1", "--chrash"),
         ] {
             let error = parse(&words(text)).unwrap_err();
-            assert!(error.message.contains(wanted) && error.exit == 2 && error.hint.is_some(), "{text}: {error}");
+            assert!(error.message.contains(wanted) && error.is_usage() && error.hint.is_some(), "{text}: {error}");
         }
     }
 }

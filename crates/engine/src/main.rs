@@ -127,5 +127,5 @@ fn find_usage(arguments: &[String]) -> Option<&'static str> {
 fn fail(error: &EngineError) -> ExitCode {
     let hint = error.hint.as_deref().unwrap_or("see loadstone-engine --help for the commands");
     loadstone_wire::output::err(&format!("error: {}\nhint: {}\n", shorten(&error.message), shorten(hint)));
-    ExitCode::from(error.exit)
+    ExitCode::from(error.exit())
 }

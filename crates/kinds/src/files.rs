@@ -7,18 +7,20 @@ use std::sync::Arc;
 
 use loadstone_load::{StepId, Workload};
 use loadstone_session::erased::Driving;
-use loadstone_session::{Options, Store, StoreError};
+use loadstone_session::{EngineError, Options, Store};
 use loadstone_storage::fs::hdfs;
 use loadstone_storage::store::{FileSession, FileStore, HdfsStore, NullFiles};
 use loadstone_storage::work::{FileOperation, Files, FilesSpec};
 
+use crate::stores::Trial;
 use actor::FileActor;
 use loadstone_measure::borders::Borders;
 use loadstone_measure::client::{ClientContext, drive_thread};
 use loadstone_measure::clock::ThreadTimer;
+use loadstone_measure::control::End;
 use loadstone_measure::crew::{Client, Crew, Opened, Target};
 use loadstone_measure::task::{Kind, Task, Work};
-use loadstone_wire::error::EngineError;
+use loadstone_measure::trial;
 use loadstone_wire::event::{Note, Sections};
 use log::FileLog;
 
@@ -85,6 +87,21 @@ impl<S: FileSession> Work<S> for FileWork {
     }
 }
 
+/// Runs a trial on files.
+pub fn run_trial(files: &FilesSpec, to_run: Trial<'_>) -> Result<End, EngineError> {
+    let Trial { spec, controls, observer, .. } = to_run;
+    let work = FileWork::new(files, spec.seed)?;
+    let target: &dyn Target<FileWork> = match spec.store.name.as_str() {
+        "file" => &LocalFiles,
+        "hdfs" => &HdfsFiles,
+        other => {
+            return Err(EngineError::usage(format!("the store \"{other}\" does not hold files"))
+                .hint("the stores of files are file and hdfs"));
+        }
+    };
+    trial::run(spec, work, target, controls, observer)
+}
+
 /// Files on local disks, whose calls block.
 #[derive(Debug)]
 pub struct LocalFiles;
@@ -106,7 +123,7 @@ impl Target<FileWork> for LocalFiles {
         probe(task, borders, context);
     }
 
-    fn open(&self, options: &Options) -> Result<Opened<FileWork>, StoreError> {
+    fn open(&self, options: &Options) -> Result<Opened<FileWork>, EngineError> {
         let store = Arc::new(FileStore::open(options)?);
         let open = Arc::clone(&store) as _;
         let crew = |task, _by_thread| {
@@ -125,7 +142,7 @@ impl Target<FileWork> for HdfsFiles {
         probe(task, borders, context);
     }
 
-    fn open(&self, options: &Options) -> Result<Opened<FileWork>, StoreError> {
+    fn open(&self, options: &Options) -> Result<Opened<FileWork>, EngineError> {
         let store = Arc::new(HdfsStore::open(options)?);
         let open = Arc::clone(&store) as _;
         let crew = |task, _by_thread| {

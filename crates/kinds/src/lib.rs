@@ -92,6 +92,8 @@ pub mod records;
 pub mod retry;
 pub mod series;
 pub mod sort;
+pub mod statements;
+pub mod stores;
 pub mod stress;
 
 #[cfg(test)]

@@ -18,9 +18,12 @@ use loadstone_session::Session;
 
 use crate::mapping::Mapping;
 use crate::retry::RetryPolicy;
+use crate::stores::Trial;
 use actor::RecordActor;
 use inserts::InsertLog;
+use loadstone_measure::control::End;
 use loadstone_measure::task::{Kind, Task, Work};
+use loadstone_measure::trial;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::event::{Note, Sections};
 use loadstone_wire::spec::{Phase, TrialSpec};
@@ -136,6 +139,13 @@ impl<S: Session, W: RecordWorkload + fmt::Debug + 'static> Work<S> for Records<W
             self.overwrites.get_or_init(|| overwrites);
         }
     }
+}
+
+/// Runs a trial on records.
+pub fn run_trial(records: &CoreSpec, to_run: Trial<'_>) -> Result<End, EngineError> {
+    let Trial { spec, stores, controls, observer } = to_run;
+    let work = Records::new(RecordsOf::new(records, spec.phase, spec.seed, spec.run)?);
+    trial::run(spec, work, stores.find_records(&spec.store.name)?, controls, observer)
 }
 
 /// The workload on YCSB's records, a load or a run, as one type: the loop is compiled once for each store, and not for each

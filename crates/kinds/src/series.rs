@@ -4,18 +4,20 @@ use loadstone_load::time_series::{SeriesOperation, SeriesWorkload, TimeSeriesLoa
 use loadstone_load::{Check, Kind, Row, Status, StepId, Wanted, Workload};
 use loadstone_session::erased::{Driving, StoreType, VirtualSession};
 use loadstone_session::null::NullSession;
-use loadstone_session::{Options, Rows, Session, StoreError};
+use loadstone_session::{EngineError, Options, Rows, Session};
 
 use super::records::actor::{close, verify, worse};
 use super::records::inserts::insert;
 use crate::retry::RetryPolicy;
+use crate::stores::Trial;
 use loadstone_measure::actor::{Actor, Outcome, Stopwatch};
 use loadstone_measure::borders::Borders;
 use loadstone_measure::client::{ClientContext, drive_thread};
 use loadstone_measure::clock::{ThreadTimer, Timer};
+use loadstone_measure::control::End;
 use loadstone_measure::crew::{Opened, Target};
 use loadstone_measure::task::{Kind as WorkKind, Task, Work};
-use loadstone_wire::error::EngineError;
+use loadstone_measure::trial;
 use loadstone_wire::event::Sections;
 use loadstone_wire::spec::{Phase, TrialSpec};
 
@@ -40,9 +42,17 @@ impl Target<SeriesWork> for SeriesTarget {
         drive_thread(task, borders, ThreadTimer::default(), &mut session, context);
     }
 
-    fn open(&self, options: &Options) -> Result<Opened<SeriesWork>, StoreError> {
+    fn open(&self, options: &Options) -> Result<Opened<SeriesWork>, EngineError> {
         Ok(Opened::with_records(self.0.open(options)?, |client| Box::new(client)))
     }
+}
+
+/// Runs a trial of a time series.
+pub fn run_trial(series: &TimeSeriesSpec, to_run: Trial<'_>) -> Result<End, EngineError> {
+    let Trial { spec, stores, controls, observer } = to_run;
+    let work = SeriesWork::new(series, spec.phase, spec.seed)?;
+    let target = SeriesTarget(&stores.find_records(&spec.store.name)?.store);
+    trial::run(spec, work, &target, controls, observer)
 }
 
 /// The workload: a load or a run.

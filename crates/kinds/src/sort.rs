@@ -14,8 +14,17 @@ use loadstone_storage::sort::scratch::{Owner, Scratch};
 use loadstone_storage::sort::stage::{Outcome, Task};
 
 use loadstone_measure::control::{Control, End};
+use loadstone_wire::error::EngineError;
+use loadstone_wire::spec::SortSpec;
+
+use crate::stores::Trial;
 
 pub use loadstone_storage::sort::SortError;
+
+/// Refuses a trial on stores: `trial::run` runs a stage.
+pub fn run_trial(_sort: &SortSpec, _to_run: Trial<'_>) -> Result<End, EngineError> {
+    Err(EngineError::usage("a sort has no operations").hint("use loadstone-engine trial to run a stage of it"))
+}
 
 /// The file systems of a job.
 pub struct Places {

@@ -7,7 +7,7 @@ use loadstone_load::kind_sequence::KindSequence;
 use loadstone_load::{Kind, Status, StepId, Workload};
 use loadstone_session::erased::Driving;
 use loadstone_session::statements::{Cells, NullStatements, Statement, StatementStore, Statements, Values};
-use loadstone_session::{Options, StoreError};
+use loadstone_session::{EngineError, Options};
 use loadstone_stress::population::Selection;
 use loadstone_stress::row::Row;
 use loadstone_stress::spec::{Command, Generators, StressSpec};
@@ -20,7 +20,6 @@ use loadstone_measure::clock::{ThreadTimer, Timer};
 use loadstone_measure::control::TrialFailure;
 use loadstone_measure::crew::{Client, Crew, Opened, Target};
 use loadstone_measure::task::{Kind as WorkKind, Task, Work};
-use loadstone_wire::error::EngineError;
 use loadstone_wire::event::{MissingRows, Note, Sections};
 use loadstone_wire::spec::TrialSpec;
 
@@ -368,7 +367,7 @@ impl<S: StatementStore> Target<StressWork> for StressTarget<'_, S> {
         drive_thread(task, borders, ThreadTimer::default(), &mut NullStatements, context);
     }
 
-    fn open(&self, options: &Options) -> Result<Opened<StressWork>, StoreError> {
+    fn open(&self, options: &Options) -> Result<Opened<StressWork>, EngineError> {
         if !self.definitions.is_empty() {
             S::define(options, self.definitions)?;
         }

@@ -23,7 +23,7 @@ use crate::records::{Records, RecordsOf};
 use loadstone_measure::control::{End, TrialFailure};
 use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
 use loadstone_measure::trial;
-use loadstone_session::{Drive, StoreError};
+use loadstone_session::{Drive, EngineError};
 use loadstone_wire::sink::Sink;
 use loadstone_wire::spec::TrialSpec;
 use loadstone_wire::spec::{DurabilitySpec, InsertSpec, Phase, StoreSpec, Until, WorkSpec};
@@ -44,19 +44,19 @@ impl<const BY_THREAD: bool> Store for Hashing<BY_THREAD> {
     const ABOUT: About = About { name: "hashing", line: "", networked: !BY_THREAD, properties: &[] };
     const DRIVE: Drive = if BY_THREAD { Drive::Thread } else { Drive::Task };
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         Ok(Self(options.table.clone()))
     }
     fn guarantee(&self) -> Guarantee {
         Guarantee::new(Durability::None, "hashes")
     }
-    fn session(&self) -> Result<HashingSession, StoreError> {
+    fn session(&self) -> Result<HashingSession, EngineError> {
         Ok(HashingSession(self.0.clone()))
     }
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         Ok(())
     }
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         Ok(())
     }
 }
@@ -202,19 +202,19 @@ impl<const BY_THREAD: bool, const HANGS: bool> Store for Broken<BY_THREAD, HANGS
     const ABOUT: About = About { name: "broken", line: "", networked: !BY_THREAD, properties: &[] };
     const DRIVE: Drive = if BY_THREAD { Drive::Thread } else { Drive::Task };
 
-    fn open(_: &Options) -> Result<Self, StoreError> {
+    fn open(_: &Options) -> Result<Self, EngineError> {
         Ok(Self)
     }
     fn guarantee(&self) -> Guarantee {
         Guarantee::new(Durability::None, "breaks")
     }
-    fn session(&self) -> Result<BrokenSession, StoreError> {
+    fn session(&self) -> Result<BrokenSession, EngineError> {
         Ok(BrokenSession { scan: if HANGS { hangs } else { breaks } })
     }
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         Ok(())
     }
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         Ok(())
     }
 }
@@ -295,13 +295,13 @@ impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {
     const ABOUT: About = About { name: "ending", line: "", networked: true, properties: &[] };
     const DRIVE: Drive = Drive::Thread;
 
-    fn open(_: &Options) -> Result<Self, StoreError> {
+    fn open(_: &Options) -> Result<Self, EngineError> {
         Ok(Self)
     }
     fn guarantee(&self) -> Guarantee {
         Guarantee::new(Durability::None, "ends")
     }
-    fn session(&self) -> Result<BrokenSession, StoreError> {
+    fn session(&self) -> Result<BrokenSession, EngineError> {
         let scan = || {
             // Longer than the trial, which by then waits for its clients.
             std::thread::sleep(Duration::from_millis(500));
@@ -310,10 +310,10 @@ impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {
         };
         Ok(BrokenSession { scan: if IN_SCAN { scan } else { hangs } })
     }
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         Ok(())
     }
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         Ok(())
     }
     fn collections(&self) -> Vec<Collections> {

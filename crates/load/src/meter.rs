@@ -21,7 +21,8 @@ const HALF: u64 = 1 << (SUB_BITS - 1);
 const VALUE_BITS: u32 = 47;
 /// Larger values are recorded as this, and counted as saturated.
 pub const VALUE_MAX: u64 = (1 << VALUE_BITS) - 1;
-const BUCKETS: usize = ((VALUE_BITS - SUB_BITS + 2) as u64 * HALF) as usize;
+/// Buckets of a histogram.
+pub const BUCKETS: usize = ((VALUE_BITS - SUB_BITS + 2) as u64 * HALF) as usize;
 /// Buckets that take their memory together.
 const BLOCK: usize = 64;
 const BLOCKS: usize = BUCKETS / BLOCK;
@@ -213,6 +214,14 @@ impl Reading {
         }
         self.sum += grid.sum();
         self.saturated += grid.saturated.load(Ordering::Relaxed);
+    }
+
+    /// The reading of a histogram with these counts in its buckets, each at its lowest value.
+    pub fn from_counts(counts: &[u64]) -> Self {
+        let mut reading = Self::default();
+        let used = counts.iter().enumerate().filter(|&(_, &n)| n > 0);
+        used.for_each(|(bucket, &n)| reading.record_n(lowest(bucket), n));
+        reading
     }
 
     /// Counts one value.

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use loadstone_session::erased::{Driving, OpenRecordStore, OpenStore, VirtualSession};
-use loadstone_session::{Connection, Options, StoreError};
+use loadstone_session::{Connection, EngineError, Options};
 
 use crate::alarm::Alarm;
 use crate::borders::Borders;
@@ -19,7 +19,7 @@ pub type Future<'a, T> = Pin<Box<dyn std::future::Future<Output = T> + 'a>>;
 /// A client on its own thread. Its calls block.
 pub trait ThreadClient {
     /// Connects. Called once, before all other methods.
-    fn connect(&mut self) -> Result<(), StoreError>;
+    fn connect(&mut self) -> Result<(), EngineError>;
     /// Inspects the store before the trial.
     fn inspect(&mut self);
     /// Performs operations until there are no more, then closes the session.
@@ -29,14 +29,14 @@ pub trait ThreadClient {
 /// A client that shares an executor with others: see [`ThreadClient`] for the methods.
 pub trait TaskClient {
     /// Connects.
-    fn connect(&mut self) -> Future<'_, Result<(), StoreError>>;
+    fn connect(&mut self) -> Future<'_, Result<(), EngineError>>;
     /// Inspects the store.
     fn inspect(&mut self) -> Future<'_, ()>;
     /// Performs operations.
     fn drive<'a>(&'a mut self, borders: &'a Borders, alarm: &'a Alarm, context: ClientContext<'a>) -> Future<'a, ()>;
 }
 
-type NewClient<C> = Box<dyn Fn() -> Result<Box<C>, StoreError> + Send + Sync>;
+type NewClient<C> = Box<dyn Fn() -> Result<Box<C>, EngineError> + Send + Sync>;
 
 /// Makes the clients of a trial, on the threads that will drive them.
 pub enum Crew {
@@ -64,7 +64,7 @@ pub trait Target<W>: Sync {
     fn probe(&self, task: &Task<W>, borders: &Borders, context: ClientContext<'_>);
 
     /// Opens the store.
-    fn open(&self, options: &Options) -> Result<Opened<W>, StoreError>;
+    fn open(&self, options: &Options) -> Result<Opened<W>, EngineError>;
 }
 
 /// A store that is open, and has no clients yet.
@@ -103,7 +103,7 @@ pub struct Client<S, W> {
 }
 
 impl<S: Connection, W: Work<S>> ThreadClient for Client<S, W> {
-    fn connect(&mut self) -> Result<(), StoreError> {
+    fn connect(&mut self) -> Result<(), EngineError> {
         block_on(self.session.connect())
     }
 
@@ -117,7 +117,7 @@ impl<S: Connection, W: Work<S>> ThreadClient for Client<S, W> {
 }
 
 impl<S: Connection, W: Work<S>> TaskClient for Client<S, W> {
-    fn connect(&mut self) -> Future<'_, Result<(), StoreError>> {
+    fn connect(&mut self) -> Future<'_, Result<(), EngineError>> {
         Box::pin(self.session.connect())
     }
 

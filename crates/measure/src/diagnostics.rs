@@ -3,6 +3,7 @@
 use loadstone_load::Status;
 
 use crate::observer::Closed;
+use loadstone_wire::error::count_noun;
 use loadstone_wire::event::Note;
 
 // The thresholds of the judge's checks of these names (python/loadstone/judge/settings.py); a test compares them.
@@ -79,9 +80,9 @@ pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
         if busiest.busy() > CPU_SHARE {
             add(
                 format!(
-                    "{}, which serves {} clients, was busy for {:.0} % of the time",
+                    "{}, which serves {}, was busy for {:.0} % of the time",
                     busiest.name,
-                    busiest.clients,
+                    count_noun(busiest.clients, "client"),
                     busiest.busy() * 100.0
                 ),
                 if busiest.clients > CLIENTS_PER_EXECUTOR {
@@ -189,8 +190,9 @@ fn carried(closed: &Closed<'_>) -> Option<Note> {
         note(
             "carried-over",
             format!(
-                "{all} operations of the warm-up had not ended when the window began; the last took {:.3} s of the window's \
+                "{} of the warm-up had not ended when the window began; the last took {:.3} s of the window's \
                  {:.3} s",
+                count_noun(all, "operation"),
                 carried.ns_max as f64 / 1e9,
                 window_ns as f64 / 1e9
             ),
@@ -209,7 +211,9 @@ fn errors(closed: &Closed<'_>) -> Option<Note> {
     let mut messages = closed.moment.failures.messages();
     let first = messages.find(|(_, status, _)| status.is_failure() && *status != Status::NotYet);
     let first = first.map(|(_, _, message)| format!(", the first: {message}")).unwrap_or_default();
-    let retried = if retried > 0 { format!(", and {retried} failed attempts were retried") } else { String::new() };
+    let verb = if retried == 1 { "was" } else { "were" };
+    let attempts = count_noun(retried, "failed attempt");
+    let retried = if retried > 0 { format!(", and {attempts} {verb} retried") } else { String::new() };
     let steps = if failed == 1 { "step" } else { "steps" };
     let message = format!("{failed} {steps} failed{retried}{first}");
     Some(note("errors", message, "see the counts by operation and status"))
@@ -220,7 +224,7 @@ fn unanswered(closed: &Closed<'_>) -> Option<Note> {
     (left > 0).then(|| {
         note(
             "hung",
-            format!("{left} operations had no answer when the engine stopped waiting"),
+            format!("{} had no answer when the engine stopped waiting", count_noun(left, "operation")),
             "check the system: it stopped answering",
         )
     })
@@ -231,7 +235,7 @@ fn unclosed(closed: &Closed<'_>) -> Option<Note> {
     (left > 0).then(|| {
         note(
             "unclosed",
-            format!("{left} clients did not close: writes that they buffered may be lost"),
+            format!("{} did not close: buffered writes may be lost", count_noun(left, "client")),
             "see the message of CLEANUP, and keep the system running until the load has ended",
         )
     })

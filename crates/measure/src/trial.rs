@@ -56,7 +56,7 @@ pub fn run<W: Workload + Kind>(
     let Opened { store, crew } = target.open(&Options {
         properties: spec.store.properties.clone(),
         durability: spec.store.durability.into(),
-        table: spec.work.table().to_owned(),
+        table: spec.work.rules().table().to_owned(),
         create: spec.creates(),
         clients: clients as usize,
     })?;

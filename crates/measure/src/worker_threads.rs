@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use loadstone_session::erased::Driving;
-use loadstone_session::{Drive, StoreError};
+use loadstone_session::{Drive, EngineError};
 
 use crate::alarm::Alarm;
 use crate::borders::Borders;
@@ -18,7 +18,6 @@ use crate::limits;
 use crate::pulse::{COARSE_TICK_NS, Pulse, TICK_NS};
 use crate::recorder::{Recorder, Shape};
 use crate::task::{Kind, Task};
-use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::{Phase, TrialSpec};
 
 /// With up to this many clients, a store that supports both gets a thread per client.
@@ -168,7 +167,7 @@ impl WorkerThreads {
         for result in connections.iter().take(workers as usize) {
             if let Err(error) = result {
                 all.gate.open(None);
-                return Err(error.into());
+                return Err(error);
             }
         }
         Ok(all)
@@ -244,7 +243,7 @@ struct Worker {
     pulse: Arc<Pulse>,
     gate: Arc<Gate>,
     working: Working,
-    connected: Sender<Result<(), StoreError>>,
+    connected: Sender<Result<(), EngineError>>,
     clients: u64,
     number: usize,
 }
@@ -295,7 +294,7 @@ impl Worker {
         let runtime = match runtime {
             Ok(runtime) => runtime,
             Err(error) => {
-                let _ = connected.send(Err(StoreError::failed(format!("cannot start an executor: {error}"))));
+                let _ = connected.send(Err(EngineError::failed(format!("cannot start an executor: {error}"))));
                 return;
             }
         };
@@ -312,7 +311,7 @@ impl Worker {
             let (alarm, ringing) = match Alarm::new(move || task.scheduler.halted()) {
                 Ok(made) => made,
                 Err(error) => {
-                    let _ = connected.send(Err(StoreError::failed(format!("cannot create a timer: {error}"))));
+                    let _ = connected.send(Err(EngineError::failed(format!("cannot create a timer: {error}"))));
                     return;
                 }
             };
@@ -360,7 +359,7 @@ impl Worker {
 }
 
 /// Connects an executor's clients, some at a time. Returns the first failure.
-async fn connect(crew: &Crew, clients: usize) -> Result<Vec<Box<dyn TaskClient>>, StoreError> {
+async fn connect(crew: &Crew, clients: usize) -> Result<Vec<Box<dyn TaskClient>>, EngineError> {
     let Crew::Tasks(new) = crew else { return Ok(Vec::new()) };
     let mut all = Vec::with_capacity(clients);
     while all.len() < clients {
@@ -371,7 +370,7 @@ async fn connect(crew: &Crew, clients: usize) -> Result<Vec<Box<dyn TaskClient>>
         }
         for client in connecting {
             let joined = client.await;
-            all.push(joined.map_err(|error| StoreError::failed(format!("a client could not connect: {error}")))??);
+            all.push(joined.map_err(|error| EngineError::failed(format!("a client could not connect: {error}")))??);
         }
     }
     Ok(all)

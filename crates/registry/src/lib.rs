@@ -16,17 +16,13 @@ use loadstone_stores::redis::Redis;
 use loadstone_stores::rocksdb::RocksDb;
 use loadstone_stores::{About, Store};
 
-use loadstone_kinds::files::{FileWork, HdfsFiles, LocalFiles};
 use loadstone_kinds::records::target::RecordTarget;
-use loadstone_kinds::records::{Records, RecordsOf};
-use loadstone_kinds::series::{SeriesTarget, SeriesWork};
-use loadstone_kinds::stress::{StressTarget, StressWork};
+use loadstone_kinds::stores::{StatementTarget, Stores, Trial};
+use loadstone_kinds::stress::StressTarget;
 use loadstone_measure::control::{Control, End};
-use loadstone_measure::crew::Target;
 use loadstone_measure::observer::Observer;
-use loadstone_measure::trial;
 use loadstone_wire::error::EngineError;
-use loadstone_wire::spec::{StatementsSpec, TrialSpec, WorkSpec};
+use loadstone_wire::spec::{TrialSpec, WorkSpec};
 
 /// The stores of records. Add a new store here.
 pub static STORES: &[RecordTarget] = &[
@@ -57,62 +53,29 @@ pub fn about(name: &str) -> Option<&'static About> {
     abouts().chain(FILE_STORES).find(|about| about.name == name)
 }
 
-/// The store of records with this name.
-pub fn find_store(name: &str) -> Result<&'static RecordTarget, EngineError> {
-    STORES.iter().find(|target| target.store.about.name == name).ok_or_else(|| unknown(name))
+/// The stores of this engine.
+pub static ENGINE_STORES: Stores = Stores {
+    records: STORES,
+    statements: &[StatementTarget {
+        name: Cassandra::ABOUT.name,
+        stress: |definitions| Box::new(StressTarget::<Cassandra>::new(definitions)),
+    }],
+};
+
+macro_rules! run_kinds {
+    ($($(#[$doc:meta])* $variant:ident($spec:ty) in $module:ident $section:tt)*) => {
+        /// Runs a trial to its end.
+        pub fn run(
+            spec: &TrialSpec,
+            controls: &Receiver<Control>,
+            observer: &mut dyn Observer,
+        ) -> Result<End, EngineError> {
+            let trial = Trial { spec, stores: &ENGINE_STORES, controls, observer };
+            match &spec.work {
+                $(WorkSpec::$variant(work) => loadstone_kinds::$module::run_trial(work, trial),)*
+            }
+        }
+    };
 }
 
-/// Runs a trial to its end.
-pub fn run(spec: &TrialSpec, controls: &Receiver<Control>, observer: &mut dyn Observer) -> Result<End, EngineError> {
-    let (name, phase, seed) = (&spec.store.name, spec.phase, spec.seed);
-    match &spec.work {
-        WorkSpec::Records(records) => {
-            let work = Records::new(RecordsOf::new(records, phase, seed, spec.run)?);
-            trial::run(spec, work, find_store(name)?, controls, observer)
-        }
-        WorkSpec::TimeSeries(series) => {
-            let work = SeriesWork::new(series, phase, seed)?;
-            trial::run(spec, work, &SeriesTarget(&find_store(name)?.store), controls, observer)
-        }
-        WorkSpec::Files(files) => {
-            let work = FileWork::new(files, seed)?;
-            let target: &dyn Target<FileWork> = match name.as_str() {
-                "file" => &LocalFiles,
-                "hdfs" => &HdfsFiles,
-                other => {
-                    return Err(EngineError::usage(format!("the store \"{other}\" does not hold files"))
-                        .hint("the stores of files are file and hdfs"));
-                }
-            };
-            trial::run(spec, work, target, controls, observer)
-        }
-        WorkSpec::Statements(StatementsSpec::Stress(stress)) => {
-            let work = StressWork::new(stress, seed, spec.until.operations)?;
-            let target: &dyn Target<StressWork> = match name.as_str() {
-                // One engine defines the tables for all.
-                "cassandra" if spec.segment.k == 0 => &StressTarget::<Cassandra>::new(&stress.definitions),
-                "cassandra" => &StressTarget::<Cassandra>::new(&[]),
-                other => {
-                    return Err(EngineError::usage(format!("the store \"{other}\" has no statements"))
-                        .hint("the store of statements is cassandra"));
-                }
-            };
-            trial::run(spec, work, target, controls, observer)
-        }
-        // `trial` has a separate driver for sorts.
-        WorkSpec::Sort(_) => {
-            Err(EngineError::usage("a sort has no operations").hint("use loadstone-engine trial to run a stage of it"))
-        }
-    }
-}
-
-/// The error for an unknown store.
-pub fn unknown(name: &str) -> EngineError {
-    let names = abouts().map(|about| about.name);
-    let error = EngineError::usage(format!("there is no store \"{name}\""));
-    let all = names.clone().collect::<Vec<_>>().join(", ");
-    match loadstone_wire::suggest::did_you_mean(name, names) {
-        Some(near) => error.hint(format!("did you mean {near}? The stores are {all}")),
-        None => error.hint(format!("the stores are {all}")),
-    }
-}
+loadstone_wire::workload_kinds!(run_kinds);

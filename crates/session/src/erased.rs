@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use loadstone_load::{Row, Status, Wanted};
 
 use crate::about::About;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::options::Options;
 use crate::session::{
@@ -31,7 +31,7 @@ pub struct StoreType {
     pub driving: Driving,
     /// See [`Store::read_levels`].
     pub read_levels: fn() -> &'static [ReadLevel],
-    open: fn(&Options) -> Result<Arc<dyn OpenRecordStore>, StoreError>,
+    open: fn(&Options) -> Result<Arc<dyn OpenRecordStore>, EngineError>,
 }
 
 impl StoreType {
@@ -46,7 +46,7 @@ impl StoreType {
     }
 
     /// Opens a store of this type.
-    pub fn open(&self, options: &Options) -> Result<Arc<dyn OpenRecordStore>, StoreError> {
+    pub fn open(&self, options: &Options) -> Result<Arc<dyn OpenRecordStore>, EngineError> {
         (self.open)(options)
     }
 }
@@ -74,9 +74,9 @@ pub trait OpenStore: fmt::Debug + Send + Sync {
     /// What it guarantees.
     fn guarantee(&self) -> Guarantee;
     /// Waits until it is idle.
-    fn settle(&self) -> Result<(), StoreError>;
+    fn settle(&self) -> Result<(), EngineError>;
     /// Closes it, unless there is another reference to it.
-    fn close(self: Arc<Self>) -> Result<(), StoreError>;
+    fn close(self: Arc<Self>) -> Result<(), EngineError>;
     /// Whether operations cross a network.
     fn is_networked(&self) -> bool;
     /// Connections that this many clients open.
@@ -96,11 +96,11 @@ impl<S: Store> OpenStore for S {
         Store::guarantee(self)
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         Store::settle(self)
     }
 
-    fn close(self: Arc<Self>) -> Result<(), StoreError> {
+    fn close(self: Arc<Self>) -> Result<(), EngineError> {
         Arc::try_unwrap(self).map_or(Ok(()), Store::close)
     }
 
@@ -132,11 +132,11 @@ impl<S: Store> OpenStore for S {
 /// An open store of records.
 pub trait OpenRecordStore: OpenStore {
     /// A session, made on the thread that will use it.
-    fn session(&self) -> Result<VirtualSession, StoreError>;
+    fn session(&self) -> Result<VirtualSession, EngineError>;
 }
 
 impl<S: RecordStore> OpenRecordStore for S {
-    fn session(&self) -> Result<VirtualSession, StoreError> {
+    fn session(&self) -> Result<VirtualSession, EngineError> {
         Ok(VirtualSession { session: Box::new(Store::session(self)?), slot: Slot::default() })
     }
 }
@@ -168,7 +168,7 @@ impl fmt::Debug for VirtualSession {
 /// [`Session`] with futures in a slot.
 trait AnySession {
     fn any(&mut self) -> &mut dyn Any;
-    fn connect<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, Result<(), StoreError>>;
+    fn connect<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, Result<(), EngineError>>;
     fn pause<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, ()>;
     fn unsent(&self) -> bool;
     fn last_error(&mut self) -> Option<String>;
@@ -198,7 +198,7 @@ impl<S: Session + 'static> AnySession for S {
         self
     }
 
-    fn connect<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, Result<(), StoreError>> {
+    fn connect<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, Result<(), EngineError>> {
         slot.put(Connection::connect(self))
     }
 
@@ -256,7 +256,7 @@ impl<S: Session + 'static> AnySession for S {
 }
 
 impl Connection for VirtualSession {
-    fn connect(&mut self) -> impl Future<Output = Result<(), StoreError>> {
+    fn connect(&mut self) -> impl Future<Output = Result<(), EngineError>> {
         self.session.connect(&mut self.slot)
     }
 

@@ -1,29 +1,40 @@
-//! What goes wrong with a store: when it is opened ([`StoreError`]) and in an operation ([`Failure`]).
+//! What goes wrong: outside operations ([`EngineError`]) and in an operation ([`Failure`]).
 
-use loadstone_load::Status;
+use loadstone_load::{Refusal, Status};
 use thiserror::Error;
 
-/// A store that cannot be opened or closed. `message` names the thing and the place, `hint` the next step.
+/// An error for the user: `message` names the thing and the place, `hint` the next step.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
-pub struct StoreError {
+pub struct EngineError {
     /// One line, without a full stop.
     pub message: String,
-    /// One line, or empty.
+    /// One line.
     pub hint: Option<String>,
-    /// Whether the command was wrong (exit 2), and not the world (exit 1).
-    pub usage: bool,
+    /// Whose fault it is.
+    pub kind: ErrorKind,
 }
 
-impl StoreError {
-    /// The world is not as the command needs it.
+/// The kind of an error, which decides the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The command is right, and something else went wrong.
+    Failed = 1,
+    /// The command is wrong.
+    Usage = 2,
+    /// A check could not read all that it has to check.
+    Unread = 3,
+}
+
+impl EngineError {
+    /// Something other than the command is wrong.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, usage: false }
+        Self { message: message.into(), hint: None, kind: ErrorKind::Failed }
     }
 
-    /// The command asks for something that cannot be.
+    /// The command is wrong.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, usage: true }
+        Self { kind: ErrorKind::Usage, ..Self::failed(message) }
     }
 
     /// The same with a next step.
@@ -31,6 +42,24 @@ impl StoreError {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Whether the command is wrong.
+    pub fn is_usage(&self) -> bool {
+        self.kind == ErrorKind::Usage
+    }
+
+    /// The exit code of the process.
+    pub fn exit(&self) -> u8 {
+        self.kind as u8
+    }
+}
+
+/// Fields are named by their paths.
+impl From<Refusal> for EngineError {
+    fn from(refusal: Refusal) -> Self {
+        let Refusal { message, hint } = refusal.rename_fields(str::to_owned);
+        Self::usage(message).hint(hint)
     }
 }
 

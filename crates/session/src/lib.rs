@@ -10,7 +10,7 @@ pub mod session;
 pub mod statements;
 
 pub use about::{About, Property, Role};
-pub use error::{Failure, StoreError};
+pub use error::{EngineError, ErrorKind, Failure};
 pub use guarantee::Guarantee;
 pub use options::{Durability, Options};
 pub use session::{Collections, Connection, ConnectionAttempts, Drive, ReadLevel, RecordStore, Rows, Session, Store};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use loadstone_load::{Row, Status, Wanted};
 
 use crate::about::{About, setting};
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::options::Options;
 use crate::session::{Connection, Drive, Rows, Session, Store};
@@ -50,11 +50,11 @@ impl Store for Null {
     };
     const DRIVE: Drive = Drive::Either;
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         let Some(text) = options.get("null.delay") else { return Ok(Self { delay: None }) };
         match text.parse() {
             Ok(us @ 0..=DELAY_US_MAX) => Ok(Self { delay: (us > 0).then(|| Duration::from_micros(us)) }),
-            _ => Err(StoreError::usage(format!(
+            _ => Err(EngineError::usage(format!(
                 "null.delay must be microseconds from 0 to {DELAY_US_MAX}, got \"{text}\""
             ))
             .hint("write null.delay=10")),
@@ -65,15 +65,15 @@ impl Store for Null {
         Guarantee::new(crate::Durability::None, "keeps nothing").fact("data_in", "memory")
     }
 
-    fn session(&self) -> Result<Self::Session, StoreError> {
+    fn session(&self) -> Result<Self::Session, EngineError> {
         Ok(NullSession { delay: self.delay })
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         Ok(())
     }
 
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::error::StoreError;
+use crate::error::EngineError;
 
 /// What a write survives once it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -55,14 +55,14 @@ impl Options {
     }
 
     /// The directory named by a property that must be set.
-    pub fn directory(&self, name: &str) -> Result<PathBuf, StoreError> {
+    pub fn directory(&self, name: &str) -> Result<PathBuf, EngineError> {
         self.get(name)
             .map(PathBuf::from)
-            .ok_or_else(|| StoreError::usage(format!("{name} is not set")).hint(format!("add -p {name}=DIRECTORY")))
+            .ok_or_else(|| EngineError::usage(format!("{name} is not set")).hint(format!("add -p {name}=DIRECTORY")))
     }
 
     /// A size in bytes, with an optional K, M, G or T (powers of 1,024).
-    pub fn bytes(&self, name: &str, default: u64) -> Result<u64, StoreError> {
+    pub fn bytes(&self, name: &str, default: u64) -> Result<u64, EngineError> {
         let Some(text) = self.get(name) else { return Ok(default) };
         let (digits, shift) = match text.as_bytes()[text.len() - 1].to_ascii_uppercase() {
             b'K' => (&text[..text.len() - 1], 10),
@@ -72,7 +72,7 @@ impl Options {
             _ => (text, 0),
         };
         digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift)).ok_or_else(|| {
-            StoreError::usage(format!("{name} must be a number of bytes, got \"{text}\""))
+            EngineError::usage(format!("{name} must be a number of bytes, got \"{text}\""))
                 .hint("write 1073741824 or 1G")
         })
     }
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(bytes("1G"), Ok(1 << 30));
         assert_eq!(bytes(" "), Ok(7));
         for bad in ["1.5G", "many", "-1", "99999999T"] {
-            assert!(bytes(bad).unwrap_err().usage, "{bad}");
+            assert!(bytes(bad).unwrap_err().is_usage(), "{bad}");
         }
     }
 }

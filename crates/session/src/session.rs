@@ -5,7 +5,7 @@ use std::future::Future;
 use loadstone_load::{Row, Status, Wanted};
 
 use crate::about::About;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::options::Options;
 
@@ -45,7 +45,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
     const CLIENTS_PER_EXECUTOR: u64 = 32;
 
     /// Opens it. Called once per trial.
-    fn open(options: &Options) -> Result<Self, StoreError>;
+    fn open(options: &Options) -> Result<Self, EngineError>;
 
     /// What it guarantees.
     fn guarantee(&self) -> Guarantee;
@@ -58,13 +58,13 @@ pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
 
     /// A session, made on the thread that will use it (on an executor: within its runtime). It connects when it is asked
     /// to.
-    fn session(&self) -> Result<Self::Session, StoreError>;
+    fn session(&self) -> Result<Self::Session, EngineError>;
 
     /// Waits until it is idle: buffers written, compactions done. Called outside the measured window.
-    fn settle(&self) -> Result<(), StoreError>;
+    fn settle(&self) -> Result<(), EngineError>;
 
     /// Closes it cleanly. Sessions are gone by then.
-    fn close(self) -> Result<(), StoreError>;
+    fn close(self) -> Result<(), EngineError>;
 
     /// Whether operations cross a network: then the engine's processors must not be what limits them.
     fn networked(&self) -> bool {
@@ -132,7 +132,7 @@ pub struct ServerEvent {
 /// [`last_error`]: Connection::last_error
 pub trait Connection {
     /// Connects. Called once, before any clock runs, and before any other method.
-    fn connect(&mut self) -> impl Future<Output = Result<(), StoreError>> {
+    fn connect(&mut self) -> impl Future<Output = Result<(), EngineError>> {
         std::future::ready(Ok(()))
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loadstone_load::Status;
 
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::options::Options;
 use crate::session::{Connection, Store};
 
@@ -193,7 +193,7 @@ pub trait StatementStore: Store {
     type Statements: Statements + 'static;
 
     /// Executes definitions, one after the other, before the store is opened.
-    fn define(options: &Options, definitions: &[String]) -> Result<(), StoreError>;
+    fn define(options: &Options, definitions: &[String]) -> Result<(), EngineError>;
 
     /// A session of these statements, made on the thread that will use it.
     fn statements(&self, statements: &Arc<[Statement]>) -> Self::Statements;

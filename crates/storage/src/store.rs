@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use loadstone_load::Status;
 use loadstone_session::about::{About, directory, setting};
-use loadstone_session::{Connection, Drive, Durability, Guarantee, Options, Store, StoreError};
+use loadstone_session::{Connection, Drive, Durability, EngineError, Guarantee, Options, Store};
 
 use crate::fs::hdfs::{self, Hdfs};
 use crate::fs::local::{Direct, Local, LocalOptions};
@@ -89,12 +89,12 @@ pub struct FileStore {
 }
 
 /// `true`, `false` or not set.
-fn flag(options: &Options, name: &str) -> Result<bool, StoreError> {
+fn flag(options: &Options, name: &str) -> Result<bool, EngineError> {
     match options.get(name) {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),
         Some(text) => {
-            Err(StoreError::usage(format!("{name} must be true or false, got \"{text}\"")).hint("write true or false"))
+            Err(EngineError::usage(format!("{name} must be true or false, got \"{text}\"")).hint("write true or false"))
         }
     }
 }
@@ -115,11 +115,11 @@ impl Store for FileStore {
     };
     const DRIVE: Drive = Drive::Thread;
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         let location = options.directory("file.dir")?;
         let location = Location::parse(&location.to_string_lossy())?;
         if location.scheme != Scheme::File {
-            return Err(StoreError::usage(format!("file.dir must be a local directory, got \"{}\"", location.uri()))
+            return Err(EngineError::usage(format!("file.dir must be a local directory, got \"{}\"", location.uri()))
                 .hint("use the store hdfs"));
         }
         let direct = flag(options, "file.direct")?;
@@ -131,12 +131,12 @@ impl Store for FileStore {
             None | Some("threads") => None,
             Some("uring") => Some(options.bytes("file.depth", 8)?),
             Some(text) => {
-                return Err(StoreError::usage(format!("file.io must be threads or uring, got \"{text}\""))
+                return Err(EngineError::usage(format!("file.io must be threads or uring, got \"{text}\""))
                     .hint("leave file.io out for threads"));
             }
         };
         if uring.is_some_and(|depth| !(1..=DEPTH_MAX).contains(&depth)) {
-            return Err(StoreError::usage(format!("file.depth must be 1 to {DEPTH_MAX}"))
+            return Err(EngineError::usage(format!("file.depth must be 1 to {DEPTH_MAX}"))
                 .hint("use 8, which is enough for most disks"));
         }
         let system = Local::new(LocalOptions {
@@ -171,15 +171,15 @@ impl Store for FileStore {
         self.guarantee.clone()
     }
 
-    fn session(&self) -> Result<Self::Session, StoreError> {
+    fn session(&self) -> Result<Self::Session, EngineError> {
         Ok(FileClient { system: self.system.clone(), base: self.base.clone() })
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         Ok(())
     }
 
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         Ok(())
     }
 }
@@ -212,7 +212,7 @@ fn in_memory(directory: &str) -> bool {
 }
 
 /// Drops the files of a directory from the page cache. A directory that does not exist yet has none.
-fn drop_caches(directory: &str) -> Result<(), StoreError> {
+fn drop_caches(directory: &str) -> Result<(), EngineError> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
     for entry in entries.flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_file()) {
@@ -243,13 +243,13 @@ impl Store for HdfsStore {
     // A client takes a fifth of a processor for each GB/s. While others are served, more arrives for it, which costs less.
     const CLIENTS_PER_EXECUTOR: u64 = 4;
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         let Some(text) = options.get("hdfs.dir") else {
-            return Err(StoreError::usage("hdfs.dir is not set").hint("add hdfs.dir=hdfs://HOST:PORT/DIRECTORY"));
+            return Err(EngineError::usage("hdfs.dir is not set").hint("add hdfs.dir=hdfs://HOST:PORT/DIRECTORY"));
         };
         let location = Location::parse(text)?;
         if location.scheme != Scheme::Hdfs {
-            return Err(StoreError::usage(format!("hdfs.dir must begin with hdfs://, got \"{text}\""))
+            return Err(EngineError::usage(format!("hdfs.dir must begin with hdfs://, got \"{text}\""))
                 .hint("use the store file for local files"));
         }
         hdfs::reach(&location.authority)?;
@@ -265,16 +265,16 @@ impl Store for HdfsStore {
             .fact("block_bytes", self.settings.get("dfs.blocksize").map_or("the server's", String::as_str))
     }
 
-    fn session(&self) -> Result<Self::Session, StoreError> {
+    fn session(&self) -> Result<Self::Session, EngineError> {
         let system = Hdfs::new(&self.location.authority, &self.settings)?;
         Ok(FileClient { system, base: self.location.path.clone() })
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         Ok(())
     }
 
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock};
 use loadstone_load::Status;
 use loadstone_stores::about::{About, setting};
 use loadstone_stores::key_value::{KeyValue, KeyValueStore};
-use loadstone_stores::{Durability, Failure, Guarantee, Options, Store, StoreError};
+use loadstone_stores::{Durability, EngineError, Failure, Guarantee, Options, Store};
 
 /// The store. Rows, fields, updates and sessions come with `KeyValueStore`.
 pub type Memory = KeyValueStore<MemoryEngine>;
@@ -26,9 +26,9 @@ impl KeyValue for MemoryEngine {
     // What one client keeps between its operations: an iterator, a buffer. Here, nothing.
     type Client = ();
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         if !options.create {
-            return Err(StoreError::failed("what was loaded into memory went with its process")
+            return Err(EngineError::failed("what was loaded into memory went with its process")
                 .hint("choose a store that keeps its records"));
         }
         Ok(Self { table: RwLock::default(), bytes_max: options.bytes("memory.size", 1 << 30)? })
@@ -66,16 +66,16 @@ impl KeyValue for MemoryEngine {
         Ok(())
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         Ok(())
     }
 
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         Ok(())
     }
 }
 
-fn main() -> Result<(), StoreError> {
+fn main() -> Result<(), EngineError> {
     let store = Memory::open(&Options { create: true, ..Options::default() })?;
     let _session = store.session()?;
     Ok(())

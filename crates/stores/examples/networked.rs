@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::about::{About, setting};
-use loadstone_stores::{Drive, Durability, Guarantee, Options, Rows, Session, Store, StoreError};
+use loadstone_stores::{Drive, Durability, EngineError, Guarantee, Options, Rows, Session, Store};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::net::TcpStream;
 use tokio::time::error::Elapsed;
@@ -46,10 +46,10 @@ impl Store for Memcached {
     // A few executors of one thread each, thousands of clients on each of them.
     const DRIVE: Drive = Drive::Task;
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         let text = options.get("memcached.address").unwrap_or("127.0.0.1:11211");
         let address = text.parse().map_err(|_| {
-            StoreError::usage(format!("memcached.address must be an address and a port, got \"{text}\""))
+            EngineError::usage(format!("memcached.address must be an address and a port, got \"{text}\""))
                 .hint("write 127.0.0.1:11211")
         })?;
         Ok(Self { address })
@@ -60,16 +60,16 @@ impl Store for Memcached {
     }
 
     // Called on the executor that will use the session. It connects when it is asked to.
-    fn session(&self) -> Result<Self::Session, StoreError> {
+    fn session(&self) -> Result<Self::Session, EngineError> {
         let (line, value, merged) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Connection { address: self.address, stream: None, line, value, merged, error: None, rests: false })
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         Ok(())
     }
 
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         Ok(())
     }
 }
@@ -166,10 +166,10 @@ impl Connection {
 }
 
 impl loadstone_stores::Connection for Connection {
-    async fn connect(&mut self) -> Result<(), StoreError> {
+    async fn connect(&mut self) -> Result<(), EngineError> {
         let connected = timeout(TIMEOUT, self.stream()).await;
         connected.map_err(Error::from).and_then(|made| made.map(|_| ())).map_err(|error| {
-            StoreError::failed(format!("cannot reach memcached at {}: {error}", self.address))
+            EngineError::failed(format!("cannot reach memcached at {}: {error}", self.address))
                 .hint("start it, or set memcached.address")
         })
     }
@@ -219,6 +219,6 @@ impl Session for Connection {
     }
 }
 
-fn main() -> Result<(), StoreError> {
+fn main() -> Result<(), EngineError> {
     Memcached::open(&Options::default())?.close()
 }

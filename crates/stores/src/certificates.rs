@@ -10,7 +10,7 @@ use rcgen::{
     KeyUsagePurpose, date_time_ymd,
 };
 
-use crate::error::StoreError;
+use crate::error::EngineError;
 
 /// The last year in which certificates are valid.
 const LAST_YEAR: i32 = 2049;
@@ -41,14 +41,14 @@ fn params(name: &str, hosts: &[String], last_year: i32) -> Result<CertificatePar
     Ok(params)
 }
 
-fn internal(error: &rcgen::Error) -> StoreError {
-    StoreError::failed(format!("cannot create a certificate: {error}"))
+fn internal(error: &rcgen::Error) -> EngineError {
+    EngineError::failed(format!("cannot create a certificate: {error}"))
         .hint("write hosts as names or addresses: localhost 127.0.0.1")
 }
 
 impl Authority {
     /// A CA with this name.
-    pub fn new(name: &str) -> Result<Self, StoreError> {
+    pub fn new(name: &str) -> Result<Self, EngineError> {
         let create = || -> Result<Self, rcgen::Error> {
             let mut params = params(name, &[], LAST_YEAR)?;
             params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -66,7 +66,7 @@ impl Authority {
     }
 
     /// A certificate for hosts, for servers and clients, valid to the end of a year.
-    pub fn issue(&self, name: &str, hosts: &[String], last_year: i32) -> Result<Pair, StoreError> {
+    pub fn issue(&self, name: &str, hosts: &[String], last_year: i32) -> Result<Pair, EngineError> {
         let create = || -> Result<Pair, rcgen::Error> {
             let mut params = params(name, hosts, last_year)?;
             params.use_authority_key_identifier_extension = true;
@@ -81,12 +81,12 @@ impl Authority {
 
 /// Writes `ca.pem`, `server.pem`, `server.key`, `client.pem` and `client.key` to a directory, which is created. The server's
 /// certificate is valid for the hosts, the client's for the user's name `client`.
-pub fn write(directory: &Path, hosts: &[String], client: &str) -> Result<(), StoreError> {
+pub fn write(directory: &Path, hosts: &[String], client: &str) -> Result<(), EngineError> {
     let authority = Authority::new("Loadstone CA for tests")?;
     let server = authority.issue(hosts.first().map_or("server", String::as_str), hosts, LAST_YEAR)?;
     let client = authority.issue(client, &[], LAST_YEAR)?;
     let failed = |path: &Path, error: std::io::Error| {
-        StoreError::failed(format!("cannot write {}: {error}", path.display())).hint("choose another directory")
+        EngineError::failed(format!("cannot write {}: {error}", path.display())).hint("choose another directory")
     };
     std::fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
     for (name, mode, text) in [

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use loadstone_load::Status;
 
-use crate::error::{Failure, StoreError};
+use crate::error::{EngineError, Failure};
 use crate::options::Options;
 
 /// What every engine here takes as a table's name.
@@ -63,14 +63,16 @@ impl Cause {
 
 impl Engine {
     /// The directory to open. A load makes it; a run needs a database in it and touches nothing if there is none.
-    pub fn directory(&self, options: &Options) -> Result<PathBuf, StoreError> {
+    pub fn directory(&self, options: &Options) -> Result<PathBuf, EngineError> {
         if options.table.is_empty() {
-            return Err(StoreError::usage("the table's name is empty").hint("name it with -p table=NAME"));
+            return Err(EngineError::usage("the table's name is empty").hint("name it with -p table=NAME"));
         }
         if options.table.len() > TABLE_BYTES_MAX {
             let len = options.table.len();
-            return Err(StoreError::usage(format!("the table's name has {len} bytes, {TABLE_BYTES_MAX} are possible"))
-                .hint("name it shorter with -p table=NAME"));
+            return Err(EngineError::usage(format!(
+                "the table's name has {len} bytes, {TABLE_BYTES_MAX} are possible"
+            ))
+            .hint("name it shorter with -p table=NAME"));
         }
         let directory = options.directory(&format!("{}.dir", self.store))?;
         if options.create {
@@ -88,13 +90,13 @@ impl Engine {
         }
     }
 
-    fn missing(&self, directory: &Path) -> StoreError {
-        StoreError::failed(format!("no {} database in {}", self.name, directory.display())).hint(self.load(directory))
+    fn missing(&self, directory: &Path) -> EngineError {
+        EngineError::failed(format!("no {} database in {}", self.name, directory.display())).hint(self.load(directory))
     }
 
     /// A database that lacks the table of a run.
-    pub fn missing_table(&self, directory: &Path, table: &str) -> StoreError {
-        StoreError::failed(format!("no table \"{table}\" in the {} database {}", self.name, directory.display()))
+    pub fn missing_table(&self, directory: &Path, table: &str) -> EngineError {
+        EngineError::failed(format!("no table \"{table}\" in the {} database {}", self.name, directory.display()))
             .hint(self.load(directory))
     }
 
@@ -103,8 +105,8 @@ impl Engine {
     }
 
     /// A database that is there and does not open, or a directory that cannot be made; `message` is the engine's own.
-    pub fn cannot_open(&self, directory: &Path, message: &str, cause: Cause) -> StoreError {
-        let error = StoreError::failed(format!("{} cannot open {}: {message}", self.name, directory.display()));
+    pub fn cannot_open(&self, directory: &Path, message: &str, cause: Cause) -> EngineError {
+        let error = EngineError::failed(format!("{} cannot open {}: {message}", self.name, directory.display()));
         match cause {
             Cause::Locked => return error.hint("another process, or another store of this one, has it open"),
             Cause::Forbidden => {
@@ -214,7 +216,7 @@ mod tests {
         Options { properties, create, table: "usertable".into(), ..Options::default() }
     }
 
-    fn hint(error: StoreError) -> String {
+    fn hint(error: EngineError) -> String {
         error.hint.unwrap_or_default()
     }
 
@@ -251,7 +253,7 @@ mod tests {
     #[test]
     fn an_empty_table_is_wrong_usage() {
         let options = Options { table: String::new(), ..options(Path::new("/nowhere"), true) };
-        assert!(ENGINE.directory(&options).unwrap_err().usage);
+        assert!(ENGINE.directory(&options).unwrap_err().is_usage());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use loadstone_load::Status;
 
 use crate::about::{About, directory, setting};
 use crate::embedded::{Cause, Engine, Space};
-use crate::error::{Failure, StoreError};
+use crate::error::{EngineError, Failure};
 use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
@@ -106,13 +106,13 @@ impl FjallEngine {
         batch.commit().map_err(|error| self.failure(&error))
     }
 
-    fn persist(&self, mode: PersistMode) -> Result<(), StoreError> {
+    fn persist(&self, mode: PersistMode) -> Result<(), EngineError> {
         self.database.persist(mode).map_err(|error| self.broken(&error))
     }
 
-    fn broken(&self, error: &Error) -> StoreError {
+    fn broken(&self, error: &Error) -> EngineError {
         let words = self.failure(error).message;
-        StoreError::failed(format!("fjall cannot write to {}: {words}", self.directory.display()))
+        EngineError::failed(format!("fjall cannot write to {}: {words}", self.directory.display()))
     }
 }
 
@@ -126,9 +126,9 @@ impl KeyValue for FjallEngine {
 
     type Client = ();
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         if options.table.len() > TABLE_LEN_MAX {
-            return Err(StoreError::usage(format!("fjall takes table names of 1 to {TABLE_LEN_MAX} bytes"))
+            return Err(EngineError::usage(format!("fjall takes table names of 1 to {TABLE_LEN_MAX} bytes"))
                 .hint("choose a shorter one with -p table=NAME"));
         }
         let cache = options.get("fjall.cachesize").map(|_| options.bytes("fjall.cachesize", 0)).transpose()?;
@@ -192,7 +192,7 @@ impl KeyValue for FjallEngine {
     /// Flushes the memtable and waits until flushes and compactions are done. fjall has no call that waits for
     /// compactions, and its own `rotate_memtable_and_wait` never returns once its workers have failed, so its counters
     /// are watched.
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         self.table.rotate_memtable().map_err(|error| self.broken(&error))?;
         let start = Instant::now();
         let mut idle_since = start;
@@ -209,10 +209,10 @@ impl KeyValue for FjallEngine {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        Err(StoreError::failed(format!("fjall still compacts after {} s", SETTLE_MAX.as_secs())))
+        Err(EngineError::failed(format!("fjall still compacts after {} s", SETTLE_MAX.as_secs())))
     }
 
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         // Dropping it does the same and keeps its errors to itself.
         self.persist(PersistMode::SyncAll)
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::about::{About, setting};
 use crate::cache;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::jvm::session::JvmSession;
 use crate::jvm::{Hosted, class_path, host_error};
@@ -54,17 +54,17 @@ impl Store for HBase {
     // What a JVM gives its own threads.
     const STACK_BYTES: usize = 1 << 20;
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         let family = options.get("columnfamily").ok_or_else(|| {
-            StoreError::usage("columnfamily is not set").hint("name the table's column family: -p columnfamily=cf")
+            EngineError::usage("columnfamily is not set").hint("name the table's column family: -p columnfamily=cf")
         })?;
         if options.get("principal").or(options.get("keytab")).is_some() {
-            return Err(StoreError::usage("Kerberos is not supported yet (principal, keytab)")
+            return Err(EngineError::usage("Kerberos is not supported yet (principal, keytab)")
                 .hint("leave both out on a cluster without Kerberos"));
         }
         if let Some(text) = options.get("writebuffersize") {
             text.parse::<u32>().map_err(|_| {
-                StoreError::usage(format!("writebuffersize must be a number of bytes, got \"{text}\""))
+                EngineError::usage(format!("writebuffersize must be a number of bytes, got \"{text}\""))
                     .hint("12582912 is YCSB's default")
             })?;
         }
@@ -92,17 +92,17 @@ impl Store for HBase {
         self.guarantee.clone()
     }
 
-    fn session(&self) -> Result<Self::Session, StoreError> {
+    fn session(&self) -> Result<Self::Session, EngineError> {
         JvmSession::new(self.hosted.machine, self.hosted.store, "a client of HBase", |message| {
             (message, "see that HBase runs and serves the table".to_owned())
         })
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         Ok(())
     }
 
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         self.hosted.close()
     }
 
@@ -116,7 +116,7 @@ impl Store for HBase {
 }
 
 /// HBase's durability of writes: its name if the property is one, or the equivalent of our level.
-fn level(options: &Options) -> Result<&'static str, StoreError> {
+fn level(options: &Options) -> Result<&'static str, EngineError> {
     let own = options.get("durability");
     match own {
         None => Ok(match options.durability {
@@ -129,7 +129,7 @@ fn level(options: &Options) -> Result<&'static str, StoreError> {
         Some("os") => Ok("SYNC_WAL"),
         Some("device") => Ok("FSYNC_WAL"),
         Some(text) => LEVELS.iter().copied().find(|level| *level == text).ok_or_else(|| {
-            StoreError::usage(format!("durability must be none, os, device or HBase's own, got \"{text}\""))
+            EngineError::usage(format!("durability must be none, os, device or HBase's own, got \"{text}\""))
                 .hint(format!("HBase's own are {}", LEVELS.join(", ")))
         }),
     }
@@ -154,7 +154,7 @@ fn guaranteed(level: &str, facts: &[(String, String)], buffered: bool) -> Guaran
 }
 
 /// The jars of the client: those that were named, those of the class path, or those in the cache.
-fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, StoreError> {
+fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, EngineError> {
     if let Some(text) = options.get("hbase.lib") {
         // A directory stands for the jars in it, not for classes.
         let text = if Path::new(text).is_dir() { format!("{}/*", text.trim_end_matches('/')) } else { text.to_owned() };
@@ -182,21 +182,21 @@ fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, St
     kept.sort_by_key(|path| fs::metadata(path).and_then(|data| data.modified()).ok());
     match kept.last() {
         Some(newest) => class_path::entries(&format!("{}/*", newest.display()), "the cache"),
-        None => Err(StoreError::failed(format!("no jars of HBase's client in {}", cache::directory().display()))
+        None => Err(EngineError::failed(format!("no jars of HBase's client in {}", cache::directory().display()))
             .hint(LIBRARY_HINT)),
     }
 }
 
 /// The host's refusals are a line for the user and a hint.
-fn refusal(message: &str) -> StoreError {
+fn refusal(message: &str) -> EngineError {
     if message.contains("NoClassDefFoundError") || message.contains("ClassNotFoundException") {
-        return StoreError::failed(format!("the jars of HBase's client are not complete: {message}"))
+        return EngineError::failed(format!("the jars of HBase's client are not complete: {message}"))
             .hint(LIBRARY_HINT);
     }
     if message.contains('\n') {
         return host_error(message);
     }
-    StoreError::failed(format!("HBase cannot be used: {message}")).hint("check its properties")
+    EngineError::failed(format!("HBase cannot be used: {message}")).hint("check its properties")
 }
 
 #[cfg(test)]
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(level(&options(Durability::Device, None)), Ok("FSYNC_WAL"));
         assert_eq!(level(&options(Durability::Os, Some("os"))), Ok("SYNC_WAL"));
         assert_eq!(level(&options(Durability::Os, Some("ASYNC_WAL"))), Ok("ASYNC_WAL"));
-        assert!(level(&options(Durability::Os, Some("sync"))).unwrap_err().usage);
+        assert!(level(&options(Durability::Os, Some("sync"))).unwrap_err().is_usage());
     }
 
     #[test]

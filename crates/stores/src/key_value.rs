@@ -10,7 +10,7 @@ use std::sync::Arc;
 use loadstone_load::{Row, Status, Wanted};
 
 use crate::about::About;
-use crate::error::{Failure, StoreError};
+use crate::error::{EngineError, Failure};
 use crate::guarantee::Guarantee;
 use crate::options::Options;
 use crate::session::{Connection, Drive, Rows, Session, Store};
@@ -24,7 +24,7 @@ pub trait KeyValue: Send + Sync + Sized + 'static {
     type Client: Default;
 
     /// See [`Store::open`].
-    fn open(options: &Options) -> Result<Self, StoreError>;
+    fn open(options: &Options) -> Result<Self, EngineError>;
 
     /// See [`Store::guarantee`].
     fn guarantee(&self) -> Guarantee;
@@ -49,10 +49,10 @@ pub trait KeyValue: Send + Sync + Sized + 'static {
     ) -> Result<(), Failure>;
 
     /// See [`Store::settle`].
-    fn settle(&self) -> Result<(), StoreError>;
+    fn settle(&self) -> Result<(), EngineError>;
 
     /// See [`Store::close`].
-    fn close(self) -> Result<(), StoreError>;
+    fn close(self) -> Result<(), EngineError>;
 }
 
 /// The store over an engine.
@@ -69,7 +69,7 @@ impl<K: KeyValue> Store for KeyValueStore<K> {
     const ABOUT: About = K::ABOUT;
     const DRIVE: Drive = Drive::Thread;
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         Ok(Self(Arc::new(K::open(options)?)))
     }
 
@@ -77,7 +77,7 @@ impl<K: KeyValue> Store for KeyValueStore<K> {
         self.0.guarantee()
     }
 
-    fn session(&self) -> Result<Self::Session, StoreError> {
+    fn session(&self) -> Result<Self::Session, EngineError> {
         Ok(KeyValueSession {
             engine: Arc::clone(&self.0),
             client: K::Client::default(),
@@ -87,14 +87,14 @@ impl<K: KeyValue> Store for KeyValueStore<K> {
         })
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         self.0.settle()
     }
 
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         match Arc::try_unwrap(self.0) {
             Ok(engine) => engine.close(),
-            Err(_) => Err(StoreError::failed("a session is still in use, so the store was not closed cleanly")),
+            Err(_) => Err(EngineError::failed("a session is still in use, so the store was not closed cleanly")),
         }
     }
 }

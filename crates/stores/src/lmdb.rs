@@ -21,7 +21,7 @@ use loadstone_load::Status;
 
 use crate::about::{About, directory, setting};
 use crate::embedded::{Cause, Engine, Space};
-use crate::error::{Failure, StoreError};
+use crate::error::{EngineError, Failure};
 use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
@@ -109,10 +109,10 @@ fn flags(durability: Durability) -> EnvFlags {
     }
 }
 
-fn map_size(options: &Options) -> Result<u64, StoreError> {
+fn map_size(options: &Options) -> Result<u64, EngineError> {
     let asked = options.bytes("lmdb.mapsize", MAP_SIZE_DEFAULT)?.max(MAP_SIZE_UNIT);
     asked.checked_next_multiple_of(MAP_SIZE_UNIT).filter(|size| usize::try_from(*size).is_ok()).ok_or_else(|| {
-        StoreError::usage(format!("lmdb.mapsize is more than this machine can address: {asked}")).hint("try 256G")
+        EngineError::usage(format!("lmdb.mapsize is more than this machine can address: {asked}")).hint("try 256G")
     })
 }
 
@@ -125,11 +125,11 @@ fn cause(error: &Error) -> Cause {
     }
 }
 
-fn cannot_open(directory: &Path, error: &Error) -> StoreError {
+fn cannot_open(directory: &Path, error: &Error) -> EngineError {
     match error {
         Error::EnvAlreadyOpened => ENGINE.cannot_open(directory, "it is already open", Cause::Locked),
         Error::Io(io) if io.raw_os_error() == Some(libc::ENOMEM) => {
-            StoreError::failed(format!("LMDB cannot map {}: {error}", directory.display()))
+            EngineError::failed(format!("LMDB cannot map {}: {error}", directory.display()))
                 .hint("set a smaller lmdb.mapsize, or raise the limit of address space (ulimit -v)")
         }
         _ => ENGINE.cannot_open(directory, &error.to_string(), cause(error)),
@@ -185,7 +185,7 @@ impl KeyValue for LmdbEngine {
 
     type Client = ();
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         let map_size = map_size(options)?;
         let directory = ENGINE.directory(options)?;
         let open_failed = |error: Error| cannot_open(&directory, &error);
@@ -276,13 +276,13 @@ impl KeyValue for LmdbEngine {
         Ok(())
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         self.env
             .force_sync()
-            .map_err(|error| StoreError::failed(format!("LMDB cannot sync {}: {error}", self.directory.display())))
+            .map_err(|error| EngineError::failed(format!("LMDB cannot sync {}: {error}", self.directory.display())))
     }
 
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         // A load that took hours is not to be lost with the machine because it was not synced as it went.
         self.settle()?;
         self.env.prepare_for_closing().wait();

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use crate::about::{Property, setting};
-use crate::error::{ConnectError, Failure, StoreError};
+use crate::error::{ConnectError, EngineError, Failure};
 use crate::options::Options;
 use crate::session::ConnectionAttempts;
 
@@ -53,10 +53,10 @@ impl fmt::Display for Reconnect {
 
 impl Reconnect {
     /// Reads the property `reconnect`.
-    pub fn read(options: &Options) -> Result<Self, StoreError> {
+    pub fn read(options: &Options) -> Result<Self, EngineError> {
         let Some(text) = options.get(RECONNECT.name) else { return Ok(Self::default()) };
         let refused = || {
-            StoreError::usage(format!("reconnect must be constant(DELAY) or exponential(FIRST,MAX), got \"{text}\""))
+            EngineError::usage(format!("reconnect must be constant(DELAY) or exponential(FIRST,MAX), got \"{text}\""))
                 .hint(HINT)
         };
         let (name, arguments) =

@@ -15,7 +15,7 @@ use ::redb::{BackendError, Builder, Database, Error, ReadableDatabase, StorageBa
 
 use crate::about::{About, directory, setting};
 use crate::embedded::{Cause, Engine, Space};
-use crate::error::{Failure, StoreError};
+use crate::error::{EngineError, Failure};
 use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
@@ -144,7 +144,7 @@ impl RedbEngine {
     }
 
     /// Makes the table, or finds that a run's is missing.
-    fn check_table(&self, create: bool) -> Result<(), StoreError> {
+    fn check_table(&self, create: bool) -> Result<(), EngineError> {
         let failed = |error: Error| ENGINE.cannot_open(&self.directory, &error.to_string(), cause(&error));
         let opened = self.database.begin_read().map_err(|e| failed(e.into()))?.open_table(self.definition()).map(drop);
         match opened {
@@ -159,8 +159,8 @@ impl RedbEngine {
         }
     }
 
-    fn cannot_write(&self, error: &dyn fmt::Display) -> StoreError {
-        StoreError::failed(format!("redb cannot write to {}: {error}", self.directory.display()))
+    fn cannot_write(&self, error: &dyn fmt::Display) -> EngineError {
+        EngineError::failed(format!("redb cannot write to {}: {error}", self.directory.display()))
     }
 }
 
@@ -174,7 +174,7 @@ impl KeyValue for RedbEngine {
 
     type Client = ();
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         let cache_bytes = options.bytes("redb.cachesize", CACHE_BYTES_DEFAULT)?;
         let directory = ENGINE.directory(options)?;
         let failed = |error: Error| ENGINE.cannot_open(&directory, &error.to_string(), cause(&error));
@@ -240,7 +240,7 @@ impl KeyValue for RedbEngine {
         Ok(())
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         // A durable commit writes what earlier ones kept in memory, even when it changes nothing itself.
         let committed = self.database.begin_write().map_err(Error::from).and_then(|t| t.commit().map_err(Error::from));
         committed.map_err(|error| self.cannot_write(&self.failure(error).message))?;
@@ -249,11 +249,11 @@ impl KeyValue for RedbEngine {
         synced.map_err(|error| self.cannot_write(&error))
     }
 
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         self.settle()?;
         let directory = self.directory;
         self.database
             .close()
-            .map_err(|error| StoreError::failed(format!("redb cannot close {}: {error}", directory.display())))
+            .map_err(|error| EngineError::failed(format!("redb cannot close {}: {error}", directory.display())))
     }
 }

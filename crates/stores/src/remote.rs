@@ -8,7 +8,7 @@ use std::time::Duration;
 use loadstone_load::Status;
 
 use crate::deadline::NAP;
-use crate::error::{ConnectError, Failure, StoreError};
+use crate::error::{ConnectError, EngineError, Failure};
 use crate::options::Options;
 
 /// A server's host and port as the user named it, and its addresses. Names are looked up once, when a store is opened:
@@ -31,7 +31,7 @@ impl fmt::Display for Server {
 
 impl Server {
     /// Looks its name up. `property` is where the user named it.
-    pub fn find(host: &str, port: u16, property: &str) -> Result<Self, StoreError> {
+    pub fn find(host: &str, port: u16, property: &str) -> Result<Self, EngineError> {
         let mut server = Self { host: host.to_owned(), port, addresses: Vec::new() };
         match (host, port).to_socket_addrs() {
             Ok(found) => server.addresses.extend(found),
@@ -43,8 +43,8 @@ impl Server {
         Ok(server)
     }
 
-    fn unknown(&self, why: &str, property: &str) -> StoreError {
-        StoreError::failed(format!("cannot find the host of {self}: {why}")).hint(format!("check {property}"))
+    fn unknown(&self, why: &str, property: &str) -> EngineError {
+        EngineError::failed(format!("cannot find the host of {self}: {why}")).hint(format!("check {property}"))
     }
 
     /// The host as the user named it.
@@ -148,29 +148,29 @@ pub fn is_ended(stream: &impl AsRawFd) -> bool {
 }
 
 /// Asks a server something while its store is opened, outside any executor.
-pub fn asking<T>(question: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+pub fn asking<T>(question: impl Future<Output = Result<T, EngineError>>) -> Result<T, EngineError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-    let runtime = runtime.map_err(|error| StoreError::failed(format!("cannot start an executor: {error}")))?;
+    let runtime = runtime.map_err(|error| EngineError::failed(format!("cannot start an executor: {error}")))?;
     tokio::task::LocalSet::new().block_on(&runtime, question)
 }
 
 /// A time limit in milliseconds: a property that must be above 0, since every wait has an end.
-pub fn milliseconds(options: &Options, name: &str, default: u64) -> Result<Duration, StoreError> {
+pub fn milliseconds(options: &Options, name: &str, default: u64) -> Result<Duration, EngineError> {
     let Some(text) = options.get(name) else { return Ok(Duration::from_millis(default)) };
     match text.parse() {
         Ok(ms @ 1..=86_400_000) => Ok(Duration::from_millis(ms)),
-        _ => Err(StoreError::usage(format!("{name} must be milliseconds from 1 to 86400000, got \"{text}\""))
+        _ => Err(EngineError::usage(format!("{name} must be milliseconds from 1 to 86400000, got \"{text}\""))
             .hint(format!("the default is {default}; a wait without a limit is not possible"))),
     }
 }
 
 /// A property that is true or false.
-pub fn boolean(options: &Options, name: &str, default: bool) -> Result<bool, StoreError> {
+pub fn boolean(options: &Options, name: &str, default: bool) -> Result<bool, EngineError> {
     match options.get(name).map(str::to_ascii_lowercase).as_deref() {
         None => Ok(default),
         Some("true") => Ok(true),
         Some("false") => Ok(false),
-        Some(other) => Err(StoreError::usage(format!("{name} must be true or false, got \"{other}\""))
+        Some(other) => Err(EngineError::usage(format!("{name} must be true or false, got \"{other}\""))
             .hint(format!("the default is {default}"))),
     }
 }
@@ -251,9 +251,9 @@ mod tests {
         assert_eq!(milliseconds(&with(" 20 "), "x", 1), Ok(Duration::from_millis(20)));
         assert_eq!(milliseconds(&with(""), "x", 7), Ok(Duration::from_millis(7)));
         for bad in ["0", "-1", "2s", "1.5", "86400001"] {
-            assert!(milliseconds(&with(bad), "x", 1).unwrap_err().usage, "{bad}");
+            assert!(milliseconds(&with(bad), "x", 1).unwrap_err().is_usage(), "{bad}");
         }
         assert_eq!((boolean(&with("TRUE"), "x", false), boolean(&with(" "), "x", true)), (Ok(true), Ok(true)));
-        assert!(boolean(&with("yes"), "x", true).unwrap_err().usage);
+        assert!(boolean(&with("yes"), "x", true).unwrap_err().is_usage());
     }
 }

@@ -1,59 +1,10 @@
-//! The error message when the engine cannot go on, and its exit code.
+//! The messages of errors on a terminal.
 
-use loadstone_load::Refusal;
-use loadstone_session::StoreError;
-use loadstone_storage::sort::SortError;
-use thiserror::Error;
+pub use loadstone_session::error::{EngineError, ErrorKind};
 
-/// An error for the user: one line, perhaps a hint, and an exit code.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{message}")]
-pub struct EngineError {
-    /// One line, without a full stop.
-    pub message: String,
-    /// What to do.
-    pub hint: Option<String>,
-    /// 1 for a failed run, 2 for bad usage.
-    pub exit: u8,
-}
-
-impl EngineError {
-    /// The run failed.
-    pub fn failed(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, exit: 1 }
-    }
-
-    /// The command was wrong.
-    pub fn usage(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, exit: 2 }
-    }
-
-    /// The same with a hint.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-}
-
-/// Fields are named by their paths.
-impl From<Refusal> for EngineError {
-    fn from(refusal: Refusal) -> Self {
-        let Refusal { message, hint } = refusal.rename_fields(str::to_owned);
-        Self::usage(message).hint(hint)
-    }
-}
-
-impl From<StoreError> for EngineError {
-    fn from(error: StoreError) -> Self {
-        Self { message: error.message, hint: error.hint, exit: if error.usage { 2 } else { 1 } }
-    }
-}
-
-impl From<SortError> for EngineError {
-    fn from(error: SortError) -> Self {
-        Self { message: error.message, hint: error.hint, exit: if error.usage { 2 } else { 1 } }
-    }
+/// A count with its noun, for messages: `1 operation`, `36 operations`.
+pub fn count_noun(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Longer lines hide their own end, which names the place.

@@ -2,10 +2,12 @@
 
 pub mod error;
 pub mod event;
-pub mod files;
+pub mod histogram;
 pub mod merge;
 pub mod merger;
 pub mod output;
 pub mod sink;
 pub mod spec;
 pub mod suggest;
+
+pub use spec::work::files;

@@ -49,3 +49,11 @@ pub fn max_known<T: PartialOrd>(first: Option<T>, second: Option<T>) -> Option<T
         (first, second) => first.or(second),
     }
 }
+
+/// Adds the named fields of another part.
+macro_rules! merge_fields {
+    ($own:ident, $other:ident: $($field:ident),+ $(,)?) => {
+        $($own.$field.merge($other.$field);)+
+    };
+}
+pub(crate) use merge_fields;

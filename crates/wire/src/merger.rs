@@ -5,39 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
-
 use crate::error::EngineError;
 use crate::event::{Event, Interval, Note, Outcome, Ready, Summary};
+use crate::histogram::Sum;
 use crate::merge::{Merge, add_known};
-
-/// Histograms that are added up: read and written in the form of [`crate::event::encode`].
-#[derive(Debug, Default)]
-struct Sum(Option<Histogram<u64>>);
-
-impl Sum {
-    fn add(&mut self, text: &str) -> Result<(), EngineError> {
-        let refused = |why: String| EngineError::failed(format!("a histogram cannot be merged: {why}"));
-        let bytes =
-            base64::engine::general_purpose::STANDARD.decode(text).map_err(|error| refused(error.to_string()))?;
-        let read =
-            Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|error| refused(error.to_string()))?;
-        if let Some(sum) = &mut self.0 {
-            sum.add(&read).map_err(|error| refused(error.to_string()))
-        } else {
-            self.0 = Some(read);
-            Ok(())
-        }
-    }
-
-    fn encode(&self) -> Option<String> {
-        let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(self.0.as_ref()?, &mut bytes).ok()?;
-        Some(base64::engine::general_purpose::STANDARD.encode(bytes))
-    }
-}
 
 /// Adds up encoded histograms; `None` if there are none.
 pub fn add_histograms<'a>(texts: impl IntoIterator<Item = &'a String>) -> Result<Option<String>, EngineError> {
@@ -236,7 +207,7 @@ mod tests {
         assert_eq!(whole.earlier.len(), 1, "additions to one interval are one");
         let complete = merger.lose(1).unwrap();
         assert!(matches!(&complete[..], [Event::Interval(last)] if last.k == 1), "a lost segment is not awaited");
-        assert_eq!(merger.finish().unwrap_err().exit, 1);
+        assert_eq!(merger.finish().unwrap_err().exit(), 1);
     }
 
     #[test]

@@ -1,21 +1,22 @@
 //! The TrialSpec: what `loadstone-engine trial` reads, and what every front end translates its arguments into.
 
+pub mod work;
+
 use std::collections::BTreeMap;
 
-use loadstone_load::core::CoreSpec;
 use loadstone_load::ledger::Run;
 use loadstone_load::pace::{Pace, PaceSpec};
 use loadstone_load::refusal::check_range;
-use loadstone_load::time_series::TimeSeriesSpec;
 use loadstone_load::{Refusal, Segment};
-use loadstone_storage::sort::job::{Job, Stage};
-use loadstone_storage::work::{Files, FilesSpec};
-use loadstone_stress::spec::StressSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
 use crate::sink::Sink;
+
+pub use work::WorkSpec;
+pub use work::sort::SortSpec;
+pub use work::statements::StatementsSpec;
 
 /// The version of this format.
 pub const VERSION: u32 = 2;
@@ -145,56 +146,6 @@ pub enum Phase {
     Run,
 }
 
-/// The work of a trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
-// There is one per process: a box would save nothing.
-#[allow(clippy::large_enum_variant)]
-pub enum WorkSpec {
-    /// Records with fields, as in YCSB's `CoreWorkload`.
-    Records(CoreSpec),
-    /// YCSB's `TimeSeriesWorkload`.
-    TimeSeries(TimeSeriesSpec),
-    /// Files, as in Hadoop's TestDFSIO.
-    Files(FilesSpec),
-    /// Statements of a query language.
-    Statements(StatementsSpec),
-    /// One stage of `TeraGen`, `TeraSort` or `TeraValidate`. It has no clients, no due times and no store: what the spec says
-    /// about these has no effect.
-    Sort(SortSpec),
-}
-
-/// Statements, and the generator of their values.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "generator", rename_all = "snake_case")]
-pub enum StatementsSpec {
-    /// The predefined operations of cassandra-stress.
-    Stress(StressSpec),
-}
-
-/// One stage of a sort. The stages run one after another; their caller is the barrier between them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SortSpec {
-    /// The stage.
-    pub stage: Stage,
-    /// What is generated, sorted or validated: the same for every stage and segment.
-    pub job: Job,
-}
-
-impl WorkSpec {
-    /// The table of all operations; for files, their directory.
-    pub fn table(&self) -> &str {
-        match self {
-            Self::Records(records) => &records.table,
-            Self::TimeSeries(series) => &series.table,
-            Self::Files(files) => &files.directory,
-            // Statements name their tables.
-            Self::Statements(_) | Self::Sort(_) => "",
-        }
-    }
-}
-
 /// When a trial ends: at the limit that is reached first; at least one must be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -254,28 +205,13 @@ impl TrialSpec {
 
     /// Whether a missing database may be created: by a load, and by a run that only inserts.
     pub fn creates(&self) -> bool {
-        let only_inserts = match &self.work {
-            WorkSpec::Records(records) => {
-                let mix = records.mix;
-                mix.insert > 0.0
-                    && [mix.read, mix.update, mix.scan, mix.read_modify_write, mix.delete].iter().all(|&p| p <= 0.0)
-            }
-            WorkSpec::TimeSeries(_) | WorkSpec::Files(_) => true,
-            WorkSpec::Statements(_) | WorkSpec::Sort(_) => false,
-        };
-        self.phase == Phase::Load || only_inserts
+        self.phase == Phase::Load || self.work.rules().creates()
     }
 
     /// Refuses what cannot be run. Fields are named by their paths.
     pub fn check(&self) -> Result<(), EngineError> {
         self.validate()?;
-        match &self.work {
-            WorkSpec::Files(files) => Files::new(files.clone(), self.seed)
-                .map(drop)
-                .map_err(|(message, hint)| EngineError::usage(message).hint(hint)),
-            WorkSpec::Sort(sort) => Ok(sort.job.check()?),
-            WorkSpec::Records(_) | WorkSpec::TimeSeries(_) | WorkSpec::Statements(_) => Ok(()),
-        }
+        self.work.rules().check(self.seed)
     }
 
     /// The rules for every spec, on which front ends rely as well: the refusal has the paths of fields in braces.
@@ -291,25 +227,16 @@ impl TrialSpec {
         if self.lease_ms == Some(0) {
             return Err(Refusal::new("{lease_ms} must be at least 1", "leave {lease_ms} out for no lease"));
         }
-        if let WorkSpec::Sort(_) = &self.work {
+        if !self.work.rules().has_clients() {
             return Ok(());
         }
         self.validate_clients()?;
         self.validate_times()?;
         self.sinks.iter().try_for_each(Sink::check)?;
         if self.ledger.is_some() {
-            self.validate_ledger()?;
+            self.work.rules().validate_ledger(self.phase)?;
         }
-        match &self.work {
-            WorkSpec::Records(records) => records.check(self.phase == Phase::Run)?,
-            WorkSpec::TimeSeries(series) => series.check(self.phase == Phase::Run)?,
-            WorkSpec::Files(_) => self.validate_files()?,
-            WorkSpec::Statements(StatementsSpec::Stress(stress)) => stress.check().map_err(|invalid| {
-                let message = format!("{{work.{}}}: {}", invalid.field, invalid.reason);
-                Refusal::new(message, format!("change {{work.{}}}", invalid.field))
-            })?,
-            WorkSpec::Sort(_) => {}
-        }
+        self.work.rules().validate(self)?;
         let pace = Pace::new(&self.pace, self.seed);
         pace.map(drop).map_err(|error| Refusal::new(format!("{{pace.rate}}: {error}"), "change {pace.rate}"))
     }
@@ -361,38 +288,6 @@ impl TrialSpec {
         Ok(())
     }
 
-    fn validate_files(&self) -> Result<(), Refusal> {
-        if self.warmup_seconds > 0.0 {
-            return Err(Refusal::new(
-                "work on files cannot have a warm-up: a file counts from its first byte",
-                "leave the warm-up out",
-            ));
-        }
-        if !matches!(self.pace, PaceSpec::Closed) {
-            return Err(Refusal::new(
-                "work on files cannot have a rate: a client writes a file as fast as it can",
-                "leave the rate out, and use fewer clients for less load",
-            ));
-        }
-        Ok(())
-    }
-
-    fn validate_ledger(&self) -> Result<(), Refusal> {
-        let WorkSpec::Records(records) = &self.work else {
-            return Err(Refusal::new("a ledger is for records only", "leave {ledger} out"));
-        };
-        if self.phase == Phase::Load {
-            return Err(Refusal::new(
-                "a ledger is for a run, not for a load",
-                "load with {work.versions}=true and a seed, then run with the same seed and {ledger}=FILE",
-            ));
-        }
-        if !records.versions {
-            return Err(Refusal::new("a ledger needs values that name their writes", "set {work.versions} to true"));
-        }
-        Ok(())
-    }
-
     /// The identity of the run, as its ledger records it.
     pub fn identify_run(&self) -> Run {
         Run { seed: self.seed, number: self.run, spec: self.fingerprint() }
@@ -428,79 +323,4 @@ fn from_version_1(spec: &mut serde_json::Value) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const SPEC: &str = include_str!("../fixtures/trial-spec-1.json");
-
-    /// Every released version can still be read.
-    #[test]
-    fn a_spec_of_version_1_is_read() {
-        let spec = TrialSpec::parse(SPEC).unwrap();
-        assert_eq!((spec.store.name.as_str(), spec.clients), ("rocksdb", 8));
-        assert_eq!(spec.segment, Segment::default(), "omitted fields have their defaults");
-        let WorkSpec::Records(records) = &spec.work else { panic!("{:?}", spec.work) };
-        assert_eq!((spec.spec, records.field_count), (2, 10));
-        let again = TrialSpec::parse(&serde_json::to_string(&spec).unwrap()).unwrap();
-        assert_eq!(again, spec, "it is written as version 2, and reads back the same");
-    }
-
-    #[test]
-    fn fingerprint_covers_operations_alone() {
-        let parse = |from: &str, to: &str| {
-            let text = SPEC.replace(from, to);
-            assert!(from.is_empty() || text != SPEC, "{from} is in the fixture");
-            TrialSpec::parse(&text).unwrap()
-        };
-        let own = parse("", "").fingerprint();
-        assert_eq!(own, parse("", "").fingerprint());
-        for (from, to) in [
-            ("\"seed\": ", "\"seed\": 1"),
-            ("\"clients\": 8", "\"clients\": 9"),
-            ("\"read\": 0.5", "\"read\": 0.4"),
-            ("\"operations\": 1000", "\"operations\": 1001"),
-        ] {
-            assert_ne!(parse(from, to).fingerprint(), own, "{to}");
-        }
-        let mut other = parse("", "");
-        other.segment = Segment { k: 1, n: 2 };
-        other.ledger = Some(LedgerSpec { file: "another".to_owned() });
-        other.store.properties.insert("port".to_owned(), "1".to_owned());
-        let other = TrialSpec { run: Some(7), lease_ms: Some(5), wait_for_start: true, interval_ms: 7, ..other };
-        assert_eq!(other.fingerprint(), own);
-    }
-
-    #[test]
-    fn a_spec_that_cannot_run_is_refused_with_the_reason() {
-        for (from, to, wanted) in [
-            ("\"spec\": 1", "\"spec\": 3", "version 3"),
-            ("\"phase\": \"run\"", "\"phase\": \"load\", \"warmup_seconds\": 1", "warmup_seconds"),
-            ("\"clients\": 8", "\"clients\": 0", "at least 1"),
-            ("\"clients\": 8", "\"clients\": -1", "cannot be read"),
-            ("\"clients\": 8", "\"cleints\": 8", "cleints"),
-            ("{\n  \"operations\": 1000\n }", "{}", "never end"),
-            ("{\n  \"operations\": 1000\n }", "{\"seconds\": -1}", "seconds"),
-            ("\"interval_ms\": 1000", "\"interval_ms\": 0", "interval_ms"),
-            ("\"insert_start\": 0", "\"insert_start\": 1", "is beyond work.records"),
-            ("\"field_count\": 10", "\"field_count\": 0", "work.field_count"),
-            ("\"mode\": \"closed\"", "\"mode\": \"open\", \"rate\": [], \"arrival\": \"uniform\"", "rate"),
-        ] {
-            let text = SPEC.replace(from, to);
-            assert_ne!(text, SPEC, "{from} is in the fixture");
-            let error = TrialSpec::parse(&text).unwrap_err();
-            assert!(error.message.contains(wanted) && error.exit == 2, "{to}: {error}");
-        }
-    }
-
-    proptest! {
-        /// A broken lab must not crash an engine.
-        #[test]
-        fn no_text_makes_the_parser_panic(at in 0usize..SPEC.len(), bytes in proptest::collection::vec(any::<u8>(), 0..8)) {
-            let mut text = SPEC.as_bytes().to_vec();
-            let end = (at + bytes.len()).min(text.len());
-            text.splice(at..end, bytes);
-            let _ = TrialSpec::parse(&String::from_utf8_lossy(&text));
-        }
-    }
-}
+mod tests;

@@ -169,7 +169,7 @@ mod tests {
             ("run rocksdb lmdb", "unexpected argument \"lmdb\""),
         ] {
             let error = parse(line).unwrap_err();
-            assert!(error.message.contains(wanted) && error.exit == 2, "{line}: {error}");
+            assert!(error.message.contains(wanted) && error.is_usage(), "{line}: {error}");
             assert!(error.hint.is_some());
         }
     }

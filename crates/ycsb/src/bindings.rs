@@ -19,7 +19,7 @@ pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
         "hbase098" | "hbase10" | "hbase12" | "hbase14" | "hbase2" | "hbase20" => Ok("hbase"),
         other if class_of(other).is_some() => Ok("jvm"),
         other => {
-            let error = loadstone_registry::unknown(other);
+            let error = loadstone_registry::ENGINE_STORES.refuse_name(other);
             let hint = error.hint.clone().unwrap_or_default();
             Err(error.hint(format!("{hint}; {ANY_BINDING}")))
         }
@@ -27,8 +27,7 @@ pub fn resolve(name: &str) -> Result<&'static str, EngineError> {
 }
 
 /// How to use a binding that has no name here.
-const ANY_BINDING: &str =
-    "any other binding of YCSB runs in the JVM host: jvm -db site.ycsb.db.CLASS -cp 'YCSB/lib/*:YCSB/NAME-binding/lib/*'";
+const ANY_BINDING: &str = "any other binding of YCSB runs in the JVM host: jvm -db site.ycsb.db.CLASS -cp 'YCSB/lib/*:YCSB/NAME-binding/lib/*'";
 
 /// The stores, a line each, for `--help`.
 pub fn list_stores() -> String {

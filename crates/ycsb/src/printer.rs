@@ -18,7 +18,7 @@ use loadstone_measure::failures::Failures;
 use loadstone_measure::observer::{Closed, Interval, Moment, Observer, Opened};
 use loadstone_measure::recorder::reader::Totals;
 use loadstone_session::Guarantee;
-use loadstone_wire::error::EngineError;
+use loadstone_wire::error::{EngineError, count_noun};
 use loadstone_wire::output::{err, out};
 use loadstone_wire::sink::Sink;
 use loadstone_wire::spec::{Phase, TrialSpec};
@@ -136,7 +136,8 @@ impl<'a> Printer<'a> {
         let hung = self.unanswered;
         if hung > 0 && end.code() == 0 {
             return Err(EngineError::failed(format!(
-                "{hung} operations of this {what} got no answer and are not counted"
+                "no answer to {} of this {what}, which the results do not count",
+                count_noun(hung, "operation")
             ))
             .hint("check the system: it stopped answering"));
         }
@@ -146,7 +147,7 @@ impl<'a> Printer<'a> {
         }
         let failed = self.totals.failed();
         if failed as f64 > self.tolerated * self.totals.operations as f64 && end.code() == 0 {
-            return Err(EngineError::failed(format!("{failed} operations of this {what} failed"))
+            return Err(EngineError::failed(format!("{} of this {what} failed", count_noun(failed, "operation")))
                 .hint("see their counts in the report; failures.tolerated=SHARE sets how many still exit 0"));
         }
         // A store that buffers sends only at the close what it has answered with OK.

@@ -5,9 +5,8 @@ use std::time::Instant;
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_session::erased::{StoreType, VirtualSession};
-use loadstone_session::{Connection, Options, Rows, Session, StoreError};
+use loadstone_session::{Connection, EngineError, Options, Rows, Session};
 
-use loadstone_wire::error::EngineError;
 use loadstone_wire::output::{err, out};
 use loadstone_wire::spec::TrialSpec;
 
@@ -25,10 +24,10 @@ Commands:
 
 /// Runs the shell on a store.
 pub fn main(spec: &TrialSpec) -> Result<u8, EngineError> {
-    let mut table = spec.work.table().to_owned();
+    let mut table = spec.work.rules().table().to_owned();
     err(&format!("Loadstone shell on {}; \"help\" shows the commands\n", spec.store.name));
     loop {
-        match answer_all(&loadstone_registry::find_store(&spec.store.name)?.store, spec, &table)? {
+        match answer_all(&loadstone_registry::ENGINE_STORES.find_records(&spec.store.name)?.store, spec, &table)? {
             Next::Quit => return Ok(0),
             Next::Table(other) => table = other,
         }
@@ -55,7 +54,7 @@ fn answer_all(store: &StoreType, spec: &TrialSpec, table: &str) -> Result<Next, 
     let mut session = tasks.block_on(&runtime, async {
         let mut session = store.session()?;
         session.connect().await?;
-        Ok::<_, StoreError>(session)
+        Ok::<_, EngineError>(session)
     })?;
     let mut next = Next::Quit;
     let stdin = std::io::stdin();

@@ -9,7 +9,7 @@ use super::config::{Reporting, reporting};
 use super::core_workload::core;
 use super::properties::Properties;
 use super::{bindings, hosted, known, rate, time_series};
-use loadstone_wire::error::EngineError;
+use loadstone_wire::error::{EngineError, count_noun};
 use loadstone_wire::spec::{
     DurabilitySpec, InsertSpec, LedgerSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec,
 };
@@ -104,7 +104,10 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         ));
     }
     if let Some(operations) = operations.filter(|&n| n > 0 && n < clients) {
-        warnings.push(format!("threadcount {clients} is above the number of operations: using {operations} clients"));
+        warnings.push(format!(
+            "threadcount {clients} is above the number of operations: using {}",
+            count_noun(operations, "client")
+        ));
         clients = operations;
     }
     let seconds = properties.whole("maxexecutiontime")?.filter(|&s| s > 0).map(|s| s as f64);

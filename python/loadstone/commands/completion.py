@@ -116,7 +116,7 @@ def fish(texts: Mapping[str, str]) -> str:
 
 
 def man(texts: Mapping[str, str]) -> str:
-    """The man page: the general help, then that of each command."""
+    """The man page: the general help, then the help of each command."""
     parts = [f'.TH LOADSTONE 1 "" "loadstone {__version__}"\n.SH NAME\nloadstone \\- compare data stores under load']
     parts += [f".SH {title}\n.nf\n{roff(text)}\n.fi" for title, text in [("SYNOPSIS", cli.usage()), *texts.items()]]
     return "\n".join(parts) + "\n"

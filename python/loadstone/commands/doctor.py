@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from loadstone.commands.parser import Parser, UsageError, guarded
 from loadstone.doctor.examination import CLIENTS, document, examine, fit, report
 from loadstone.doctor.snapshot import snapshot
+from loadstone.faults.support import probe_faults
 
 
 @guarded
@@ -15,7 +17,8 @@ def main(arguments: list[str]) -> int:
     parser = Parser(
         "doctor",
         "Check whether this machine is fit for measuring. Exit status 0 if no check fails, 1 otherwise; warnings pass.",
-        "docs/reference/doctor.md describes the checks. Nothing is changed: run the suggested commands yourself.",
+        "docs/reference/doctor.md describes the checks. Nothing is changed: run the suggested commands yourself. The\n"
+        "mechanisms of faults are tried on a process, a file system and a control group that are removed again.",
     )
     parser.add_argument(
         "--clients", metavar="N", default=str(CLIENTS), help="clients that it must support (default: %(default)s)"
@@ -24,7 +27,8 @@ def main(arguments: list[str]) -> int:
     parser.results_option()
     options = parser.parse_args(arguments)
     clients = number(options.clients)
-    checks = examine(snapshot(results=options.results), clients)
+    machine = replace(snapshot(results=options.results), unsupported_faults=probe_faults())
+    checks = examine(machine, clients)
     print(json.dumps(document(checks, clients), indent=2) if options.json else report(checks))
     return 0 if fit(checks) else 1
 

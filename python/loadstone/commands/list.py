@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from loadstone.commands.parser import Parser, guarded
+from loadstone.errors import LoadstoneError
 from loadstone.format import units
 from loadstone.report.terminal import standard_output
 from loadstone.results import lines
-from loadstone.results.folder import find
+from loadstone.results.folder import VALUES, survey
 
 
 @guarded
@@ -18,15 +21,24 @@ def main(arguments: list[str]) -> int:
     parser = Parser("list", "List result folders.")
     parser.results_option()
     options = parser.parse_args(arguments)
-    folders = find(options.results)
-    if not folders:
+    folders, problems = survey(options.results)
+    rows = []
+    for folder in folders:
+        try:
+            done = {str(line.get("trial")) for line in lines.read(folder.path / VALUES).documents}
+        except LoadstoneError as error:
+            problems.append(f"omitted: {error.args[0]}")
+            continue
+        rows.append((folder.name, str(folder.path), units.count(len(done)), folder.question.text))
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if not rows:
         print(f"no results below {options.results} yet; `loadstone example` shows experiments to start from")
         return 0
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("name", "folder", "trials", "question"):
         table.add_column(name, justify="right" if name == "trials" else "left", overflow="fold")
-    for folder in folders:
-        done = {str(line.get("trial")) for line in lines.read(folder.path / "values.jsonl").documents}
-        table.add_row(folder.name, str(folder.path), units.count(len(done)), folder.question.text)
+    for row in rows:
+        table.add_row(*row)
     standard_output().print(table)
     return 0

@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from loadstone.errors import LoadstoneError
+from loadstone.results.archive import is_archive, unpack
 from loadstone.results.folder import Folder, find
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar
+
+EXPERIMENTS = (".yaml", ".yml")
 
 
 def open_results(name: str, root: Path) -> ResultSet:
     """Reads results by path or by an experiment's name. Raises LoadstoneError if there are none."""
     path = Path(name)
+    if path.is_file() and path.suffix not in EXPERIMENTS and not is_archive(path):
+        return from_file(path, {})
+    results = folder_at(name, root).load()
+    return replace(results, path=path) if path.is_file() else results
+
+
+def folder_at(name: str, root: Path) -> Folder:
+    """A result folder by path, archive or experiment's name. Raises LoadstoneError if there is none."""
+    path = Path(name)
     if path.is_dir():
-        return open_folder(path).load()
-    if path.suffix in (".yaml", ".yml"):
+        return open_folder(path)
+    if path.suffix in EXPERIMENTS:
         hint = f"name a result folder; `loadstone run {name} --dry-run` shows the experiment's plan"
         raise LoadstoneError(f"{name} is an experiment, not results", hint)
+    if is_archive(path):
+        return unpack(path)
     if path.is_file():
-        return from_file(path, {})
+        raise LoadstoneError(f"{name} is not a result folder", "import it first with `loadstone import`")
     named = [folder for folder in find(root) if name in (folder.path.parent.name, folder.name)]
     if named:
-        return named[-1].load()
+        return named[-1]
     raise LoadstoneError(f"there are no results at {name}", f"list those below {root} by `loadstone list`")
 
 

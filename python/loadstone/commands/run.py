@@ -141,12 +141,22 @@ def viewing(folder: Folder, console: Console, options: Namespace) -> Iterator[No
     if not has_page and metrics_port is None:
         yield
         return
-    words = [sys.executable, "-P", "-c", SERVE, "serve", str(options.results), "--child", "--follow", str(folder.path)]
-    words += ["--port", str(options.live_port)] if has_page else ["--metrics-only"]
-    words += [] if metrics_port is None else ["--metrics-port", str(metrics_port)]
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        SERVE,
+        "serve",
+        str(options.results),
+        "--child",
+        "--follow",
+        str(folder.path),
+    ]
+    command += ["--port", str(options.live_port)] if has_page else ["--metrics-only"]
+    command += [] if metrics_port is None else ["--metrics-port", str(metrics_port)]
     pipe = subprocess.PIPE
     # In a separate session, as Ctrl-C is for the lab.
-    server = subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
+    server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
     assert server.stdin is not None
     assert server.stdout is not None
     with server.stdin, server.stdout:
@@ -226,7 +236,7 @@ def digests(planned: Plan) -> dict[str, str]:
 
 def conduct(loaded: Loaded, planned: Plan, folder: Folder, console: Console, retry_failed: bool) -> bool:
     """Runs the missing trials; returns whether any failed. Finished trials are kept, however this ends."""
-    from loadstone.experiment.plan.forecast import estimate, rule_of
+    from loadstone.experiment.plan.forecast import trial_seconds
     from loadstone.runner.progress import display
     from loadstone.runner.run import Run
     from loadstone.runner.saturation import SearchRun
@@ -234,14 +244,10 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, console: Console, ret
     with folder.locked():
         for message in folder.repair():
             console.print(message)
-        rule = rule_of(planned)
-        repeats = rule.trials_most if rule else loaded.experiment.repeats.at_least
-        trials = len(planned.variants) * repeats
         try:
             with display(console) as progress:
                 kind = Run if loaded.experiment.find is None else SearchRun
-                seconds = estimate(planned)[1] / max(trials, 1)
-                run = kind(loaded.experiment, planned, folder, progress, seconds, retry_failed)
+                run = kind(loaded.experiment, planned, folder, progress, trial_seconds(planned), retry_failed)
                 reason = run.go()
         except BaseException as error:
             finished = 0

@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from loadstone.commands.parser import Parser, UsageError, guarded
 from loadstone.format.suggestion import did_you_mean
+from loadstone.observe.listeners import listeners
 from loadstone.systems import registry
-from loadstone.systems.base.running import Running, ServerState, all_running
+from loadstone.systems.base.running import AT, Running, ServerState, all_running
 from loadstone.systems.base.starting import last_lines
 from loadstone.systems.base.system import Process, SystemsError
 
@@ -45,8 +46,22 @@ def verb_of(
 def up(options: Namespace) -> int:
     """Starts a system and prints its servers."""
     running = named(options)
-    running.up(options.nodes, settings(options) | ({"tls": "yes"} if options.tls else {}), say)
+    requested = settings(options) | ({"tls": "yes"} if options.tls else {})
+    if AT in running.name and "port" not in requested:
+        requested |= choose_port(running)
+    running.up(options.nodes, requested, say)
     return show([running])
+
+
+def choose_port(running: Running) -> dict[str, str]:
+    """The port of a named instance: its present port, else the first free port after the default."""
+    default = next((setting.default for setting in running.system.settings if setting.name == "port"), None)
+    if default is None:
+        return {}
+    if running.known is not None:
+        return {"port": running.known.plan.settings["port"]}
+    used = {listener.port for listener in listeners()}
+    return {"port": str(next(port for port in range(int(default) + 1, 65536) if port not in used))}
 
 
 def down(options: Namespace) -> None:
@@ -130,6 +145,7 @@ def parser_of(verb: str, arguments: Sequence[str]) -> Parser:
     parser.set_defaults(verb=verb)
     many = "?" if verb == "status" else None
     parser.add_argument("name", metavar="NAME", nargs=many, help=", ".join(registry.SYSTEMS))
+    parser.add_argument("--name", metavar="INSTANCE", dest="instance", help="one of several: NAME@INSTANCE is the same")
     if verb in ("logs", "kill", "pause", "resume", "restart"):
         parser.add_argument("server", metavar="SERVER", nargs="?", help="one of its servers, by its name in `status`")
     if verb == "up":
@@ -180,7 +196,7 @@ def settings_text(names: Sequence[str]) -> str:
 def named(options: Namespace) -> Running:
     """The system that the command line names."""
     try:
-        return Running(options.name)
+        return Running(f"{options.name}{AT}{options.instance}" if options.instance else options.name)
     except SystemsError as error:
         raise UsageError(str(error.args[0]), error.hint) from None
 
@@ -188,7 +204,7 @@ def named(options: Namespace) -> Running:
 def server(options: Namespace) -> str | None:
     """The server that the command line names, without the system's name that `status` may put before it."""
     name: str | None = options.server
-    return name.removeprefix(f"{options.name}/") if name else None
+    return name.rpartition("/")[2] if name else None
 
 
 def settings(options: Namespace) -> dict[str, str]:

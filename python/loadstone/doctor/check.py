@@ -73,6 +73,8 @@ class Machine:
     programs: Mapping[str, Program] = field(default_factory=dict)
     # The value of JAVA_HOME; empty: not set.
     java_home: str = ""
+    # The faults that this host does not support, each with the reason; None: not tried.
+    unsupported_faults: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from loadstone.doctor import host, limits, software
+from loadstone.doctor import faults, host, limits, software
 from loadstone.doctor.check import Check, Diagnosis, Machine
 
 # The number that Loadstone's largest tests use.
 CLIENTS = 10_000
-CHECKS: tuple[Check, ...] = (*limits.CHECKS, *host.CHECKS, *software.CHECKS)
+CHECKS: tuple[Check, ...] = (*limits.CHECKS, *host.CHECKS, *software.CHECKS, *faults.CHECKS)
 
 
 def examine(machine: Machine, clients: int = CLIENTS) -> list[Diagnosis]:

@@ -55,9 +55,12 @@ class Running(Protocol):
     def parts(self) -> Sequence[Part]:
         """Every stream of events."""
 
-    def events(self, idle: Callable[[], object] | None = None) -> Iterator[PartEvent]:
+    def events(
+        self, idle: Callable[[], object] | None = None, started: Callable[[int], object] | None = None
+    ) -> Iterator[PartEvent]:
         """The events of all parts as they arrive, until the last ends; `idle` is called about once a second.
 
+        If engines wait for their start (`wait_for_start`), `started` is called with it, ns since the epoch.
         Raises EngineError if a segment fails before all are ready, since nothing was measured then.
         """
 

@@ -89,6 +89,7 @@ class Launched:
         # When hosts that still run are no longer waited for.
         self._deadline = math.inf
         self._start_ns: int | None = None
+        self._started: Callable[[int], object] | None = None
         self._summaries: dict[int, Summary] = {}
         self._figures: dict[int, list[Value]] = {}
         self._starts: dict[int, list[int]] = {}
@@ -114,8 +115,11 @@ class Launched:
         """Requests the next messages of a host."""
         self._fleet.transport.send(link.number, {"wait_seconds": REPLY_SECONDS / 2, "poll": True})
 
-    def events(self, idle: Callable[[], object] | None = None) -> Iterator[PartEvent]:
+    def events(
+        self, idle: Callable[[], object] | None = None, started: Callable[[int], object] | None = None
+    ) -> Iterator[PartEvent]:
         """The events of all hosts, each merged from its engines; a lost host is an error, and ends the load."""
+        self._started = started
         clock = self._fleet.clock
         idle_at = clock.monotonic()
         while self._active:
@@ -254,6 +258,8 @@ class Launched:
         """Starts the load on all hosts at one instant, given to each by its own clock."""
         self.check_clocks()
         self._start_ns = self._fleet.clock.unix_ns() + self._margin_ns
+        if self._started is not None:
+            self._started(self._start_ns)
         for link in self._links:
             offset_ns = link.clock.estimate(self._start_ns).offset_ns
             self._command(link, {"start_at": self._start_ns + round(offset_ns)})

@@ -64,13 +64,16 @@ class Engines:
             for segment, trial in enumerate(self.trials)
         ]
 
-    def events(self, idle: Callable[[], object] | None = None) -> Iterator[PartEvent]:
+    def events(
+        self, idle: Callable[[], object] | None = None, started: Callable[[int], object] | None = None
+    ) -> Iterator[PartEvent]:
         """The events of all segments as they arrive, until the last ends; `idle` is called about once a second.
 
+        If engines wait for their start (`wait_for_start`), `started` is called with it, ns since the epoch.
         Raises EngineError if a segment fails before all are ready, since nothing was measured then.
         """
         segments = {trial: segment for segment, trial in enumerate(self.trials)}
-        waiting = set(segments) if len(segments) > 1 else set()
+        waiting = {trial for trial in segments if trial.spec.get("wait_for_start")}
         for trial, event in follow(*segments, idle=idle):
             if isinstance(event, EngineError) and waiting:
                 raise event
@@ -80,6 +83,8 @@ class Engines:
                     start_ns = time.time_ns() + START_NS
                     for engine in segments:
                         engine.start_at(start_ns)
+                    if started is not None:
+                        started(start_ns)
             yield segments[trial], event
 
     def kill(self) -> None:

@@ -12,7 +12,7 @@ from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.judgement import Claim, Comparison, ScenarioRow
 from loadstone.judge.scenarios import Kind, Scenario, Weighed
 from loadstone.results.value import Direction
-from loadstone.statistics.comparison import ALPHA, rank_sum_p, repeats_for
+from loadstone.statistics.comparison import ALPHA, detectable, rank_sum_p, repeats_for
 from loadstone.statistics.estimate import Estimate
 
 CLAIMS = ("better", "worse", "same", "slight")
@@ -145,6 +145,10 @@ def lose(comparison: Comparison, tested: Tested, scenario: Scenario, claim: Clai
     return replace(comparison, claim=claim, why=why, findings=(*comparison.findings, finding))
 
 
+# A larger multiple of the run's repeats is not suggested: users rarely have the time.
+TIMES_MAX = 4
+
+
 def undecide(comparison: Comparison, tested: Tested, matters: float, tests: int) -> Comparison:
     """The comparison with the reason why nothing can be claimed, or with what would decide."""
     n, sizes = comparison.ratio.n, [len(side) for side in tested.weighed[0].scenario.sides]
@@ -156,8 +160,11 @@ def undecide(comparison: Comparison, tested: Tested, matters: float, tests: int)
     needed = repeats_for(comparison.ratio, matters)
     if needed is None:
         return comparison
-    enough = f"about {max(needed, n + 1):,} repeats would decide"
-    return replace(comparison, why="more than 1,000 repeats would be needed" if needed > 1000 else enough)
+    if needed <= TIMES_MAX * n:
+        return replace(comparison, why=f"about {max(needed, n + 1):,} repeats would decide")
+    now, later = (units.short_percent(detectable(comparison.ratio, count)) for count in (n, TIMES_MAX * n))
+    why = f"n={n} can show a difference of {now}; n={TIMES_MAX * n}, {TIMES_MAX} times the time, one of {later}"
+    return replace(comparison, why=why)
 
 
 def overall(weighed: Sequence[Weighed]) -> tuple[Estimate, float | None, bool]:

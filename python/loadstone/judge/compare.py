@@ -9,7 +9,7 @@ from statistics import median
 
 from loadstone.format import units
 from loadstone.judge import drift
-from loadstone.judge.checks import attempts, errors, rate
+from loadstone.judge.checks import attempts, errors, faults, rate
 from loadstone.judge.checks.not_steady import Levels
 from loadstone.judge.claim import CLAIMS, Tested, count_failures, decide, overall, shift, span, widen_by_resolution
 from loadstone.judge.figures import family
@@ -34,6 +34,8 @@ from loadstone.results.value import THROUGHPUT, direction
 from loadstone.statistics.comparison import holm
 from loadstone.statistics.estimate import Estimate
 
+# Figures that only a fault causes.
+OF_FAULTS = frozenset({"outage", "recovered", "depth", "width", "longest_gap"})
 BOUND_HINT = "compare a lower percentile or throughput, or repeat without the failures"
 MOVED_HINT = "the figures moved by less than what separates the compared sides"
 
@@ -94,6 +96,9 @@ class Comparer:
         pair, keys = match.pair, (match.baseline, match.contender)
         baseline, contender = (self.cells.get((key, metric)) for key in keys)
         if baseline is None or contender is None or contender.withheld or baseline.withheld:
+            return None
+        if metric in OF_FAULTS and not any(faults.has_fault(trial) for side in pair.sides for trial in side):
+            # Twins have no outage to compare.
             return None
         sides = [self.against.get(key, ()) for key in keys]
         against = [*match.findings, *sides[0], *sides[1]]

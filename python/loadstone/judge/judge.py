@@ -9,13 +9,14 @@ from itertools import chain
 
 from loadstone.judge.answer import answer, searched
 from loadstone.judge.cells import Cells
-from loadstone.judge.checks import attempts, not_steady, sides_differ, view
+from loadstone.judge.checks import attempts, faults, not_steady, sides_differ, view
 from loadstone.judge.compare import Comparer, settle
 from loadstone.judge.curves import CURVES_MAX, curves
 from loadstone.judge.expectations import examine_expectations
 from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, verdict
 from loadstone.judge.findings import judge_variant, look, missing_trials
 from loadstone.judge.judgement import Judgement, VariantKey
+from loadstone.judge.outages import clauses, summarize_outages
 from loadstone.judge.pairing import Match, Variants, baseline, matches, paired, unpaired
 from loadstone.judge.searches import rule, searches
 from loadstone.judge.settings import Own
@@ -53,6 +54,8 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
             for gone in view.hidden(look(trial, series, before.of(trial.trial))[0], trials[trial.trial]):
                 loosened.setdefault(gone.check, []).append(trial.trial)
         if series is not None:
+            # A requested fault is no drift.
+            series = faults.trim_to_before(trial, series)
             courses[trial.trial] = not_steady.levels(series, own.of(trial.trial))
             # How well one run knows its own throughput: for a single run that is all there is.
             if (run := run_mean(series.whole_rates)).low is not None:
@@ -102,12 +105,15 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         comparisons=comparisons,
         curves=by_clients,
         searches=found_loads,
+        outages=summarize_outages(variants, trials, settings),
         findings=tuple(dict.fromkeys((*departures, *whole(results, variants, found, missing)))),
         not_looked=Counter(chain(*unseen.values(), *(match.not_looked for match in found))),
         notes={"curves": f"only the first {CURVES_MAX} curves were fitted"} if len(by_clients) == CURVES_MAX else {},
     )
     judgement = replace(judgement, expectations=tuple(examine_expectations(judgement, found, comparer)))
-    text, *further = [searched(found_loads)] if found_loads else answer(judgement, metrics or (main,), settings.matters)
+    sentences = [searched(found_loads)] if found_loads else answer(judgement, metrics or (main,), settings.matters)
+    # With faults the question is about them; comparisons of other figures follow.
+    text, *further = [*clauses(judgement.outages), *sentences]
     return replace(judgement, answer=text, further=tuple(further))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from loadstone.format import units
 from loadstone.judge.figures import is_latency, lower_name
@@ -21,6 +21,10 @@ from loadstone.statistics.estimate import Estimate
 from loadstone.statistics.knee import Knee
 from loadstone.statistics.percentile import Bound
 from loadstone.statistics.usl import Law
+
+if TYPE_CHECKING:
+    # It uses the types of this module.
+    from loadstone.judge.outages import Outage
 
 VariantKey = tuple[tuple[str, Scalar], ...]
 # `better` and `worse` are claims, as are `same` (no difference that matters) and `slight` (they differ, by less than
@@ -176,6 +180,8 @@ class Judgement:
     curves: Sequence[Curve] = ()
     # The searches; empty where nothing was searched for.
     searches: Sequence[Search] = ()
+    # The figures of each variant with a fault.
+    outages: Sequence[Outage] = ()
     # About the whole: hosts that differ between variants, missing points.
     findings: tuple[Finding, ...] = ()
     # The checks that could not look, each with the number of trials or pairs concerned.

@@ -24,6 +24,7 @@ AHEAD, AHEAD_SHARE = 2, 0.25
 POSITION_MIN = 2
 POSITION_HINT = "a trial leaves something behind that changes the next one: restore it by a command before each trial"
 DAYS = "a difference between days looks the same"
+SEARCHED = "compare the loads that the searches found; or fix one load, and vary the systems at it"
 DECIDES = (
     "run both in one experiment, which interleaves them; or run each six times, alternately, and compare"
     " `A1,A2,A3,A4,A5,A6 B1,B2,B3,B4,B5,B6`"
@@ -80,7 +81,9 @@ def findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
     elif order == "apart" and min(len(pair.baselines), len(pair.contenders)) > 1:
         message = f"the runs of {pair.baseline} and {pair.contender} did not alternate: {DAYS}"
     if message:
-        yield Finding(sides_differ.NAME, Severity.SUSPECT, message, DECIDES, pair.trials)
+        # In a search, the sides were in one experiment, at separate loads.
+        hint = SEARCHED if pair.is_one_run and results.question.find else DECIDES
+        yield Finding(sides_differ.NAME, Severity.SUSPECT, message, hint, pair.trials)
     elif not pair.is_one_run and order == "unknown":
         message = f"{UNKNOWN_OF_BOTH}order of the runs"
         yield Finding(sides_differ.NAME, Severity.UNCHECKED, message, DECIDES, pair.trials)

@@ -1,4 +1,4 @@
-"""All results below a directory: names at once, verdicts as the judge comes to them."""
+"""All results below a directory: names at once, verdicts as they are judged."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Catalogue:
         self._stop.set()
 
     def refresh(self) -> None:
-        """Finds new folders and forgets deleted ones. A damaged or foreign folder is left out."""
+        """Finds new folders and forgets deleted ones. A damaged or foreign folder is omitted."""
         folders = {identify(folder.path): folder for folder in find(self.root)}
         self.entries = {name: self.entries.get(name) or Entry(folder) for name, folder in folders.items()}
 
@@ -75,12 +75,12 @@ class Catalogue:
 
     def _judge(self) -> None:
         while not self._stop.wait(PAUSE_SECONDS):
-            for entry in self._unjudged():
+            for entry in self._find_unjudged():
                 if self._stop.is_set():
                     return
                 entry.summary, entry.size = summarise(entry.folder), size_of(entry.folder)
 
-    def _unjudged(self) -> Iterator[Entry]:
+    def _find_unjudged(self) -> Iterator[Entry]:
         """Folders that changed since they were judged; none while a run is measured."""
         for entry in [*self.entries.values()][::-1]:
             if any(is_locked(other.folder.path) for other in [*self.entries.values()]):

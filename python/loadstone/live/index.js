@@ -1,4 +1,4 @@
-// The list of results: search, choice for comparison, verdicts as the judge comes to them.
+// The list of results: search, choice for comparison, verdicts as results are judged.
 const rows = document.getElementById("rows");
 const search = document.getElementById("search");
 const button = document.getElementById("compare");

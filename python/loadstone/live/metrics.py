@@ -1,6 +1,6 @@
 """The metrics of a run in the OpenMetrics text format, for Prometheus.
 
-Counters and classic histograms are those of the current trial and of the last one that this process followed: a series
+Counters and classic histograms cover the current trial and the trial before: a series
 ends with its trial, as Prometheus expects, and a run of 10,000 trials does not become a scrape of 10,000 trials.
 Specification: <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
 """
@@ -18,7 +18,7 @@ from loadstone.live.trial import LOAD, Attempt
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 # The upper bounds of the buckets, s: 1, 2.5 and 5 of each decade from 1 µs to 50 s.
 BUCKETS = tuple(float(f"{digit}e{exponent}") for exponent in range(-6, 2) for digit in ("1", "2.5", "5"))
-# The labels of the plan, beside the dimensions of the variant.
+# The labels of the plan; a dimension of such a name gets a prefix.
 RESERVED = frozenset({"step", "status", "window", "repeat", "block", "trial", "le", "state", "experiment", "role"})
 
 Labels = Mapping[str, object]
@@ -28,7 +28,7 @@ Sample = tuple[str, Labels, float]
 def render(run: Run | None, attempts: Sequence[Attempt]) -> str:
     """All metric families, and the end mark."""
     families = [] if run is None else [*describe_run(run), *describe_attempts(attempts)]
-    return "".join(family(*each) for each in families) + "# EOF\n"
+    return "".join(family(*part) for part in families) + "# EOF\n"
 
 
 def family(name: str, kind: str, unit: str, help_text: str, samples: Sequence[Sample]) -> str:

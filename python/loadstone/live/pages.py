@@ -31,7 +31,7 @@ TILES = (
     ("p99", "p99", ""),
     ("max", "max", ""),
     ("failed", "errors", "/s"),
-    ("host", "host", "processors"),
+    ("host", "host", "CPUs"),
 )
 CHARTS = {
     "throughput": "Throughput, and operations due",
@@ -88,7 +88,7 @@ def index(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def index_row(row: Mapping[str, Any]) -> Markup:
-    """One run. The program of the page fills in verdicts as the judge comes to them."""
+    """One run. The program of the page fills in verdicts as results are judged."""
     verdict = "running" if row["running"] else str(row["verdict"])
     badge = tag("span", verdict or "…", class_=f"badge {verdict}")
     name = joined(tag("a", row["name"], href=f"/run/{quote(row['id'])}"), " ", tag("small", row["time"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from loadstone.errors import LoadstoneError
 from loadstone.format import units
 from loadstone.judge.finding import Finding, Severity
-from loadstone.judge.findings import look
+from loadstone.judge.findings import look as check_trial
 from loadstone.judge.settings import Settings
 from loadstone.live.tail import Tail
 from loadstone.live.trial import Attempt, read_json
@@ -36,6 +37,8 @@ class Run:
         self.current: Attempt | None = None
         # Counts changes of everything but the current trial's points.
         self.version = 0
+        self._key: tuple[int, bool, str] | None = None
+        self._state: dict[str, Any] = {}
         self._plan, self._values = Tail(folder.path / "plan.jsonl"), Tail(folder.path / VALUES)
         try:
             self._settings = Settings.of(folder.question)
@@ -64,14 +67,14 @@ class Run:
             return
         self.results[result.trial] = result
         series = self.folder.series(result.trial, result.attempt)
-        found = look(result, series, self._settings)[0]
-        self.findings += [(result.trial, finding) for finding in found if finding.severity > Severity.NOTE]
+        findings = check_trial(result, series, self._settings)[0]
+        self.findings += [(result.trial, finding) for finding in findings if finding.severity > Severity.NOTE]
         if result.end != "done":
             failed = Finding(result.end, Severity.INVALID, result.reason, "", (result.trial,))
             self.findings.append((result.trial, failed))
 
     def _find_current(self) -> None:
-        """The attempt whose directory is not complete, else the last one that ended."""
+        """The attempt whose directory is not complete, else the last complete one."""
         parts = sorted((self.folder.path / "trials").glob(f"*{UNDER_WAY}/{BEGUN}"))
         last = next(reversed(self.results.values()), None)
         if parts:
@@ -102,8 +105,15 @@ class Run:
         return first_metric(self.results.values(), self.folder.question.metrics)
 
     def state(self) -> dict[str, Any]:
-        """Everything but the points of the current trial, for the page."""
+        """Everything but the points of the current trial, for the page; the same object while nothing changed."""
         running = self.is_running
+        current = self.describe_current(running)
+        key = (self.version, running, json.dumps(current))
+        if key != self._key:
+            self._key, self._state = key, self._describe(running, current)
+        return self._state
+
+    def _describe(self, running: bool, current: dict[str, Any] | None) -> dict[str, Any]:
         done = sum(result.end == "done" for result in self.results.values())
         question = self.folder.question
         return {
@@ -111,40 +121,39 @@ class Run:
             "name": self.folder.name,
             "expect": list(question.expect),
             "running": running,
-            "planned": self.planned_count,
+            "planned": self.count_planned(),
             "done": done,
             "failed": len(self.results) - done,
             "left": units.clock(left) if running and (left := self.seconds_left) is not None else "",
-            "variants": self.variants(),
+            "variants": self.variants(running),
             "metric": self.metric,
             "findings": [describe(trial, finding) for trial, finding in self.findings[-FINDINGS_MAX:]],
-            "trial": self.describe_current(running),
+            "trial": current,
         }
 
-    @property
-    def planned_count(self) -> int:
-        """The trials that are planned so far, and at least those that the question asks for."""
+    def count_planned(self) -> int:
+        """The trials that are planned so far, or the number that the question asks for if that is larger."""
         variants = {variant_name(config) for config in self.planned.values()}
         return max(len(self.planned), self.folder.question.at_least * len(variants))
 
     @property
     def seconds_left(self) -> float | None:
         """An estimate by the pace of the last trials; None before two of them have begun."""
-        begun = sorted(result.start_unix_ns for result in self.results.values() if result.start_unix_ns)
-        steps = [(after - before) / 1e9 for before, after in pairwise(begun)][-PACE_TRIALS:]
-        remaining = self.planned_count - len(self.results)
+        starts = sorted(result.start_unix_ns for result in self.results.values() if result.start_unix_ns)
+        steps = [(after - before) / 1e9 for before, after in pairwise(starts)][-PACE_TRIALS:]
+        remaining = self.count_planned() - len(self.results)
         return median(steps) * remaining if steps else None
 
-    def variants(self) -> list[dict[str, Any]]:
+    def variants(self, running: bool) -> list[dict[str, Any]]:
         """Each variant with its trials: state, figure and verdict of each, in the order of repeats."""
         rows: dict[str, list[dict[str, Any]]] = {}
         is_part = self.current is not None and self.current.directory.name.endswith(UNDER_WAY)
-        current = self.current.trial if self.current is not None and is_part and self.is_running else ""
+        current = self.current.trial if self.current is not None and is_part and running else ""
         metric = self.metric
         worst: dict[str, Severity] = {}
         for trial, finding in self.findings:
             worst[trial] = max(worst.get(trial, Severity.NOTE), finding.severity)
-        for trial, config in {**{name: each.config for name, each in self.results.items()}, **self.planned}.items():
+        for trial, config in {**{name: result.config for name, result in self.results.items()}, **self.planned}.items():
             result = self.results.get(trial)
             value = None if result is None else result.values.get(metric)
             state = "running" if trial == current else "planned" if result is None else result.end

@@ -1,6 +1,6 @@
 """The server of the live page: pages, server-sent events, and metrics on a second port.
 
-It is a process of its own that reads result folders, so viewers cost a trial nothing. It only reads, and has no
+It is a separate process that reads result folders, so viewers cost a trial nothing. It only reads, and has no
 request that changes anything.
 """
 
@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +23,8 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
@@ -35,6 +35,7 @@ from starlette.responses import (
     StreamingResponse,
 )
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from loadstone.errors import LoadstoneError
 from loadstone.live import metrics, pages
@@ -45,8 +46,8 @@ from loadstone.report.markup import countable
 from loadstone.results.folder import Folder
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
-# The time between two reads of the files while a page is open.
-POLL_SECONDS = 0.5
+# The time between two reads of the files while a page is open: the engine reports once a second.
+POLL_SECONDS = 1.0
 # After the lab has ended, viewers see its end for this long.
 FAREWELL_SECONDS = 60.0
 TOKEN = "token"
@@ -57,12 +58,12 @@ POLICY = (
 # A report may come from elsewhere: its program must not read other pages with the viewer's cookie.
 SANDBOX = "sandbox allow-scripts allow-downloads"
 HEADERS = {
+    "Content-Security-Policy": POLICY,
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-Next = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,8 @@ class Watcher:
         self._lock = threading.Lock()
         self._read = 0.0
         self._reading = Reading("", "", [], [])
+        self._state: dict[str, Any] = {}
+        self._text = ""
 
     def read(self) -> Reading:
         """Reads what is new, unless another viewer has just done so."""
@@ -112,9 +115,11 @@ class Watcher:
                 current = self.run.current
                 if current is not None and current not in self.attempts:
                     self.attempts = [*self.attempts[-1:], current]
-                text = json.dumps(countable(self.run.state()))
+                state = self.run.state()
+                if state is not self._state:
+                    self._state, self._text = state, json.dumps(countable(state))
                 points, hosts = ([], []) if current is None else (current.points(), list(current.host_points()))
-                self._reading = Reading(text, "" if current is None else current.trial, points, hosts)
+                self._reading = Reading(self._text, "" if current is None else current.trial, points, hosts)
                 self._read = time.monotonic()
             return self._reading
 
@@ -123,6 +128,32 @@ class Watcher:
         self.read()
         with self._lock:
             return metrics.render(self.run, self.attempts)
+
+
+class Guard:
+    """Refuses foreign hosts, cross-site requests and wrong tokens; adds headers.
+
+    Plain ASGI: Starlette's base class sends every server-sent event through two queues.
+    """
+
+    def __init__(self, app: ASGIApp, refuse: Callable[[Request], Response | None]) -> None:
+        self._app, self._refuse = app, refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        answer: ASGIApp = self._refuse(Request(scope)) or self._app
+        await answer(scope, receive, send_with_headers)
 
 
 class Site:
@@ -146,7 +177,7 @@ class Site:
         return self.catalogue.folder(name)
 
     @property
-    def followed(self) -> Folder | None:
+    def find_followed(self) -> Folder | None:
         """The run that started this server, else a running one, else the latest."""
         if self._followed is not None:
             return self._followed
@@ -166,9 +197,7 @@ class Site:
             Route("/run/{experiment}/{time}/events", self.events),
             Route("/run/{experiment}/{time}/report", self.report),
         ]
-        return Starlette(
-            routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=self.guard)], lifespan=self.lifespan
-        )
+        return Starlette(routes=routes, middleware=[Middleware(Guard, refuse=self.refuse)], lifespan=self.lifespan)
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -177,14 +206,6 @@ class Site:
             self.catalogue.start()
         yield
         self.catalogue.stop()
-
-    async def guard(self, request: Request, call_next: Next) -> Response:
-        """Refuses foreign hosts, cross-site requests and wrong tokens; adds headers."""
-        response = self.refuse(request) or await call_next(request)
-        for name, value in HEADERS.items():
-            response.headers.setdefault(name, value)
-        response.headers.setdefault("Content-Security-Policy", POLICY)
-        return response
 
     def refuse(self, request: Request) -> Response | None:
         """The refusal of a request, or the redirection that sets the cookie; None where it is allowed."""
@@ -198,14 +219,12 @@ class Site:
             return None if is_metrics else PlainTextResponse("only /metrics is here", 404)
         if is_metrics or not self.options.has_page:
             return PlainTextResponse("not found", 404)
-        given = request.query_params.get(TOKEN)
-        if self.options.has_token and given is not None and request.url.path == "/":
-            if not hmac.compare_digest(given.encode(), self.token.encode()):
+        requested = request.query_params.get(TOKEN)
+        if self.options.has_token and requested is not None and request.url.path == "/":
+            if not hmac.compare_digest(requested.encode(), self.token.encode()):
                 return PlainTextResponse("wrong token: open the address that loadstone printed", 403)
-            followed = None if self._followed is None else identify(self._followed.path)
-            place = (
-                "/" if followed is None or self.catalogue.folder(followed) is None else f"/run/{pages.quote(followed)}"
-            )
+            name = "" if self._followed is None else identify(self._followed.path)
+            place = f"/run/{pages.quote(name)}" if name and self.catalogue.folder(name) is not None else "/"
             response = RedirectResponse(place, 303)
             response.set_cookie(self.cookie, self.token, httponly=True, samesite="strict")
             return response
@@ -218,7 +237,7 @@ class Site:
 
     def metrics(self, _: Request) -> Response:
         """OpenMetrics of the followed run."""
-        folder = self.followed
+        folder = self.find_followed
         if folder is None:
             return PlainTextResponse(metrics.render(None, []), media_type=metrics.CONTENT_TYPE)
         return Response(self.watcher(folder).render_metrics(), headers={"Content-Type": metrics.CONTENT_TYPE})
@@ -281,21 +300,23 @@ class Site:
     async def stream(self, watcher: Watcher, request: Request) -> AsyncIterator[str]:
         """The events of one viewer."""
         self.viewers += 1
-        seen: dict[tuple[str, int], Any] = {}
+        sent_points: dict[tuple[str, int], Any] = {}
         sent, trial = "", None
         try:
             while not await request.is_disconnected():
                 reading = await asyncio.to_thread(watcher.read)
                 if reading.trial != trial:
-                    seen, trial = {}, reading.trial
+                    sent_points, trial = {}, reading.trial
                     yield write_event("begin", {"trial": trial})
                 if reading.text != sent:
                     sent = reading.text
                     yield f"event: state\ndata: {sent}\n\n"
                 # A point is replaced when it changes, and never altered.
-                fresh = [point for point in reading.points if seen.get((point["phase"], point["k"])) is not point]
+                fresh = [
+                    point for point in reading.points if sent_points.get((point["phase"], point["k"])) is not point
+                ]
                 if fresh:
-                    seen |= {(point["phase"], point["k"]): point for point in fresh}
+                    sent_points |= {(point["phase"], point["k"]): point for point in fresh}
                     yield write_event("points", {"points": fresh, "hosts": reading.hosts})
                 else:
                     # A comment shows a broken connection to both ends.
@@ -322,6 +343,8 @@ def listen(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host.strip("[]"), port))
+        # Clients that come before the first page is ready wait.
+        listener.listen()
     except OSError as error:
         listener.close()
         hint = "choose another port, or 0 for any that is free"

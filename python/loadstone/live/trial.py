@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.engine.document import read
-from loadstone.engine.events import BESIDE, COMPOSED, WELL, Counts, Interval, Outcome
+from loadstone.engine.events import BESIDE, COMPOSED, WELL, Earlier, Interval, Outcome
 from loadstone.engine.histogram import Histogram, decode
 from loadstone.live.tail import Tail
 
 EVENTS = ".events.jsonl"
-# Names of the load's phase; each other name is of what is measured.
+# The name of the load's phase; other phases are measured.
 LOAD = "load"
 # The quantiles of a point.
 QUANTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
@@ -87,7 +87,7 @@ class Attempt:
 
     @property
     def phase(self) -> str:
-        """What it does: `prepare`, `load`, `warm up` or `measure`."""
+        """Its state: `prepare`, `load`, `warm up` or `measure`."""
         name = next(reversed(self._tails), "")
         if not name:
             return "prepare"
@@ -139,13 +139,14 @@ class Attempt:
             if interval.due is not None:
                 row.due = (row.due or 0) + interval.due
             self.start_unix_ns = interval.unix_ns - interval.start_ns - interval.length_ns
-            for part in (interval, *interval.earlier):
+            parts: tuple[Interval | Earlier, ...] = (interval, *interval.earlier)
+            for part in parts:
                 self._add(phase, part)
         except (ValueError, TypeError):
             # A line of another version; the remaining ones are shown.
             return
 
-    def _add(self, phase: str, part: Counts) -> None:
+    def _add(self, phase: str, part: Interval | Earlier) -> None:
         row = self.rows[phase].get(part.k)
         if row is None:
             return
@@ -178,7 +179,7 @@ class Attempt:
 
 
 def measure_use(before: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
-    """The use of the host between two samples: processors that were busy, and those that engines and servers used."""
+    """The use of the host between two samples: processors that were busy, and the use by engines and servers."""
     seconds = (sample["monotonic_ns"] - before["monotonic_ns"]) / 1e9
     ticks = sample["ticks_per_second"] * seconds
     total = [now - then for now, then in zip(sample["processors"]["cpu"], before["processors"]["cpu"], strict=True)]

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from loadstone.format import units
 from loadstone.judge.answer import apart
 from loadstone.judge.finding import Verdict
-from loadstone.report import comparison, facts, hosts, loads, probes, reproduce, scenarios, servers, trials
+from loadstone.report import comparison, facts, faults, hosts, loads, probes, reproduce, scenarios, servers, trials
 from loadstone.report.charts import course, device, intervals, percentiles, scaling
+from loadstone.report.charts import faults as fault_charts
 from loadstone.report.charts.figure import Figure, Panel
 from loadstone.report.reproduce import Recipe
 from loadstone.report.table import Table
@@ -57,6 +58,7 @@ def sections(view: View) -> list[Section]:
         against_load = scaled(view)
         found = [
             searched(view),
+            examine_faults(view),
             compared(view),
             tabled("scenarios", "Scenarios", scenarios.LEAD, scenarios.table(view)),
             against_load,
@@ -85,7 +87,7 @@ def opening(view: View, found: list[Section]) -> tuple[Figure | None, list[Secti
     judged = view.judgement
     curved = metric == THROUGHPUT or judged.searches or not judged.comparisons or view.by == view.load
     order = ("scaling", decides) if curved else (decides, "scaling")
-    names = [name for name in (*order, "throughput", "headline") if name in figures]
+    names = [name for name in ("faults", *order, "throughput", "headline") if name in figures]
     if not names:
         return None, found
     # Panels of other figures name their metrics themselves; their captions may refer to a figure further down.
@@ -123,6 +125,14 @@ def searched(view: View) -> Section:
     count = f"{least} to {most}" if most and most > least else f"{least}"
     lead = f"Searched for {asked(rule)}; each probe has {count} trials."
     return Section("search", "Search", (lead,), tuple(probes.tables(view)))
+
+
+def examine_faults(view: View) -> Section:
+    """Faults: outage, recovery and losses."""
+    if not view.judgement.outages:
+        return Section("faults", "Faults")
+    charts = [chart for chart in (fault_charts.timeline(view), fault_charts.repeats(view)) if chart]
+    return Section("faults", "Faults", tables=tuple(faults.tables(view)), figures=tuple(charts))
 
 
 def compared(view: View) -> Section:

@@ -28,7 +28,7 @@ NAME = re.compile(r"server\.(.+)\.memory_max")
 COUNTED = re.compile(r"server\.(regions|ring\..+)")
 # The time between two starts of what a system does periodically, such as checkpoints.
 PERIODIC = re.compile(r"server\.((?!before\.).+)_period_seconds")
-COUNTED_MAX = 4
+COUNTED_MAX = 8
 # With more variants than this, their servers are only in values.jsonl.
 VARIANTS_MAX = 12
 

@@ -61,7 +61,7 @@ class Folder:
             raise LoadstoneError(
                 f"{path} is not a result folder: it has no folder.json", "`loadstone list` shows all result folders"
             ) from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise LoadstoneError(f"cannot read {path / 'folder.json'}: {error}", "the folder is damaged") from error
         version = header.get("results") if isinstance(header, dict) else None
         if not isinstance(version, int) or not 1 <= version <= VERSION:
@@ -104,7 +104,7 @@ class Folder:
 
     def record_hosts(self, hosts: Sequence[Mapping[str, Any]]) -> None:
         """Records the hosts of a fleet in environment.json, after this machine."""
-        environment = self._json("environment.json")
+        environment = self._json("environment.json", [])
         own = {"role": "lab", **next(iter(environment.get("hosts", ())), {})}
         lines.replace(self.path / "environment.json", pretty({**environment, "hosts": [own, *hosts]}))
 
@@ -229,7 +229,7 @@ class Folder:
         """A trial's course over time; None if it was not written or is damaged."""
         try:
             return Series.from_json(json.loads((self.files(trial, attempt) / "series.json").read_bytes()))
-        except (OSError, TypeError, ValueError):
+        except (OSError, TypeError, ValueError, RecursionError):
             return None
 
     def attempts(self, name: str = VALUES) -> tuple[list[TrialResult], list[str]]:
@@ -281,28 +281,35 @@ class Folder:
             question=self.question,
             planned=planned,
             interleaved=bool(self.header.get("interleaved")),
-            environment=self._json("environment.json"),
-            pilot=self._json(PILOT),
+            environment=self._json("environment.json", warnings),
+            pilot=self._json(PILOT, warnings),
             pilots=self.pilots(),
-            experiment=self._text("experiment.yaml"),
+            experiment=self._text("experiment.yaml", warnings),
             series=lambda trial: self.series(trial, trials[trial].attempt if trial in trials else 1),
             files=files,
             path=self.path,
             warnings=tuple(warnings),
         )
 
-    def _text(self, name: str) -> str:
+    def _text(self, name: str, warnings: list[str]) -> str:
         try:
             return (self.path / name).read_text(errors="replace")
         except FileNotFoundError:
             return ""
+        except OSError as error:
+            warnings.append(f"{name} cannot be read and is omitted ({error.strerror})")
+            return ""
 
-    def _json(self, name: str) -> dict[str, Any]:
+    def _json(self, name: str, warnings: list[str]) -> dict[str, Any]:
+        text = self._text(name, warnings)
         try:
-            document = json.loads(self._text(name) or "{}")
-        except ValueError:
+            document = json.loads(text or "{}")
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, dict):
+            warnings.append(f"{name} is damaged and omitted")
             return {}
-        return document if isinstance(document, dict) else {}
+        return document
 
 
 @contextlib.contextmanager
@@ -330,12 +337,30 @@ def new_path(root: Path, name: str, now: datetime | None = None) -> Path:
 
 
 def find(root: Path) -> list[Folder]:
-    """Every folder below a root, in the order of name and time; those that cannot be opened are left out."""
-    found = []
-    for header in sorted(root.glob("*/*/folder.json")):
-        with contextlib.suppress(LoadstoneError):
-            found.append(Folder(header.parent))
-    return found
+    """Every folder below a root that can be opened, in the order of name and time."""
+    return survey(root)[0]
+
+
+def survey(root: Path) -> tuple[list[Folder], list[str]]:
+    """Every folder below a root in the order of name and time, and a line about each that cannot be opened."""
+    folders, problems = [], []
+    for path in sorted(directory for directory in root.glob("*/*") if is_like_folder(directory)):
+        try:
+            folder = Folder(path)
+            # A damaged question would stop whatever lists it.
+            _ = folder.question
+            folders.append(folder)
+        except LoadstoneError as error:
+            problems.append(f"omitted: {error.args[0]}")
+    return folders, problems
+
+
+def is_like_folder(path: Path) -> bool:
+    """Whether a directory is a result folder, or the beginning of one."""
+    try:
+        return path.is_dir() and any((path / name).exists() for name in ("folder.json", "environment.json", VALUES))
+    except OSError:
+        return False
 
 
 def latest(root: Path, name: str) -> Folder | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.model import template
 from loadstone.experiment.plan.servers import Attached
+from loadstone.results.trial_result import Scalar
 from loadstone.runner import hooks
 
 # How long a server may take after `restart` until `status` succeeds, and how often that is checked.
@@ -51,11 +52,15 @@ class Hosts:
         """Recreates the table. Raises HookError."""
         self._run(self.how.fresh, "fresh", self.how.hosts[0])
 
-    def kill(self, host: str) -> None:
-        """Kills the server of a host. Raises LoadstoneError."""
-        if not self.how.kill:
-            raise LoadstoneError("no `kill` command is configured", "add `attach: {kill: ssh {host} …}`")
-        self._run(self.how.kill, "kill", host)
+    def run(self, key: str, host: str) -> None:
+        """Runs a command of `attach` for a host. Raises LoadstoneError if it fails, or is not configured."""
+        if not (command := getattr(self.how, key)):
+            raise LoadstoneError(f"no `{key}` command is configured", f"add `attach: {{{key}: ssh {{host}} …}}`")
+        self._run(command, key, host)
+
+    def command(self, key: str, host: str) -> str:
+        """A command of `attach` for a host, as a line for a shell."""
+        return template.render(getattr(self.how, key), self._names(host), for_shell=True)
 
     def _works(self, host: str) -> bool:
         if not self.how.status:
@@ -67,5 +72,8 @@ class Hosts:
         return True
 
     def _run(self, command: str, what: str, host: str) -> None:
-        names = {"host": host, "port": "" if self.how.port is None else self.how.port, "table": self._table}
+        names = self._names(host)
         hooks.run([template.render(command, names, for_shell=True)], what, names, self._log, COMMAND_SECONDS)
+
+    def _names(self, host: str) -> dict[str, Scalar]:
+        return {"host": host, "port": "" if self.how.port is None else self.how.port, "table": self._table}

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from loadstone.engine.events import BESIDE, COMPOSED, WELL, Interval, Outcome, parse
+from loadstone.engine.events import BESIDE, COMPOSED, WELL, Counts, Interval, Outcome, parse
 from loadstone.engine.histogram import Histogram, decode
 from loadstone.results.fault import FaultRecord
 from loadstone.results.trial_result import Series, TrialResult, values
 from loadstone.results.value import Value
 from loadstone.runner import figures
 from loadstone.statistics import availability
-from loadstone.statistics.availability import HOLD_NS, SHARE, WINDOWS, Load
+from loadstone.statistics.availability import HOLD_NS, SHARE, WINDOW_NS, WINDOWS, Load
 from loadstone.statistics.percentile import Population
 
 # The default deadline: this multiple of the p99.9 before the fault, at least 50 ms (Loadstone's own definition).
@@ -36,7 +36,7 @@ class Options:
     """How recovery is decided; the defaults are in `loadstone.statistics.availability`."""
 
     share: float = SHARE
-    window_ns: int | None = None
+    window_ns: int = WINDOW_NS
     hold_ns: int = HOLD_NS
     # An operation that succeeds later is late; None: from the latencies before the fault.
     deadline_ns: int | None = None
@@ -92,7 +92,8 @@ def add_interval(rows: dict[int, Row], event: Interval) -> None:
     row = rows.setdefault(event.k, Row(event.start_ns, event.length_ns))
     if event.due is not None:
         row.due = (row.due or 0) + event.due
-    for part in (event, *event.earlier):
+    parts: tuple[Counts, ...] = (event, *event.earlier)
+    for part in parts:
         if target := rows.get(part.k):
             target.good += part.good
             target.late += part.late

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -15,6 +17,7 @@ from loadstone.engine.describe import description
 from loadstone.engine.events import Ready
 from loadstone.engine.trial import EngineError, Spec
 from loadstone.experiment.kind import Launched
+from loadstone.faults.injector import Injector
 from loadstone.fleet.interface import Fleet, Observations, Running, split
 from loadstone.fleet.launch import LOST_STATUS
 from loadstone.fleet.merge import Merger
@@ -58,13 +61,19 @@ def run(
     engines: int,
     timeout: float,
     placement: str = "",
+    injector: Injector | None = None,
 ) -> Finished:
     """Runs a phase on so many engines of a fleet, and writes histograms to `<name>.hlog` in the trial's `files`.
 
-    The spec of each engine goes to `<name>.spec.json`, or `<name>.<segment>.spec.json` if there are several; events to
-    `<name>.events.jsonl`, or one such file for each engine of this machine or other host. Raises EngineError if none
-    ends with a result within `timeout` seconds.
+    The faults of an injector begin at their instants of the measured window. The spec of each engine goes to
+    `<name>.spec.json`, or `<name>.<segment>.spec.json` if there are several; events to `<name>.events.jsonl`, or one
+    such file for each engine of this machine or other host. Raises EngineError if none ends with a result within
+    `timeout` seconds.
     """
+    if injector is not None:
+        # The start is then known to the lab before it happens.
+        spec = {**spec, "wait_for_start": True}
+    started = None if injector is None else partial(begin_faults, injector, spec["warmup_seconds"])
     until = spec["until"]
     phase = PhaseProgress(name, until.get("operations"), until.get("seconds"), spec["warmup_seconds"])
     builder = SeriesBuilder()
@@ -89,7 +98,7 @@ def run(
                 watch.watch("engine" if engines == 1 else f"engine.{part.stem}", part.pid)
         explained = stack.enter_context(deadline(timeout, name, running))
         try:
-            for number, event in running.events(None if watch is None else watch.look):
+            for number, event in running.events(None if watch is None else watch.look, started):
                 if isinstance(event, EngineError):
                     merger.lose(number, explained(event))
                 for merged in merger.take(event):
@@ -103,6 +112,8 @@ def run(
             result = merger.result()
         except EngineError as error:
             raise explained(error) from None
+        if injector is not None:
+            injector.note_start(result.summary.start_unix_ns)
         phase.finish(result.summary)
         histograms.finish(result.summary)
         display.update()
@@ -110,6 +121,13 @@ def run(
     observations = running.observations()
     lost = sum(len(running.parts[number].specs) for number in merger.lost) + observations.lost
     return Finished(name, ran, result, builder.series(), builder.memory_max, engines, lost, observations)
+
+
+def begin_faults(injector: Injector, warmup_seconds: float, start_unix_ns: int) -> None:
+    """Tells an injector when the measured window begins; the engines start at this time of the host's clock."""
+    now_ns, now_unix_ns = time.monotonic_ns(), time.time_ns()
+    zero_unix_ns = start_unix_ns + round(warmup_seconds * 1e9)
+    injector.begin(zero_unix_ns - now_unix_ns + now_ns, zero_unix_ns)
 
 
 def recorded(spec: Spec) -> Spec:

@@ -136,7 +136,8 @@ class RunProgress:
     def state(self) -> str:
         """The time left."""
         elapsed = time.monotonic() - self._started
-        each = elapsed / self._finished if self._finished else self._seconds_each
+        # A first trial that takes longer than estimated corrects the estimate before it ends.
+        each = elapsed / self._finished if self._finished else max(self._seconds_each, elapsed)
         # The estimate of finished trials includes the time of the running one; the first guess does not.
         left = each * (self.trials - self.done) - (0 if self._finished else elapsed)
         return f"{units.clock(max(left, 0))} left" if self.done < self.trials else "done"
@@ -173,6 +174,7 @@ class PlainLines(AbstractContextManager["PlainLines"]):
     def __init__(self, console: Console) -> None:
         self._console = console
         self._trial = ""
+        self._run: RunProgress | None = None
         self._phase: PhaseProgress | None = None
         self._printed = 0.0
 
@@ -181,6 +183,7 @@ class PlainLines(AbstractContextManager["PlainLines"]):
 
     def plan(self, progress: RunProgress) -> None:
         """Prints how many trials there are to run."""
+        self._run = progress
         left = progress.trials - progress.done
         self.say(f"{progress.name}: {left:,} of {progress.trials:,} trials to run, {progress.state}")
 
@@ -202,6 +205,8 @@ class PlainLines(AbstractContextManager["PlainLines"]):
             self._printed = time.monotonic()
             parts = [f"{phase.share:.0%}" if phase.rates else "", phase.speed, phase.latency, phase.state]
             self.say(f"{self._trial} {phase.name}: {', '.join(part for part in parts if part)}")
+            if self._run:
+                self.say(f"{self._run.name}: {self._run.speed}, {self._run.state}")
 
     def say(self, line: str, *, bad: bool = False) -> None:
         """Prints a line."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,10 +13,12 @@ from functools import partial
 from loadstone.engine.describe import description
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import kind_of
+from loadstone.experiment.model.faults import ALL
 from loadstone.experiment.plan.forecast import load_seconds, seconds, space
 from loadstone.experiment.plan.plan import Plan, Variant
 from loadstone.experiment.plan.servers import Attached, Started, StartRequest
 from loadstone.experiment.validation.figures import OPERATIONS
+from loadstone.faults.support import require_support
 from loadstone.format import units
 from loadstone.runner.servers import expected, with_expected_address
 from loadstone.runner.started import refuse_taken
@@ -30,6 +33,8 @@ CONNECT_SECONDS = 2.0
 LOAD_CLIENTS = 32
 # The systems that are not written in Java. Debian's packages hold them; Maven fetches the other systems.
 NATIVE = ("redis", "postgres")
+# Faults under which servers do not answer, so that clients wait for their time-out.
+SILENT = ("pause", "cut")
 # A load that is shorter than this needs no advice.
 SHORT_SECONDS = 60.0
 
@@ -39,7 +44,7 @@ def preflight(plan: Plan) -> None:
 
     Raises LoadstoneError with all errors.
     """
-    raise_all(errors([*start_checks(plan), *front_end_checks(plan)]))
+    raise_all(errors([*start_checks(plan), *front_end_checks(plan), partial(require_support, plan)]))
 
 
 def rehearse(plan: Plan) -> None:
@@ -47,7 +52,8 @@ def rehearse(plan: Plan) -> None:
 
     Raises LoadstoneError with all errors.
     """
-    checks = [*start_checks(plan), *connection_checks(plan), *front_end_checks(plan), partial(check_space, plan)]
+    checks: list[Callable[[], object]] = [*start_checks(plan), *connection_checks(plan), *front_end_checks(plan)]
+    checks += [partial(check_space, plan), partial(require_support, plan)]
     raise_all(errors(checks))
 
 
@@ -132,8 +138,8 @@ def check_start(variant: Variant, start: StartRequest) -> None:
     refuse_taken(running)
     if start.system not in NATIVE:
         jvm.program()
-    if known is not None:
-        # A run has left it up, and the next one takes it over or ends it.
+    if known is not None or start.isolated:
+        # A run has left it up, and the next one takes it over or ends it; or its addresses do not exist yet.
         return
     address = description().address(variant.store)
     if address is None or variant.servers is None or start != getattr(variant.servers.how, "system", None):
@@ -171,6 +177,31 @@ def advice(plan: Plan) -> Iterator[str]:
     yield from absent_metrics(plan)
     yield from missing_programs(plan)
     yield from slow_load(plan)
+    yield from busy_clients(plan)
+
+
+def busy_clients(plan: Plan) -> Iterator[str]:
+    """Faults during which all clients may wait for silent servers: then healthy servers look slow, too."""
+    for variant in plan.variants:
+        how = variant.servers.how if variant.servers else None
+        nodes = len(how.hosts) if isinstance(how, Attached) else how.system.nodes if how else 1
+        for fault in variant.faults:
+            waiting_s = min([fault.lift_s[1] if fault.lift_s else math.inf, *time_outs(variant)])
+            share = 1.0 if fault.servers == (ALL,) else min(fault.count / nodes, 1.0)
+            needed = math.ceil((variant.rate or 0.0) * share * min(waiting_s, plan.experiment.measure.duration or 0.0))
+            if fault.kind in SILENT and variant.clients < needed:
+                yield (
+                    f"warning: up to {needed} clients wait for silent servers during the fault {fault.kind}, "
+                    f"but there are {variant.clients}\nhint: use {needed} clients, or a shorter time-out of the store"
+                )
+                return
+
+
+def time_outs(variant: Variant) -> Iterator[float]:
+    """The time-outs that the file sets for a store, s."""
+    for name, text in variant.store_properties.items():
+        if name.lower().endswith("timeoutmillis") and text.isdecimal():
+            yield int(text) / 1e3
 
 
 def missing_programs(plan: Plan) -> Iterator[str]:

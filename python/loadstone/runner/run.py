@@ -26,6 +26,7 @@ from loadstone.runner.progress import Display, RunProgress
 from loadstone.runner.servers import RunServers
 from loadstone.runner.trial import Conductor
 from loadstone.statistics import stopping
+from loadstone.systems.base import undo
 
 # The run stops after so many consecutive failures, if they are of all variants or of FAILING_VARIANTS_MAX of them.
 FAILURES_MAX = 3
@@ -113,7 +114,9 @@ class Run:
 
     @contextmanager
     def conducting(self) -> Iterator[Conductor]:
-        """The conductor of the trials; data and servers are cleaned up at the end."""
+        """The conductor of the trials; data and servers are cleaned up at the end. Raises SystemsError."""
+        # A fault of servers that the user runs, left by a lab that was killed.
+        undo.carry_out_all(self.folder.path / "trials" / undo.FILE, self.display.say)
         with (
             open_fleet(self.experiment, self.plan) as fleet,
             DataSpaces(self.folder.identity) as spaces,

@@ -13,21 +13,25 @@ from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.plan import Variant
 from loadstone.experiment.plan.servers import Attached, Servers, Started, StartRequest
+from loadstone.faults.attached import AttachedSite
+from loadstone.faults.injector import Site
+from loadstone.faults.site import StartedSite
 from loadstone.observe.servers import Servers as Observed
 from loadstone.observe.servers import Watched
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 from loadstone.runner import settling
 from loadstone.runner.attached import Hosts
-from loadstone.runner.started import Stack, TakenError
+from loadstone.runner.started import Stack, TakenError, plan_request
 from loadstone.systems.base import jvm
-from loadstone.systems.base.plan import plan_of
 from loadstone.systems.base.running import Running
 
 # The name, in notes and in the judge's checks, for a server that ended during a trial.
 DIED = "server-died"
 UNITS = {"bytes": "B", "ns": "ns", "seconds": "s"}
 FIGURES = "server."
+# The end of the name of a counter since the server's start: results have its growth in the measured phase.
+TOTAL = "_total"
 
 
 class ServersError(LoadstoneError):
@@ -50,6 +54,10 @@ class TrialServers:
     after: Mapping[str, float] = field(default_factory=dict)
     # How settling after the load went.
     waited: settling.Waited | None = None
+
+    def site(self, journal: Path) -> Site:
+        """The servers, as faults need them; how to undo a fault of servers that the user runs goes to `journal`."""
+        return StartedSite(self.stack.last) if self.hosts is None else AttachedSite(self.hosts, journal)
 
     def settle(self) -> None:
         """Waits until servers that the lab started are idle after the load."""
@@ -89,8 +97,16 @@ class TrialServers:
             yield Value("load.settle", self.waited.seconds * 1e9, "ns", 1)
         for prefix, counters in ((f"{FIGURES}before.", self.before), (FIGURES, self.after)):
             for name, number in self._with_regions(counters).items():
+                if name.endswith(TOTAL):
+                    continue
                 unit = UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""
                 yield Value(prefix + name, float(number), unit, 1)
+
+        for name in self.after.keys() & self.before.keys():
+            if name.endswith(TOTAL):
+                # A server that was started again counts from 0.
+                growth = max(self.after[name] - self.before[name], 0.0)
+                yield Value(FIGURES + name.removesuffix(TOTAL), growth, "", 1)
 
     def _with_regions(self, counters: Mapping[str, float]) -> dict[str, float]:
         """Adds the number of regions of the tested table, by a name that does not depend on the table's."""
@@ -225,4 +241,4 @@ def with_expected_address(variant: Variant) -> Variant:
 def expected(start: StartRequest) -> Mapping[str, str]:
     """The properties for reaching a system that is not up yet."""
     running = Running(start.system)
-    return running.system.properties(running.place, plan_of(running.system, start.nodes, start.settings))
+    return running.system.properties(running.place, plan_request(running, start))

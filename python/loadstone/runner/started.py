@@ -16,8 +16,8 @@ from loadstone.results.trial_result import Scalar
 from loadstone.runner import hooks
 from loadstone.systems.base import jvm
 from loadstone.systems.base.files.cache import locked
-from loadstone.systems.base.plan import plan_of
 from loadstone.systems.base.running import Running, ServerState
+from loadstone.systems.base.system import Plan
 
 # Time limit of the commands before a system starts and after it stops.
 HOOK_SECONDS = 600.0
@@ -50,7 +50,7 @@ class Stack:
         self._end(same)
         started = bool(self.dead())
         for start, running, _ in self._up:
-            running.up(start.nodes, start.settings, owner=OWNER)
+            bring_up(running, start)
         for start in requested.systems[same:]:
             self._begin(start, fresh=fresh)
             started = True
@@ -70,7 +70,7 @@ class Stack:
 
     def fresh(self, table: str, options: Mapping[str, str]) -> None:
         """Recreates the table."""
-        self._last.fresh(table, options)
+        self.last.fresh(table, options)
 
     def find_backlog(self) -> str | None:
         """The first system's work that must end before every reachable replica has all writes; None: no work."""
@@ -83,7 +83,7 @@ class Stack:
 
     def properties(self) -> Mapping[str, str]:
         """The store properties for reaching them."""
-        return self._last.properties()
+        return self.last.properties()
 
     def dead(self) -> list[str]:
         """A description of each server that is no longer running."""
@@ -96,10 +96,10 @@ class Stack:
 
     def names(self) -> dict[str, Scalar]:
         """What a command may name: address, nodes, settings and store properties, without secrets."""
-        servers = self._last.processes()
+        servers = self.last.processes()
         hosts = [process.address.rpartition(":")[0] for process in servers]
-        plan = self._last.plan
-        named = {**plan.settings, **self._last.properties()}
+        plan = self.last.plan
+        named = {**plan.settings, **self.last.properties()}
         return {
             **{name: text for name, text in named.items() if not description().is_secret(name)},
             **({"host": hosts[0], "port": servers[0].address.rpartition(":")[2]} if servers else {}),
@@ -109,7 +109,7 @@ class Stack:
 
     def client_environment(self) -> Mapping[str, str]:
         """The environment in which the last system's own client programs reach it."""
-        return self._last.client_environment()
+        return self.last.client_environment()
 
     @property
     def directories(self) -> list[Path]:
@@ -132,7 +132,7 @@ class Stack:
         """The facts that results record: the system, its version, nodes, configured settings, guarantees."""
         facts: dict[str, Scalar] = {}
         for start, running, _ in self._up:
-            top = running is self._last
+            top = running is self.last
             prefix = "" if top else f"{start.system}."
             facts[f"{prefix}system" if top else start.system] = start.system if top else running.version()
             if top:
@@ -160,7 +160,8 @@ class Stack:
         return counters
 
     @property
-    def _last(self) -> Running:
+    def last(self) -> Running:
+        """The system that the store connects to."""
         return self._up[-1][1]
 
     def _begin(self, start: StartRequest, *, fresh: bool) -> None:
@@ -174,7 +175,7 @@ class Stack:
                 running.down()
             if not running.status():
                 prepare(start.before, "before", running)
-            running.up(start.nodes, start.settings, owner=OWNER)
+            bring_up(running, start)
             self._up.append((start, running, mark.pop_all()))
 
     def _end(self, kept: int) -> None:
@@ -194,7 +195,7 @@ def refuse_taken(running: Running) -> None:
         name = running.name
         raise TakenError(
             f"{name} {'is up' if known.started else 'has data that were kept'}, and no experiment started it",
-            f"remove it and its data by `loadstone systems down {name}`, or use it by `attach`",
+            f"use it by `attach`; or delete it and its data by `loadstone systems down {name}`",
         )
 
 
@@ -214,7 +215,23 @@ def common(directories: Sequence[Path]) -> Path | None:
 
 def matches(running: Running, start: StartRequest) -> bool:
     """Whether a system is running with the requested nodes and settings."""
-    return bool(running.status()) and running.plan == plan_of(running.system, start.nodes, start.settings)
+    return bool(running.status()) and running.plan == plan_request(running, start)
+
+
+def plan_request(running: Running, start: StartRequest) -> Plan:
+    """The plan of a request."""
+    return running.plan_for(start.nodes, start.settings, start.file_system_bytes, isolated=start.isolated)
+
+
+def bring_up(running: Running, start: StartRequest) -> None:
+    """Starts a system, or its servers that have ended."""
+    running.up(
+        start.nodes,
+        start.settings,
+        owner=OWNER,
+        file_system_bytes=start.file_system_bytes,
+        isolated=start.isolated,
+    )
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from loadstone.experiment.kind import CommandContext, Ended, EngineLaunch, Obser
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.points import values as values_of_names
 from loadstone.experiment.plan.plan import PlannedTrial
+from loadstone.faults.fault import FaultError
+from loadstone.faults.injector import Injector
 from loadstone.fleet.interface import Fleet
 from loadstone.judge.checks import errors
 from loadstone.observe import device
@@ -29,6 +31,7 @@ from loadstone.runner.phase_result import PhaseResult
 from loadstone.runner.progress import Display
 from loadstone.runner.servers import RunServers, ServersError, TrialServers, with_address
 from loadstone.runner.watch import Watch
+from loadstone.systems.base import undo
 
 # The default timeout of a phase, in addition to its window and warm-up: for loading, settling, closing.
 PATIENCE_SECONDS = 3600.0
@@ -37,7 +40,7 @@ LEAVING_SECONDS = 60.0
 # The engine's seeds are 64-bit.
 SEEDS = 1 << 64
 # The notes on what a trial failed for, beside its engines.
-NOTES: dict[type[LoadstoneError], str] = {hooks.HookError: "hook", ServersError: "servers"}
+NOTES: dict[type[LoadstoneError], str] = {hooks.HookError: "hook", ServersError: "servers", FaultError: "faults"}
 
 
 @dataclass
@@ -60,22 +63,25 @@ class Conductor:
         begun = replace(begun, clients=variant.clients, start_unix_ns=time.time_ns())
         directory = self.spaces.at(variant.directory).fresh()
         at: TrialServers | None = None
+        injector: Injector | None = None
         results: list[PhaseResult] = []
         try:
             self.display.step("servers")
             at = self.servers.prepare(variant, files / "servers.log", reuse=bool(self.experiment.load.reuse))
             planned = replace(planned, variant=with_address(variant, at))
+            injector = self._injector(planned, at, files)
             with self._hooked(planned, directory, files):
                 for each in kind_of(variant).phases(planned.variant, self.experiment):
-                    if result := self._perform(each, planned, directory, files, at):
+                    if result := self._perform(each, planned, directory, files, at, injector):
                         results.append(result)
                         if result.end != "done":
                             break
-        except (EngineError, hooks.HookError, ServersError) as error:
+        except (EngineError, hooks.HookError, ServersError, FaultError) as error:
             lost = isinstance(error, EngineError) and error.status < 0 and not isinstance(error, command.CommandError)
             name = "lost-segment" if lost else NOTES.get(type(error), "failed")
             notes = (*died(at), Note(name, str(error.args[0]), error.hint))
-            return self._hidden(replace(begun, end="lost" if lost else "failed", notes=notes))
+            faults = injector.records if injector else ()
+            return self._hidden(replace(begun, end="lost" if lost else "failed", notes=notes, faults=faults))
         finally:
             datasets.remove(directory)
         self.display.step("tear down")
@@ -98,11 +104,27 @@ class Conductor:
             requested=main.requested,
             of_system=main.of_system,
             loop=main.loop,
+            faults=injector.records if injector else (),
         )
-        ended, series = fault_figures.add_figures(ended, main.series, files)
+        ended, series = fault_figures.add_figures(ended, main.series, files, recovery_options(planned))
         if series is not None:
             (files / "series.json").write_text(json.dumps(series.to_json()) + "\n")
         return self._hidden(ended)
+
+    def _injector(self, planned: PlannedTrial, at: TrialServers | None, files: Path) -> Injector | None:
+        """The faults of a trial, prepared; None if it has none. Raises FaultError."""
+        if not planned.variant.faults:
+            return None
+        assert at is not None, "validation requires servers for faults"
+        site = at.site(files.parents[1] / undo.FILE)
+        injector = Injector(site, planned.variant.faults, self.experiment.seed, planned.repeat)
+        try:
+            injector.prepare()
+        except FaultError:
+            raise
+        except LoadstoneError as error:
+            raise FaultError(f"faults: {error.args[0]}", error.hint) from error
+        return injector
 
     def load(self, planned: PlannedTrial, files: Path) -> None:
         """Loads data that trials share on servers, if they are not there. Raises LoadstoneError if the load fails."""
@@ -148,11 +170,17 @@ class Conductor:
         hooks.run(variant.after(names), "after", names, log, timeout)
 
     def _perform(
-        self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: TrialServers | None
+        self,
+        each: Phase,
+        planned: PlannedTrial,
+        directory: Path,
+        files: Path,
+        at: TrialServers | None,
+        injector: Injector | None,
     ) -> PhaseResult | None:
         variant = planned.variant
         if each.role == "measure":
-            return self._measure(each, planned, directory, files, at)
+            return self._measure(each, planned, directory, files, at, injector)
         if each.role == "warmup":
             assert isinstance(each, ObservedCommand), "engines warm up within their measured phase"
             self.display.step("warm up")
@@ -167,7 +195,7 @@ class Conductor:
                     settled.append(Value(f"{each.name}.settled", int(waited.backlog is None), "", 1))
             self.display.step("verify")
             if isinstance(each, ObservedCommand):
-                ended = self._command(each, planned, directory, files, at, None)
+                ended = self._command(each, planned, directory, files, at, None, injector)
                 run = phase_result.parsed(each, ended)
                 return PhaseResult(each.role, [*run.figures(), *settled], run.facts, run.notes, run.end)
             runs = self._run(each, variant.placement, directory, self._seed(planned), files, None)
@@ -239,9 +267,18 @@ class Conductor:
         return loads
 
     def _measure(
-        self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: TrialServers | None
+        self,
+        each: Phase,
+        planned: PlannedTrial,
+        directory: Path,
+        files: Path,
+        at: TrialServers | None,
+        injector: Injector | None,
     ) -> PhaseResult:
-        """Measures while the host is observed; the file system is flushed before and after."""
+        """Measures while the host is observed and faults are injected; the file system is flushed before and after.
+
+        When it returns, the faults are lifted.
+        """
         variant = planned.variant
         self.display.step("flush")
         data = directory if isinstance(each, ObservedCommand) or description().keeps_files(variant.store) else None
@@ -252,7 +289,8 @@ class Conductor:
         with Watch(data, files / "observed.jsonl", at.begin() if at else None) as watch:
             self.display.step("measure")
             if isinstance(each, EngineLaunch):
-                runs = self._run(each, variant.placement, directory, self._seed(planned), files, watch)
+                with injector or nullcontext():
+                    runs = self._run(each, variant.placement, directory, self._seed(planned), files, watch, injector)
             else:
                 ended = self._command(each, planned, directory, files, at, watch)
         if at is not None:
@@ -263,7 +301,14 @@ class Conductor:
         return phase_result.of_engine(each, variant, runs, watch, server_facts, processors)
 
     def _run(
-        self, each: EngineLaunch, placement: str, directory: Path, seed: int, files: Path, watch: Watch | None
+        self,
+        each: EngineLaunch,
+        placement: str,
+        directory: Path,
+        seed: int,
+        files: Path,
+        watch: Watch | None,
+        injector: Injector | None = None,
     ) -> list[Finished]:
         """Runs the launches of a phase, up to the first that fails."""
         stages, runs = each.stages(directory, seed), list[Finished]()
@@ -273,8 +318,8 @@ class Conductor:
                 engines = 1 if name in stages.alone else self._engines(placement)
                 if each.role == "measure":
                     self._refuse_race(spec, placement, engines)
-                limits = engines, self._timeout()
-                runs.append(phase.run(spec, name, watch, files, self.display, self.fleet, *limits, placement))
+                where = (watch, files, self.display, self.fleet)
+                runs.append(phase.run(spec, name, *where, engines, self._timeout(), placement, injector))
                 if runs[-1].lost or runs[-1].result.summary.end != "done":
                     return runs
                 begun = True
@@ -306,6 +351,7 @@ class Conductor:
         files: Path,
         at: TrialServers | None,
         watch: Watch | None,
+        injector: Injector | None = None,
     ) -> Ended:
         """Runs a command; its templates may name everything that is known of the trial."""
         names: dict[str, Scalar] = {
@@ -317,6 +363,8 @@ class Conductor:
             "results": str(files.absolute()),
             "seed": self._seed(planned),
         }
+        if injector is not None and (crash_ns := injector.crash_unix_ns) is not None:
+            names["crash_unix_ns"] = crash_ns
         context = CommandContext(files.absolute(), directory, names, at.client_environment() if at else {})
         return command.run(part, context, self.display, watch, self._timeout())
 
@@ -328,6 +376,14 @@ class Conductor:
         measure = self.experiment.measure
         measuring = self.experiment.warmup_seconds + (measure.duration or 0)
         return self.experiment.timeout or measuring + PATIENCE_SECONDS
+
+
+def recovery_options(planned: PlannedTrial) -> fault_figures.Options:
+    """When the service counts as recovered after the first fault."""
+    for fault in planned.variant.faults[:1]:
+        window_ns, hold_ns = round(fault.window_s * 1e9), round(fault.hold_s * 1e9)
+        return fault_figures.Options(share=fault.share, window_ns=window_ns, hold_ns=hold_ns)
+    return fault_figures.DEFAULTS
 
 
 def died(at: TrialServers | None) -> list[Note]:

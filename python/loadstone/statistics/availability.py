@@ -88,7 +88,7 @@ class Line:
     @property
     def is_ruled_by_noise(self) -> bool:
         """Whether noise before the fault, and not the requested share, decided the level."""
-        return self.level < self.median * SHARE * (1 - 1e-12)
+        return self.noise > 0 and self.level >= self.median - DEVIATIONS * self.noise
 
 
 @dataclass(frozen=True)
@@ -203,21 +203,19 @@ def sums_of(counts: Counts, starts: Sequence[int], size: int) -> Counts:
     return np.asarray(cumulated[at + size] - cumulated[at])
 
 
-def choose_window(load: Load, before: int, window_ns: int | None) -> int:
-    """The number of intervals in a window: as requested, else 5 s, or less so that `WINDOWS_MIN` fit before the fault.
+def choose_window(load: Load, before: int, window_ns: int) -> int:
+    """The number of intervals in a window: as requested, or less so that `WINDOWS_MIN` fit before the fault.
 
-    Without a request it has at least `OPERATIONS_MIN` operations and lasts a second or more.
+    It lasts a second or more, and is longer if it had fewer than `OPERATIONS_MIN` operations.
     """
     interval_ns = float(np.median(load.length_ns))
-    if window_ns is not None:
-        return max(round(window_ns / interval_ns), 1)
     span = before * interval_ns
-    size = max(round(max(min(WINDOW_NS, span / WINDOWS_MIN), WINDOW_NS_MIN) / interval_ns), 1)
+    size = max(round(max(min(window_ns, span / WINDOWS_MIN), WINDOW_NS_MIN) / interval_ns), 1)
     mean = float(load.due[:before].mean()) if before else 0.0
     return max(size, math.ceil(OPERATIONS_MIN / mean)) if mean > 0 else size
 
 
-def line_before(load: Load, order_ns: int, share: float = SHARE, window_ns: int | None = None) -> Line | None:
+def line_before(load: Load, order_ns: int, share: float = SHARE, window_ns: int = WINDOW_NS) -> Line | None:
     """The line from the windows before the fault, which end at it; None if none of them has an operation.
 
     θ = min(share · b, b - 3 s), with b the median of the windows' yields and s = 1.4826 × their median absolute

@@ -204,6 +204,17 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
+def detectable(ratio: Estimate, repeats: int) -> float:
+    """The smallest difference, as a share, whose interval excludes 1 with this number of repeats and a ratio's spread.
+
+    Half the interval's width on the logarithmic scale, which narrows with the root of the number of repeats; the ratio
+    must have a finite interval above 0.
+    """
+    return math.expm1(
+        math.log((ratio.high or ratio.value) / (ratio.low or ratio.value)) / 2 * math.sqrt(ratio.n / repeats)
+    )
+
+
 def repeats_for(ratio: Estimate, matters: float) -> int | None:
     """How many repeats would decide, if the ratio and its spread stay as they are; None without an interval.
 

@@ -21,7 +21,7 @@ from loadstone.experiment.model.values import Part, Text, VariedCount, VariedLen
 from loadstone.format import units
 from loadstone.results.value import Value
 from loadstone.workloads.front_end import spec_of
-from loadstone.workloads.pace import INTERVAL_MS, interval_ms, pace
+from loadstone.workloads.pace import INTERVAL_MS, counting, pace
 
 if TYPE_CHECKING:
     from loadstone.experiment.model.experiment import Experiment, Measure
@@ -215,7 +215,7 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
         "work": {**spec["work"], "definitions": []},
         "seed": seed,
         "until": until,
-        "interval_ms": INTERVAL_MS if seconds is None else interval_ms(seconds),
+        **({"interval_ms": INTERVAL_MS} if seconds is None else counting(measure)),
         "pace": pace(variant, spec["pace"]),
         "warmup_seconds": measure.warmup or 0.0,
         "inserts": {**spec["inserts"], "keep_going": True},

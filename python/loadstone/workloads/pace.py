@@ -5,12 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from loadstone.experiment.model.experiment import Measure
     from loadstone.experiment.plan.plan import Variant
 
 INTERVAL_MS = 1000
 # Short windows have shorter intervals, since a time series needs at least this many.
 INTERVALS_MIN = 20
 INTERVAL_MS_MIN = 100
+
+
+def counting(measure: Measure) -> dict[str, object]:
+    """The keys of a spec for counting in a window of a fixed length: its intervals, and the deadline."""
+    assert measure.duration is not None
+    interval = measure.interval
+    length = interval_ms(measure.duration) if interval is None else max(round(interval * 1e3), 1)
+    deadline = {} if measure.deadline is None else {"deadline_ms": measure.deadline * 1e3}
+    return {"interval_ms": length, **deadline}
 
 
 def interval_ms(seconds: float) -> int:

@@ -29,7 +29,7 @@ from loadstone.format import units
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 from loadstone.workloads import front_end, ledger
-from loadstone.workloads.pace import INTERVAL_MS, interval_ms, pace
+from loadstone.workloads.pace import INTERVAL_MS, counting, pace
 from loadstone.workloads.properties import read
 from loadstone.workloads.ycsb_check import changing, check
 
@@ -235,7 +235,7 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
     spec = common(translated(variant, "run"), variant, directory, seed)
     seconds = measure.duration
     if seconds is not None:
-        spec = {**spec, "until": {"seconds": seconds}, "interval_ms": interval_ms(seconds)}
+        spec = {**spec, "until": {"seconds": seconds}, **counting(measure)}
     else:
         spec = {**spec, "until": {"operations": variant.operations}}
     # `measure` replaces the file's operationcount.

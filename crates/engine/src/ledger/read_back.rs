@@ -14,7 +14,7 @@ use loadstone_stores::{Connection, Options, ReadLevel, Session};
 
 use super::findings::{Crash, Findings, Proof, Reading};
 use loadstone_kinds::mapping::Mapping;
-use loadstone_wire::error::EngineError;
+use loadstone_wire::error::{EngineError, ErrorKind};
 use loadstone_wire::spec::TrialSpec;
 
 /// How many histories are judged at a time; 24 bytes each.
@@ -24,8 +24,6 @@ const ATTEMPTS: u32 = 5;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 /// Between the removal of a record and its return: HBase drops a write of the same millisecond (HBASE-2256).
 const BEFORE_RETURN: Duration = Duration::from_millis(5);
-/// The exit code when the store cannot be read.
-const UNREADABLE: u8 = 3;
 
 /// A run, to be compared with what a store returns.
 #[derive(Debug)]
@@ -47,13 +45,12 @@ pub struct ReadBack<'a, E> {
 }
 
 fn unreadable(message: String) -> EngineError {
-    let error = EngineError { exit: UNREADABLE, ..EngineError::failed(message) };
+    let error = EngineError { kind: ErrorKind::Unread, ..EngineError::failed(message) };
     error.hint("repair the store and repeat the command: it must read every record")
 }
 
-fn store_error(error: loadstone_stores::StoreError) -> EngineError {
-    let error = EngineError::from(error);
-    if error.exit == 2 { error } else { EngineError { exit: UNREADABLE, ..error } }
+fn store_error(error: EngineError) -> EngineError {
+    if error.is_usage() { error } else { EngineError { kind: ErrorKind::Unread, ..error } }
 }
 
 /// What one pass over the records of a range showed.
@@ -125,7 +122,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
                 match self.pass(session, &judge, &written).await {
                     Ok(pass) => break pass,
                     // Servers that this level needs are unavailable.
-                    Err(error) if error.exit == UNREADABLE => strongest = next(&mut stronger).await?,
+                    Err(error) if error.kind == ErrorKind::Unread => strongest = next(&mut stronger).await?,
                     Err(error) => return Err(error),
                 }
                 self.findings.note_weaker_level();

@@ -2,7 +2,7 @@
 
 use loadstone_session::erased::{Driving, StoreType, VirtualSession};
 use loadstone_session::null::NullSession;
-use loadstone_session::{Options, RecordStore, StoreError};
+use loadstone_session::{EngineError, Options, RecordStore};
 
 use super::{Records, RecordsOf};
 use loadstone_measure::borders::Borders;
@@ -62,7 +62,7 @@ impl Target<Records<RecordsOf>> for RecordTarget {
         }
     }
 
-    fn open(&self, options: &Options) -> Result<Opened<Records<RecordsOf>>, StoreError> {
+    fn open(&self, options: &Options) -> Result<Opened<Records<RecordsOf>>, EngineError> {
         let store = self.store.open(options)?;
         Ok(match self.closed {
             Some(closed) => Opened::with_records(store, move |client| Box::new(EmbeddedClient { client, closed })),
@@ -78,7 +78,7 @@ struct EmbeddedClient {
 }
 
 impl ThreadClient for EmbeddedClient {
-    fn connect(&mut self) -> Result<(), StoreError> {
+    fn connect(&mut self) -> Result<(), EngineError> {
         ThreadClient::connect(&mut self.client)
     }
 

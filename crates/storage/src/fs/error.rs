@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use loadstone_load::Status;
-use loadstone_session::StoreError;
+use loadstone_session::EngineError;
 
 /// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,11 +128,10 @@ impl FsError {
     }
 }
 
-impl From<FsError> for StoreError {
+impl From<FsError> for EngineError {
     fn from(error: FsError) -> Self {
-        let mut failed = Self::failed(error.to_string());
-        failed.usage = matches!(error.kind, ErrorKind::Unsupported | ErrorKind::Invalid);
-        failed.hint = error.hint;
-        failed
+        let own =
+            if matches!(error.kind, ErrorKind::Unsupported | ErrorKind::Invalid) { Self::usage } else { Self::failed };
+        Self { hint: error.hint.clone(), ..own(error.to_string()) }
     }
 }

@@ -1,6 +1,6 @@
 //! The location of files: a parsed URI.
 
-use loadstone_session::StoreError;
+use loadstone_session::EngineError;
 
 /// The supported file systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +24,11 @@ pub struct Location {
 
 impl Location {
     /// Parses `file:///data`, `/data`, `data` or `hdfs://host:8020/data`. A relative path is below the working directory.
-    pub fn parse(text: &str) -> Result<Self, StoreError> {
+    pub fn parse(text: &str) -> Result<Self, EngineError> {
         if let Some(rest) = text.strip_prefix("hdfs://") {
             let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
             if authority.is_empty() {
-                return Err(StoreError::usage(format!("\"{text}\" is missing a name node"))
+                return Err(EngineError::usage(format!("\"{text}\" is missing a name node"))
                     .hint("write hdfs://HOST:PORT/DIRECTORY"));
             }
             return Ok(Self { scheme: Scheme::Hdfs, authority: authority.to_owned(), path: clean(path) });
@@ -37,7 +37,7 @@ impl Location {
             // file:/x, file:///x; files of another host cannot be read.
             Some(rest) => match rest.strip_prefix("//") {
                 Some(rest) if !rest.starts_with('/') => {
-                    return Err(StoreError::usage(format!("\"{text}\" names a host, but files are local"))
+                    return Err(EngineError::usage(format!("\"{text}\" names a host, but files are local"))
                         .hint("write file:///DIRECTORY"));
                 }
                 Some(rest) => rest,
@@ -46,16 +46,18 @@ impl Location {
             None => text,
         };
         if let Some((scheme, _)) = path.split_once("://") {
-            return Err(StoreError::usage(format!("there is no file system \"{scheme}\" ({text})"))
+            return Err(EngineError::usage(format!("there is no file system \"{scheme}\" ({text})"))
                 .hint("use file:///DIRECTORY or hdfs://HOST:PORT/DIRECTORY"));
         }
         if path.is_empty() {
-            return Err(StoreError::usage(format!("\"{text}\" is missing a directory")).hint("write file:///DIRECTORY"));
+            return Err(
+                EngineError::usage(format!("\"{text}\" is missing a directory")).hint("write file:///DIRECTORY")
+            );
         }
         let path = std::path::absolute(path)
-            .map_err(|error| StoreError::failed(format!("\"{text}\" cannot be made absolute: {error}")))?;
+            .map_err(|error| EngineError::failed(format!("\"{text}\" cannot be made absolute: {error}")))?;
         let path = path.to_str().ok_or_else(|| {
-            StoreError::usage(format!("\"{text}\" is not UTF-8")).hint("use a directory whose name is UTF-8")
+            EngineError::usage(format!("\"{text}\" is not UTF-8")).hint("use a directory whose name is UTF-8")
         })?;
         Ok(Self { scheme: Scheme::File, authority: String::new(), path: clean(path) })
     }
@@ -92,7 +94,7 @@ mod tests {
         }
         for bad in ["s3://bucket/x", "hdfs:///x", "file://host/x", ""] {
             let error = Location::parse(bad).unwrap_err();
-            assert!(error.usage && error.hint.is_some(), "{bad}: {error:?}");
+            assert!(error.is_usage() && error.hint.is_some(), "{bad}: {error:?}");
         }
     }
 }

@@ -24,7 +24,7 @@ pub mod stage;
 pub mod tournament;
 pub mod validate;
 
-use loadstone_session::StoreError;
+use loadstone_session::EngineError;
 use thiserror::Error;
 
 use crate::fs::{ErrorKind, FsError};
@@ -85,8 +85,15 @@ impl From<FsError> for SortError {
     }
 }
 
-impl From<StoreError> for SortError {
-    fn from(error: StoreError) -> Self {
-        Self { hint: error.hint, usage: error.usage, ..Self::new(error.message) }
+impl From<EngineError> for SortError {
+    fn from(error: EngineError) -> Self {
+        Self { usage: error.is_usage(), hint: error.hint, ..Self::new(error.message) }
+    }
+}
+
+impl From<SortError> for EngineError {
+    fn from(error: SortError) -> Self {
+        let own = if error.usage { Self::usage } else { Self::failed };
+        Self { hint: error.hint, ..own(error.message) }
     }
 }

@@ -14,7 +14,7 @@ use super::login::Link;
 use super::pool::Pool;
 use super::slot::Slot;
 use super::wire::{TRACING, Version, opcode, put_bytes, put_flags};
-use crate::error::{Failure, StoreError};
+use crate::error::{EngineError, Failure};
 use crate::remote::LastFailure;
 use crate::session::Connection;
 
@@ -78,8 +78,8 @@ impl Client {
     }
 
     /// Opens the connections.
-    pub async fn open(&self) -> Result<(), StoreError> {
-        let pool = self.pool().map_err(|failure| StoreError::failed(failure.message))?;
+    pub async fn open(&self) -> Result<(), EngineError> {
+        let pool = self.pool().map_err(|failure| EngineError::failed(failure.message))?;
         pool.open().await
     }
 
@@ -185,6 +185,25 @@ impl Client {
         Ok(Some(answer::refusal(self.slot.opcode(), self.slot.body_of(&bytes).map_err(malformed)?)))
     }
 
+    /// Executes a prepared SELECT and passes its rows to `read`. After an ALTER of the table, the statement is prepared and executed
+    /// again, once.
+    #[inline]
+    pub async fn execute_select<T>(
+        &self,
+        execution: Execution<'_>,
+        values: impl Fn(&mut Vec<u8>) -> u16,
+        mut read: impl FnMut(Table<'_>, &Prepared) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        for _ in 0..2 {
+            let prepared = self.execute(execution, &values).await?;
+            let bytes = self.slot.bytes();
+            if let Some(table) = self.table(&bytes, Some(&prepared))? {
+                return read(table, &prepared);
+            }
+        }
+        Err(Failure::new(Status::UnexpectedState, "the columns of the rows differ from the announced ones"))
+    }
+
     /// The rows in the bytes of the answer. `None`: they have other columns than the prepared statement, which is prepared again
     /// before its next execution.
     #[inline]
@@ -285,7 +304,7 @@ pub fn put_id(out: &mut Vec<u8>, id: &[u8]) {
 }
 
 impl Connection for Client {
-    async fn connect(&mut self) -> Result<(), StoreError> {
+    async fn connect(&mut self) -> Result<(), EngineError> {
         self.register(std::iter::empty());
         self.open().await
     }

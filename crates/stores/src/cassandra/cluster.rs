@@ -11,7 +11,7 @@ use super::ring::{Node, Replication};
 use super::settings::{Settings, TLS};
 use super::topology::Latest;
 use super::wire::Version;
-use crate::error::{ConnectError, Failure, StoreError};
+use crate::error::{ConnectError, EngineError, Failure};
 
 type Cells = Vec<Vec<Option<Vec<u8>>>>;
 
@@ -52,7 +52,7 @@ impl Cluster {
     }
 
     /// Asks the first contact point that answers.
-    pub async fn discover(settings: Settings) -> Result<Self, StoreError> {
+    pub async fn discover(settings: Settings) -> Result<Self, EngineError> {
         let (contact, link) = connect(&settings).await?;
         let ask = async |text: &str| link.query(text).await.map_err(|refusal| refused(contact, refusal));
         let nodes =
@@ -63,7 +63,7 @@ impl Cluster {
         let local_dc = if settings.local_dc.is_empty() { own_dc } else { settings.local_dc.clone() };
         if !nodes.iter().any(|node| node.dc == local_dc) {
             let dcs: Vec<&str> = nodes.iter().map(|node| node.dc.as_str()).collect();
-            return Err(StoreError::usage(format!("no node of the cluster at {contact} is in {local_dc}"))
+            return Err(EngineError::usage(format!("no node of the cluster at {contact} is in {local_dc}"))
                 .hint(format!("cassandra.localdc can be {}", dcs.join(", "))));
         }
         let where_keyspace = format!("WHERE keyspace_name = '{}'", settings.keyspace);
@@ -119,7 +119,7 @@ impl Cluster {
 }
 
 /// The first contact point that answers. Its failure is the error if none does.
-pub async fn connect(settings: &Settings) -> Result<(SocketAddr, Link), StoreError> {
+pub async fn connect(settings: &Settings) -> Result<(SocketAddr, Link), EngineError> {
     let mut first: Option<Failure> = None;
     for host in &settings.hosts {
         let place = format!("{host}:{}", settings.port);
@@ -154,18 +154,18 @@ pub async fn connect(settings: &Settings) -> Result<(SocketAddr, Link), StoreErr
 }
 
 /// The error of a cluster that no client can use.
-pub fn unreachable(failure: &Failure) -> StoreError {
+pub fn unreachable(failure: &Failure) -> EngineError {
     if let Some(ConnectError::Tls(fault)) = failure.connect {
-        return StoreError::failed(failure.message.clone()).hint(TLS.hint(fault));
+        return EngineError::failed(failure.message.clone()).hint(TLS.hint(fault));
     }
     let hint = match failure.status {
         Status::Forbidden => "set cassandra.username and cassandra.password to those of a role that may log in",
         _ => "is it up? `loadstone systems up cassandra` starts one; set hosts and port",
     };
-    StoreError::failed(failure.message.clone()).hint(hint)
+    EngineError::failed(failure.message.clone()).hint(hint)
 }
 
-fn refused(contact: SocketAddr, refusal: Refusal) -> StoreError {
+fn refused(contact: SocketAddr, refusal: Refusal) -> EngineError {
     let failure = refusal.failure();
     unreachable(&Failure::new(
         failure.status,
@@ -173,7 +173,7 @@ fn refused(contact: SocketAddr, refusal: Refusal) -> StoreError {
     ))
 }
 
-fn check_table(settings: &Settings, contact: SocketAddr, columns: &Cells) -> Result<(), StoreError> {
+fn check_table(settings: &Settings, contact: SocketAddr, columns: &Cells) -> Result<(), EngineError> {
     let Settings { keyspace, table, .. } = settings;
     let make = "CREATE KEYSPACE ycsb WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
     let make = make.replace("ycsb", keyspace);
@@ -181,7 +181,7 @@ fn check_table(settings: &Settings, contact: SocketAddr, columns: &Cells) -> Res
         "make it: {make}; CREATE TABLE {keyspace}.{table} ({KEY} varchar PRIMARY KEY, field0 varchar, … field9 varchar)"
     );
     if columns.is_empty() {
-        return Err(StoreError::failed(format!("there is no table {keyspace}.{table} at {contact}")).hint(hint));
+        return Err(EngineError::failed(format!("there is no table {keyspace}.{table} at {contact}")).hint(hint));
     }
     let key: Vec<&str> = columns
         .iter()
@@ -191,7 +191,7 @@ fn check_table(settings: &Settings, contact: SocketAddr, columns: &Cells) -> Res
         .collect();
     if key != [KEY] {
         let message = format!("the key of {keyspace}.{table} at {contact} is ({}), not ({KEY})", key.join(", "));
-        return Err(StoreError::failed(message).hint(hint));
+        return Err(EngineError::failed(message).hint(hint));
     }
     Ok(())
 }

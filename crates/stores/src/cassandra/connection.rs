@@ -17,9 +17,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use super::segments;
+use super::compression::{Algorithm, Compressor};
+use super::segments::{self, Segment};
 use super::slot::Slot;
-use super::wire::{Body, HEADER, Head, Header, Version, frame, opcode};
+use super::wire::{Body, COMPRESSED, HEADER, Head, Header, Version, frame, opcode};
 use crate::error::Failure;
 use crate::tls::{Stream, Tls};
 
@@ -48,6 +49,8 @@ struct Shared {
     encryption: Option<String>,
     /// Whether frames are in segments: after the answer to STARTUP, in protocol 5.
     segmented: Cell<bool>,
+    /// Compresses and reads bodies, or the payloads of segments.
+    compressor: RefCell<Option<Compressor>>,
     out: RefCell<Vec<u8>>,
     streams: RefCell<Streams>,
     task: RefCell<Option<Waker>>,
@@ -56,8 +59,7 @@ struct Shared {
     heard: Cell<u32>,
     /// When bytes last arrived.
     read: Cell<u32>,
-    /// Whether a request had no answer in time, and nothing else arrived in that time.
-    silent: Cell<bool>,
+    health: Cell<Health>,
     /// The request that is sent to a silent server.
     probe: Rc<Slot>,
     /// Takes what the server sends without a request.
@@ -65,6 +67,19 @@ struct Shared {
     lost: RefCell<Option<String>>,
     loss: Notify,
     closing: Cell<bool>,
+}
+
+/// Whether a server answers requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Health {
+    #[default]
+    Responsive,
+    /// A request had no answer in time, and nothing else arrived in that time. The server is probed.
+    Silent,
+    /// It answers the probe. A server may do so and execute nothing: one request is sent, and decides.
+    Recovering,
+    /// That request is in flight.
+    Tested,
 }
 
 /// Takes the body of an event.
@@ -95,13 +110,14 @@ impl Connection {
             version,
             encryption: stream.encryption(),
             segmented: Cell::default(),
+            compressor: RefCell::default(),
             out: RefCell::default(),
             streams: RefCell::default(),
             task: RefCell::default(),
             now: Cell::default(),
             heard: Cell::default(),
             read: Cell::default(),
-            silent: Cell::default(),
+            health: Cell::default(),
             probe: Rc::default(),
             events: RefCell::default(),
             lost: RefCell::default(),
@@ -140,8 +156,9 @@ impl Connection {
         self.0.encryption.as_deref()
     }
 
-    /// The server has accepted STARTUP: from now on, protocol 5 has its frames in segments.
-    pub fn start(&self) {
+    /// The server has accepted STARTUP: from now on, protocol 5 has its frames in segments, and bodies are compressed.
+    pub fn start(&self, compression: Option<Algorithm>) {
+        *self.0.compressor.borrow_mut() = compression.map(Compressor::new);
         self.0.segmented.set(self.0.version >= Version::V5);
     }
 
@@ -151,10 +168,18 @@ impl Connection {
         self.0.lost.borrow().is_none()
     }
 
-    /// Whether the server has been silent for a whole time-out. It is probed then, and any byte from it ends the silence.
+    /// Whether a request may be sent. A server that has been silent for a whole time-out gets none until it answers a probe, and
+    /// then one, whose answer ends the silence.
     #[inline]
-    pub fn is_silent(&self) -> bool {
-        self.0.silent.get()
+    pub fn admit(&self) -> bool {
+        match self.0.health.get() {
+            Health::Responsive => true,
+            Health::Silent | Health::Tested => false,
+            Health::Recovering => {
+                self.0.health.set(Health::Tested);
+                true
+            }
+        }
     }
 
     /// Hands out the events that the server sends.
@@ -191,8 +216,9 @@ impl Connection {
         shared.now.set(now);
         let mut streams = shared.streams.borrow_mut();
         let Streams { entries, orphans, .. } = &mut *streams;
-        let mut late = false;
+        let (mut late, mut waiting) = (false, false);
         for entry in entries.iter_mut().flatten() {
+            waiting |= entry.slot.as_ref().is_some_and(|slot| !Rc::ptr_eq(slot, &shared.probe));
             if now.wrapping_sub(entry.sent) > SWEEPS
                 && let Some(slot) = entry.slot.take()
             {
@@ -206,11 +232,15 @@ impl Connection {
             shared.heard.set(now);
         }
         drop(streams);
-        if late && now.wrapping_sub(shared.read.get()) >= SWEEPS {
-            shared.silent.set(true);
+        match shared.health.get() {
+            Health::Tested if late => shared.health.set(Health::Silent),
+            // The request that was admitted was never sent.
+            Health::Tested if !waiting => shared.health.set(Health::Recovering),
+            _ if late && now.wrapping_sub(shared.read.get()) >= SWEEPS => shared.health.set(Health::Silent),
+            _ => {}
         }
-        if shared.silent.get() && !shared.probe.is_waiting() {
-            // The answer, whatever it is, ends the silence. A connection with too many requests in flight needs no probe.
+        if shared.health.get() == Health::Silent && !shared.probe.is_waiting() {
+            // A connection with too many requests in flight needs no probe.
             let _ = shared.send(&shared.probe, 0, opcode::OPTIONS, |_| ());
         }
         // The node is gone silently: the next operation tries a new connection.
@@ -268,7 +298,11 @@ impl Shared {
         let mut out = self.out.borrow_mut();
         // The task is awake already if there was something to send.
         let first = out.is_empty();
+        let start = out.len();
         frame(&mut out, self.version, Head { flags, stream, opcode }, body);
+        if let (false, Some(compressor)) = (self.segmented.get(), &mut *self.compressor.borrow_mut()) {
+            compress_frame(compressor, &mut out, start);
+        }
         drop(out);
         if first {
             self.wake();
@@ -393,7 +427,9 @@ impl Task {
             self.inbox.to += len;
             self.shared.heard.set(self.shared.now.get());
             self.shared.read.set(self.shared.now.get());
-            self.shared.silent.set(false);
+            if self.shared.health.get() == Health::Silent {
+                self.shared.health.set(Health::Recovering);
+            }
             if let Err(message) = self.understand() {
                 return Poll::Ready(format!("{address} cannot be understood: {message}"));
             }
@@ -406,9 +442,15 @@ impl Task {
             return hand_out(&self.shared, &mut self.inbox);
         }
         loop {
-            match segments::unwrap(self.inbox.as_bytes())? {
-                Ok((payload, len)) => {
-                    self.frames.push(payload);
+            let mut compressor = self.shared.compressor.borrow_mut();
+            match segments::unwrap(self.inbox.as_bytes(), compressor.is_some())? {
+                Ok(Segment { payload, text_len, len }) => {
+                    match &mut *compressor {
+                        Some(compressor) if text_len > 0 => {
+                            self.frames.push(compressor.read_block(payload, text_len)?);
+                        }
+                        _ => self.frames.push(payload),
+                    }
                     self.inbox.from += len;
                 }
                 Err(size) => {
@@ -429,7 +471,7 @@ impl Task {
                 if self.shared.segmented.get() {
                     self.wrapping.clear();
                     std::mem::swap(&mut self.wrapping, &mut self.shared.out.borrow_mut());
-                    segments::wrap(&self.wrapping, &mut self.sending);
+                    segments::wrap(&self.wrapping, self.shared.compressor.borrow_mut().as_mut(), &mut self.sending);
                 } else {
                     std::mem::swap(&mut self.sending, &mut self.shared.out.borrow_mut());
                 }
@@ -443,6 +485,16 @@ impl Task {
     }
 }
 
+/// Compresses the body of the frame from `start` on, if that makes it shorter.
+fn compress_frame(compressor: &mut Compressor, out: &mut Vec<u8>, start: usize) {
+    if let Some(body) = compressor.compress_body(&out[start + HEADER..]) {
+        out.truncate(start + HEADER);
+        out.extend_from_slice(body);
+        out[start + 1] |= COMPRESSED;
+        out[start + HEADER - 4..start + HEADER].copy_from_slice(&(body.len() as u32).to_be_bytes());
+    }
+}
+
 /// Hands out the whole frames, and makes room for the next one.
 fn hand_out(shared: &Shared, frames: &mut Inbox) -> Result<(), String> {
     let mut size = HEADER;
@@ -452,7 +504,11 @@ fn hand_out(shared: &Shared, frames: &mut Inbox) -> Result<(), String> {
         if frames.as_bytes().len() < size {
             break;
         }
-        let body = &frames.as_bytes()[HEADER..size];
+        let mut body = &frames.as_bytes()[HEADER..size];
+        let mut compressor = shared.compressor.borrow_mut();
+        if header.flags & COMPRESSED != 0 && !shared.segmented.get() {
+            body = compressor.as_mut().ok_or("a compressed answer without a request for it")?.read_body(body)?;
+        }
         if header.opcode == opcode::EVENT
             && let Some(events) = &*shared.events.borrow()
         {
@@ -460,9 +516,14 @@ fn hand_out(shared: &Shared, frames: &mut Inbox) -> Result<(), String> {
         }
         // Streams below 0 are events.
         if let Ok(stream) = u16::try_from(header.stream)
-            && let Some(Entry { slot: Some(slot), serial, .. }) = shared.streams.borrow_mut().give_back(stream)
+            && let Some(Entry { slot, serial, .. }) = shared.streams.borrow_mut().give_back(stream)
         {
-            slot.answer(serial, header, body);
+            if slot.as_ref().is_none_or(|slot| !Rc::ptr_eq(slot, &shared.probe)) {
+                shared.health.set(Health::Responsive);
+            }
+            if let Some(slot) = slot {
+                slot.answer(serial, header, body);
+            }
         }
         frames.from += size;
         size = HEADER;

@@ -1,6 +1,6 @@
 //! Consistency levels.
 
-use crate::error::StoreError;
+use crate::error::EngineError;
 
 /// How many replicas an operation waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +30,14 @@ const ALL: [Consistency; 11] = [
 
 impl Consistency {
     /// The level that a property names, and ONE if it is not set.
-    pub fn of(property: &str, text: Option<&str>, write: bool) -> Result<Self, StoreError> {
+    pub fn of(property: &str, text: Option<&str>, write: bool) -> Result<Self, EngineError> {
         let Some(text) = text else { return Ok(ONE) };
         // A read of ANY and a plain write of SERIAL are what Cassandra refuses at each operation.
         let possible = |level: &&Self| !(if write { level.name.ends_with("SERIAL") } else { level.name == "ANY" });
         let levels = ALL.iter().filter(possible);
         levels.clone().find(|level| level.name.eq_ignore_ascii_case(text)).copied().ok_or_else(|| {
             let names: Vec<&str> = levels.map(|level| level.name).collect();
-            StoreError::usage(format!("{property} must be a consistency level, got \"{text}\""))
+            EngineError::usage(format!("{property} must be a consistency level, got \"{text}\""))
                 .hint(format!("the levels are {}", names.join(", ")))
         })
     }
@@ -54,7 +54,7 @@ mod tests {
         assert!(Consistency::of("p", Some("ANY"), true).is_ok());
         for (text, write) in [("ANY", false), ("SERIAL", true), ("MOST", true)] {
             let error = Consistency::of("p", Some(text), write).unwrap_err();
-            assert!(error.usage && error.message.contains(text) && error.hint.is_some());
+            assert!(error.is_usage() && error.message.contains(text) && error.hint.is_some());
         }
     }
 }

@@ -81,10 +81,11 @@ impl Link {
         let room = if settings.per_client { ROOM_OWN } else { ROOM_SHARED };
         let connection = Connection::open(address, version, room, settings.tls.as_ref()).await?;
         let slot = Rc::new(Slot::default());
-        let options = [("CQL_VERSION", "3.0.0"), ("DRIVER_NAME", "loadstone")];
+        let mut options = vec![("CQL_VERSION", "3.0.0"), ("DRIVER_NAME", "loadstone")];
+        options.extend(settings.compression.map(|algorithm| ("COMPRESSION", algorithm.name())));
         let startup = |out: &mut Vec<u8>| {
             out.extend_from_slice(&(options.len() as u16).to_be_bytes());
-            for (name, value) in options {
+            for (name, value) in &options {
                 put_string(out, name);
                 put_string(out, value);
             }
@@ -92,7 +93,7 @@ impl Link {
         let reply = connection.ask(&slot, 0, opcode::STARTUP, startup).await;
         reply.map_err(|failure| explain_close(failure, settings.tls.as_ref()))?;
         if matches!(slot.opcode(), opcode::READY | opcode::AUTHENTICATE) {
-            connection.start();
+            connection.start(settings.compression);
         }
         if slot.opcode() == opcode::AUTHENTICATE {
             let Some((user, password)) = &settings.login else {

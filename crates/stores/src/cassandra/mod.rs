@@ -6,6 +6,7 @@
 mod answer;
 mod client;
 mod cluster;
+mod compression;
 mod connection;
 mod consistency;
 mod control;
@@ -32,13 +33,14 @@ pub use schema::{Description, count_rows, execute_script};
 pub use statements::StatementClient;
 
 use cluster::Cluster;
+use compression::Algorithm;
 use control::Control;
 use loadstone_session::statements::{Statement, StatementStore};
 use settings::Settings;
 
 use crate::about::{About, hosts, port, secret, setting};
 use crate::deadline::NAP;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
 use crate::reconnect::RECONNECT;
@@ -83,7 +85,7 @@ impl Cassandra {
 impl StatementStore for Cassandra {
     type Statements = StatementClient;
 
-    fn define(options: &Options, definitions: &[String]) -> Result<(), StoreError> {
+    fn define(options: &Options, definitions: &[String]) -> Result<(), EngineError> {
         execute_script(options, definitions).map(drop)
     }
 
@@ -116,32 +118,33 @@ impl Store for Cassandra {
             setting("cassandra.localdc"),
             setting("cassandra.connections"),
             setting("cassandra.protocol"),
+            setting("cassandra.compression"),
             RECONNECT,
         ],
     };
     const DRIVE: Drive = Drive::Task;
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         let settings = Settings::of(options)?;
         // On a separate thread, as the caller may be within a runtime.
         let discovered = std::thread::scope(|threads| {
             threads
                 .spawn(|| {
                     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-                    let runtime = runtime.map_err(|e| StoreError::failed(format!("cannot start an executor: {e}")))?;
+                    let runtime = runtime.map_err(|e| EngineError::failed(format!("cannot start an executor: {e}")))?;
                     tokio::task::LocalSet::new().block_on(&runtime, Cluster::discover(settings))
                 })
                 .join()
         });
         let cluster = discovered
-            .map_err(|_| StoreError::failed("internal error: the thread that reads the cluster panicked"))??;
+            .map_err(|_| EngineError::failed("internal error: the thread that reads the cluster panicked"))??;
         let cluster = Arc::new(cluster);
         let control = Control::start(&cluster);
-        let control = control.map_err(|error| StoreError::failed(format!("cannot start a thread: {error}")))?;
+        let control = control.map_err(|error| EngineError::failed(format!("cannot start a thread: {error}")))?;
         let store = Self { cluster, _control: Some(control) };
         let Guarantee { durability, how, .. } = store.kept();
         if options.durability == Durability::Device && durability != Durability::Device {
-            return Err(StoreError::usage(format!("durability=device, and {} has {how}", store.cluster.contact))
+            return Err(EngineError::usage(format!("durability=device, and {} has {how}", store.cluster.contact))
                 .hint("set commitlog_sync: batch in cassandra.yaml, or ask for durability=none"));
         }
         Ok(store)
@@ -156,6 +159,7 @@ impl Store for Cassandra {
             .fact("version", format!("Cassandra {}", self.cluster.version))
             .fact("client", format!("loadstone {}", env!("CARGO_PKG_VERSION")))
             .fact("protocol", self.cluster.protocol.to_string())
+            .fact("compression", settings.compression.map_or("none", Algorithm::name))
             .fact("address", self.cluster.contact.to_string())
             .fact("encryption", tls::fact(settings.tls.as_ref(), self.cluster.encryption.as_deref()))
             .fact("keyspace", settings.keyspace.clone())
@@ -188,7 +192,7 @@ impl Store for Cassandra {
         &[ReadLevel { name: "ALL", property: PROPERTY }, ReadLevel { name: "QUORUM", property: PROPERTY }]
     }
 
-    fn session(&self) -> Result<Self::Session, StoreError> {
+    fn session(&self) -> Result<Self::Session, EngineError> {
         Ok(Client::new(Arc::clone(&self.cluster)))
     }
 
@@ -209,11 +213,11 @@ impl Store for Cassandra {
     }
 
     /// Memtables and compactions are the servers' own affair.
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         Ok(())
     }
 
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         Ok(())
     }
 }

@@ -17,7 +17,7 @@ use super::murmur3;
 use super::texts::Texts;
 use super::topology::Topology;
 use crate::deadline::NAP;
-use crate::error::{ConnectError, Failure, StoreError};
+use crate::error::{ConnectError, EngineError, Failure};
 use crate::reconnect::Node;
 
 /// A place for a connection to a node.
@@ -104,7 +104,7 @@ impl Pool {
     }
 
     /// Tries all nodes; fails if none can be reached. What was opened once stays so.
-    pub async fn open(self: &Rc<Self>) -> Result<(), StoreError> {
+    pub async fn open(self: &Rc<Self>) -> Result<(), EngineError> {
         self.opened
             .get_or_try_init(async || {
                 tokio::task::spawn_local(sweep(Rc::downgrade(self), self.cluster.settings.request_timeout));
@@ -178,7 +178,7 @@ impl Pool {
             if link.is_none() {
                 self.revive(line);
             }
-            link.filter(|link| !link.connection().is_silent())
+            link.filter(|link| link.connection().admit())
         });
         // Where every node is silent, one of them is asked nevertheless.
         responsive.or_else(|| lines.order(replicas, turn).find_map(|line| line.live()))

@@ -2,11 +2,9 @@
 
 mod text;
 
-use std::rc::Rc;
-
 use loadstone_load::{Row, Status, Wanted};
 
-use super::answer::{Prepared, malformed};
+use super::answer::{Prepared, Table, malformed};
 use super::client::{Client, Execution, Page};
 use super::wire::put_bytes;
 use crate::error::Failure;
@@ -95,20 +93,23 @@ impl<'a> Request<'a> {
 }
 
 impl Client {
-    /// Executes the statement of a request; the answer is a result, in the slot.
+    /// The execution of a request's statement.
     #[inline]
-    async fn request(&self, request: Request<'_>) -> Result<Rc<Prepared>, Failure> {
+    fn plan<'a>(&self, request: &Request<'a>) -> Result<Execution<'a>, Failure> {
         let settings = &self.cluster().settings;
         let text = || text::text(request.verb, &format!("{}.{}", settings.keyspace, settings.table), request.names());
         let number = self.pool()?.texts.number(|out| request.identify(out), text);
         let (level, writes) = if request.reads() { (settings.read, false) } else { (settings.write, true) };
-        let execution = Execution { number, level, writes, key: Some(request.key), stamp: None, page: request.page };
-        self.execute(execution, |out| request.values(out)).await
+        Ok(Execution { number, level, writes, key: Some(request.key), stamp: None, page: request.page })
     }
 
     async fn write(&mut self, verb: Verb, key: &[u8], row: Option<&Row>) -> Status {
-        let reply = self.request(Request { verb, key, fields: Wanted::All, row, count: 0, page: None }).await;
-        self.keep(reply.map(|_| Status::Ok))
+        let request = Request { verb, key, fields: Wanted::All, row, count: 0, page: None };
+        let reply = match self.plan(&request) {
+            Ok(execution) => self.execute(execution, |out| request.values(out)).await.map(|_| Status::Ok),
+            Err(failure) => Err(failure),
+        };
+        self.keep(reply)
     }
 
     /// Asks for rows until all are there; returns their number. We ask for no pages, but a server may still answer in some.
@@ -126,39 +127,36 @@ impl Client {
     /// Asks for a page of rows; returns their number, and where the page ends.
     #[inline]
     async fn select_page(&self, request: Request<'_>, sink: &mut impl Sink) -> Result<(usize, Option<Page>), Failure> {
-        let mut prepared = self.request(request).await?;
-        let mut read = self.read_rows(&prepared, sink)?;
-        if read.is_none() {
-            // The table was altered. The statement is prepared again, once.
-            prepared = self.request(request).await?;
-            read = self.read_rows(&prepared, sink)?;
-        }
-        read.ok_or_else(|| Failure::new(Status::UnexpectedState, "rows with other columns than those announced"))
+        let read = |table: Table<'_>, prepared: &Prepared| read_rows(table, prepared, sink);
+        self.execute_select(self.plan(&request)?, |out| request.values(out), read).await
     }
+}
 
-    /// Reads the rows of the answer; `None`: the table has other columns than the prepared statement.
-    #[inline]
-    fn read_rows(&self, prepared: &Prepared, sink: &mut impl Sink) -> Result<Option<(usize, Option<Page>)>, Failure> {
-        let bytes = self.slot().bytes();
-        let Some(mut table) = self.table(&bytes, Some(prepared))? else { return Ok(None) };
-        // The key is the first column, where it is requested.
-        let columns = table.changed.as_ref().map_or(prepared.columns.as_slice(), |(_, columns)| columns);
-        let (key, fields) = match columns.split_first() {
-            Some((first, fields)) if first.name == KEY.as_bytes() => (Some(first), fields),
-            _ => (None, columns),
-        };
-        for _ in 0..table.rows {
-            let key = if key.is_some() { table.body.bytes().map_err(malformed)? } else { None };
-            let row = sink.begin(key.unwrap_or_default());
-            for field in fields {
-                // A field without a value is not there.
-                if let Some(value) = table.body.bytes().map_err(malformed)? {
-                    row.push(&field.name, value);
-                }
+/// Reads the rows of an answer; returns their number, and where the page ends.
+#[inline]
+fn read_rows(
+    mut table: Table<'_>,
+    prepared: &Prepared,
+    sink: &mut impl Sink,
+) -> Result<(usize, Option<Page>), Failure> {
+    let changed = table.changed.take();
+    // The key is the first column, where it is requested.
+    let columns = changed.as_ref().map_or(prepared.columns.as_slice(), |(_, columns)| columns);
+    let (key, fields) = match columns.split_first() {
+        Some((first, fields)) if first.name == KEY.as_bytes() => (Some(first), fields),
+        _ => (None, columns),
+    };
+    for _ in 0..table.rows {
+        let key = if key.is_some() { table.body.bytes().map_err(malformed)? } else { None };
+        let row = sink.begin(key.unwrap_or_default());
+        for field in fields {
+            // A field without a value is not there.
+            if let Some(value) = table.body.bytes().map_err(malformed)? {
+                row.push(&field.name, value);
             }
         }
-        Ok(Some((table.rows, Page::after(&table))))
     }
+    Ok((table.rows, Page::after(&table)))
 }
 
 /// Where rows go.

@@ -6,7 +6,7 @@ use super::cluster::{Cluster, connect, unreachable};
 use super::login::Link;
 use super::ring::Node;
 use super::settings::Settings;
-use crate::error::{Failure, StoreError};
+use crate::error::{EngineError, Failure};
 use crate::options::Options;
 use crate::remote::asking;
 use loadstone_load::Status;
@@ -26,22 +26,22 @@ pub struct Description {
 
 /// Connects to the first contact point that answers, and executes statements one after the other: definitions, whose nodes must
 /// agree afterwards. An error names the statement.
-pub fn execute_script(options: &Options, statements: &[String]) -> Result<Description, StoreError> {
+pub fn execute_script(options: &Options, statements: &[String]) -> Result<Description, EngineError> {
     let settings = Settings::of(options)?;
     // On a separate thread, as the caller may be within a runtime.
     let run = || asking(run(&settings, statements));
     let done = std::thread::scope(|threads| threads.spawn(run).join());
-    done.map_err(|_| StoreError::failed("internal error: the thread that defines the schema panicked"))?
+    done.map_err(|_| EngineError::failed("internal error: the thread that defines the schema panicked"))?
 }
 
 /// Executes SELECTs one after the other, and returns the number of rows of each.
-pub fn count_rows(options: &Options, statements: &[String]) -> Result<Vec<usize>, StoreError> {
+pub fn count_rows(options: &Options, statements: &[String]) -> Result<Vec<usize>, EngineError> {
     let settings = Settings::of(options)?;
     let count = async {
         let (_, link) = connect(&settings).await?;
         let mut counts = Vec::with_capacity(statements.len());
         for text in statements {
-            let rows = link.query(text).await.map_err(|refusal| StoreError::failed(refusal.failure().message))?;
+            let rows = link.query(text).await.map_err(|refusal| EngineError::failed(refusal.failure().message))?;
             counts.push(rows.len());
         }
         Ok(counts)
@@ -49,12 +49,12 @@ pub fn count_rows(options: &Options, statements: &[String]) -> Result<Vec<usize>
     asking(count)
 }
 
-async fn run(settings: &Settings, statements: &[String]) -> Result<Description, StoreError> {
+async fn run(settings: &Settings, statements: &[String]) -> Result<Description, EngineError> {
     let (contact, link) = connect(settings).await?;
     for text in statements {
         link.query(text).await.map_err(|refusal| {
             let Failure { message, .. } = refusal.failure();
-            StoreError::failed(message).hint(format!("correct the options of the statement: {}", text.trim()))
+            EngineError::failed(message).hint(format!("correct the options of the statement: {}", text.trim()))
         })?;
     }
     if !statements.is_empty() {
@@ -68,7 +68,7 @@ async fn run(settings: &Settings, statements: &[String]) -> Result<Description, 
 }
 
 /// Waits until all nodes have the same version of the schema.
-async fn wait_for_agreement(link: &Link) -> Result<(), StoreError> {
+async fn wait_for_agreement(link: &Link) -> Result<(), EngineError> {
     let end = Instant::now() + AGREEMENT;
     loop {
         let mut versions = Vec::new();
@@ -82,7 +82,7 @@ async fn wait_for_agreement(link: &Link) -> Result<(), StoreError> {
         }
         if Instant::now() > end {
             let message = format!("the nodes have not agreed on the schema within {} s", AGREEMENT.as_secs());
-            return Err(StoreError::failed(message).hint("a node may be down; check `nodetool describecluster`"));
+            return Err(EngineError::failed(message).hint("a node may be down; check `nodetool describecluster`"));
         }
         tokio::time::sleep(STEP).await;
     }

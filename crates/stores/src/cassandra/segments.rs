@@ -1,18 +1,20 @@
-//! Protocol 5 sends frames in segments with checksums (`native_protocol_v5.spec`, section 2). Uncompressed only.
+//! Protocol 5 sends frames in segments with checksums (`native_protocol_v5.spec`, section 2).
 //!
 //! A segment is a header of 3 bytes (17 bits: the length of the payload; 1 bit: whether it holds whole frames only), the header's
-//! CRC-24, the payload, and its CRC-32.
+//! CRC-24, the payload, and its CRC-32. Where segments are compressed, by LZ4 only, the header has 5 bytes: 17 bits more give the
+//! length of the text; 0: the payload is not compressed.
 
+use super::compression::Compressor;
 use super::wire::HEADER;
 
 /// The longest payload.
 pub const PAYLOAD_MAX: usize = (1 << 17) - 1;
-const HEAD: usize = 6;
+const LENGTH_BITS: u32 = 17;
+const CHECKSUM: usize = 3;
 const TRAILER: usize = 4;
-const SELF_CONTAINED: u32 = 1 << 17;
 
 /// Appends segments that hold these frames, as many in each as fit. A frame that is longer than a segment is cut into separate ones.
-pub fn wrap(mut frames: &[u8], out: &mut Vec<u8>) {
+pub fn wrap(mut frames: &[u8], mut compressor: Option<&mut Compressor>, out: &mut Vec<u8>) {
     while !frames.is_empty() {
         let mut len = 0;
         while let Some(frame) = frame_length(&frames[len..]).filter(|frame| len + frame <= PAYLOAD_MAX) {
@@ -20,7 +22,9 @@ pub fn wrap(mut frames: &[u8], out: &mut Vec<u8>) {
         }
         let large = len == 0;
         let (now, later) = frames.split_at(if large { frame_length(frames).unwrap_or(frames.len()) } else { len });
-        now.chunks(PAYLOAD_MAX).for_each(|payload| put_segment(payload, !large, out));
+        for payload in now.chunks(PAYLOAD_MAX) {
+            put_segment(payload, !large, compressor.as_deref_mut(), out);
+        }
         frames = later;
     }
 }
@@ -31,36 +35,60 @@ fn frame_length(frames: &[u8]) -> Option<usize> {
     Some(HEADER + u32::from_be_bytes([header[5], header[6], header[7], header[8]]) as usize)
 }
 
-fn put_segment(payload: &[u8], whole: bool, out: &mut Vec<u8>) {
-    let head = payload.len() as u32 | if whole { SELF_CONTAINED } else { 0 };
-    let head = [head as u8, (head >> 8) as u8, (head >> 16) as u8];
-    out.extend_from_slice(&head);
-    out.extend_from_slice(&crc24(head).to_le_bytes()[..3]);
+fn put_segment(text: &[u8], whole: bool, compressor: Option<&mut Compressor>, out: &mut Vec<u8>) {
+    let compressed = compressor.is_some();
+    let (payload, text_len) = match compressor.and_then(|compressor| compressor.compress_block(text)) {
+        Some(block) => (block, text.len()),
+        None => (text, 0),
+    };
+    let lengths =
+        if compressed { payload.len() as u64 | (text_len as u64) << LENGTH_BITS } else { payload.len() as u64 };
+    let head = lengths | u64::from(whole) << (LENGTH_BITS * if compressed { 2 } else { 1 });
+    let head = &head.to_le_bytes()[..head_len(compressed)];
+    out.extend_from_slice(head);
+    out.extend_from_slice(&crc24(head).to_le_bytes()[..CHECKSUM]);
     out.extend_from_slice(payload);
     out.extend_from_slice(&crc32(payload).to_le_bytes());
 }
 
-/// The first segment in `bytes`: its payload and its whole length. `Ok(Err(n))`: `n` bytes are needed first. The error gives the
-/// reason why it is not valid.
-pub fn unwrap(bytes: &[u8]) -> Result<Result<(&[u8], usize), usize>, String> {
-    let Some(&[a, b, c, x, y, z]) = bytes.first_chunk::<HEAD>() else { return Ok(Err(HEAD)) };
-    if crc24([a, b, c]) != u32::from_le_bytes([x, y, z, 0]) {
+fn head_len(compressed: bool) -> usize {
+    if compressed { 5 } else { 3 }
+}
+
+/// A segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment<'a> {
+    pub payload: &'a [u8],
+    /// The length of the text; 0: it is the payload.
+    pub text_len: usize,
+    /// The length of the whole segment.
+    pub len: usize,
+}
+
+/// The first segment in `bytes`. `Ok(Err(n))`: `n` bytes are needed first. The error gives the reason why it is not valid.
+pub fn unwrap(bytes: &[u8], compressed: bool) -> Result<Result<Segment<'_>, usize>, String> {
+    let front = head_len(compressed) + CHECKSUM;
+    let Some((head, checksum)) = bytes.get(..front).map(|front| front.split_at(front.len() - CHECKSUM)) else {
+        return Ok(Err(front));
+    };
+    if crc24(head).to_le_bytes()[..CHECKSUM] != *checksum {
         return Err("the checksum of a segment's header is wrong".to_owned());
     }
-    let len = u32::from_le_bytes([a, b, c, 0]) as usize & PAYLOAD_MAX;
-    let whole = HEAD + len + TRAILER;
+    let head = head.iter().rev().fold(0, |head, byte| head << 8 | u64::from(*byte)) as usize;
+    let (len, text_len) = (head & PAYLOAD_MAX, if compressed { head >> LENGTH_BITS & PAYLOAD_MAX } else { 0 });
+    let whole = front + len + TRAILER;
     let Some(segment) = bytes.get(..whole) else { return Ok(Err(whole)) };
-    let (payload, trailer) = segment[HEAD..].split_at(len);
+    let (payload, trailer) = segment[front..].split_at(len);
     if crc32(payload).to_le_bytes() != trailer {
         return Err("the checksum of a segment is wrong".to_owned());
     }
-    Ok(Ok((payload, whole)))
+    Ok(Ok(Segment { payload, text_len, len: whole }))
 }
 
 /// CRC-24 with the polynomial 0x1974F0B (Koopman) and the initial value 0x875060, as in `native_protocol_v5.spec`, 2.2.
-fn crc24(bytes: [u8; 3]) -> u32 {
-    bytes.into_iter().fold(0x87_5060, |crc, byte| {
-        (0..8).fold(crc ^ (u32::from(byte) << 16), |crc, _| {
+fn crc24(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x87_5060, |crc, byte| {
+        (0..8).fold(crc ^ (u32::from(*byte) << 16), |crc, _| {
             let crc = crc << 1;
             if crc & 0x100_0000 == 0 { crc } else { crc ^ 0x197_4F0B }
         })
@@ -84,6 +112,7 @@ thread_local! {
 
 #[cfg(test)]
 mod tests {
+    use super::super::compression::Algorithm;
     use super::*;
 
     fn frame(len: usize) -> Vec<u8> {
@@ -93,11 +122,16 @@ mod tests {
         frame
     }
 
-    /// The payloads of all segments, joined, and their number.
-    fn payloads(mut bytes: &[u8]) -> (Vec<u8>, usize) {
+    /// The texts of all segments, joined, and their number.
+    fn texts(mut bytes: &[u8], mut compressor: Option<Compressor>) -> (Vec<u8>, usize) {
         let (mut all, mut count) = (Vec::new(), 0);
-        while let Ok((payload, len)) = unwrap(bytes).unwrap() {
-            all.extend_from_slice(payload);
+        while let Ok(Segment { payload, text_len, len }) = unwrap(bytes, compressor.is_some()).unwrap() {
+            match &mut compressor {
+                Some(compressor) if text_len > 0 => {
+                    all.extend_from_slice(compressor.read_block(payload, text_len).unwrap());
+                }
+                _ => all.extend_from_slice(payload),
+            }
             count += 1;
             bytes = &bytes[len..];
         }
@@ -115,23 +149,30 @@ mod tests {
             (vec![3, 400_000, 3], 6),
         ] {
             let frames: Vec<u8> = lengths.iter().flat_map(|len| frame(*len)).collect();
-            let mut out = Vec::new();
-            wrap(&frames, &mut out);
-            assert_eq!(payloads(&out), (frames, segments), "{lengths:?}");
+            for algorithm in [None, Some(Algorithm::Lz4)] {
+                let compressor = || algorithm.map(Compressor::new);
+                let mut out = Vec::new();
+                wrap(&frames, compressor().as_mut(), &mut out);
+                assert_eq!(texts(&out, compressor()), (frames.clone(), segments), "{lengths:?} {algorithm:?}");
+                let long = frames.len() > 1_000;
+                assert_eq!(out.len() < frames.len() / 2, long && algorithm.is_some(), "{lengths:?} {algorithm:?}");
+            }
         }
     }
 
     #[test]
     fn every_flipped_bit_is_detected() {
-        let mut out = Vec::new();
-        wrap(&frame(30), &mut out);
-        for bit in 0..out.len() * 8 {
-            let mut damaged = out.clone();
-            damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(unwrap(&damaged).is_err(), "bit {bit}");
-        }
-        for len in 0..out.len() {
-            assert!(matches!(unwrap(&out[..len]), Ok(Err(needed)) if needed > len));
+        for algorithm in [None, Some(Algorithm::Lz4)] {
+            let mut out = Vec::new();
+            wrap(&frame(30), algorithm.map(Compressor::new).as_mut(), &mut out);
+            for bit in 0..out.len() * 8 {
+                let mut damaged = out.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                assert!(unwrap(&damaged, algorithm.is_some()).is_err(), "bit {bit}");
+            }
+            for len in 0..out.len() {
+                assert!(matches!(unwrap(&out[..len], algorithm.is_some()), Ok(Err(needed)) if needed > len));
+            }
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use super::compression::Algorithm;
 use super::consistency::Consistency;
 use super::wire::Version;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::options::Options;
 use crate::reconnect::Reconnect;
 use crate::tls::{Properties, Request, Tls};
@@ -54,13 +55,15 @@ pub struct Settings {
     pub tracing: bool,
     /// The version of the protocol; `None`: the latest that the contact point supports.
     pub protocol: Option<Version>,
+    /// How requests and answers are compressed.
+    pub compression: Option<Algorithm>,
     /// How connections are encrypted.
     pub tls: Option<Tls>,
 }
 
 impl Settings {
     /// Reads them.
-    pub fn of(options: &Options) -> Result<Self, StoreError> {
+    pub fn of(options: &Options) -> Result<Self, EngineError> {
         let hosts: Vec<String> = options
             .get("hosts")
             .unwrap_or_default()
@@ -69,7 +72,7 @@ impl Settings {
             .filter(|host| !host.is_empty())
             .collect();
         if hosts.is_empty() {
-            return Err(StoreError::usage("hosts is not set").hint("add -p hosts=HOST,HOST"));
+            return Err(EngineError::usage("hosts is not set").hint("add -p hosts=HOST,HOST"));
         }
         let tls = Request::read(options, TLS)?.configure(truth(options, "cassandra.useSSL")?, TLS, &hosts)?;
         let per_client = match options.get("cassandra.connections") {
@@ -77,12 +80,20 @@ impl Settings {
             Some("client") => true,
             Some(other) => {
                 let message = format!("cassandra.connections must be shared or client, got \"{other}\"");
-                return Err(StoreError::usage(message).hint("client: a connection for each client"));
+                return Err(EngineError::usage(message).hint("client: a connection for each client"));
             }
         };
         let enough = if per_client { 1 } else { options.clients.div_ceil(CLIENTS_PER_CONNECTION).max(1) };
         let login = options.get("cassandra.username").map(str::to_owned);
         let password = options.get("cassandra.password").unwrap_or_default().to_owned();
+        let (mut protocol, compression) = (protocol(options)?, compression(options)?);
+        if compression == Some(Algorithm::Snappy) {
+            if protocol == Some(Version::V5) {
+                return Err(EngineError::usage("cassandra.compression=snappy cannot be combined with protocol 5")
+                    .hint("use lz4, or cassandra.protocol=4"));
+            }
+            protocol = protocol.or(Some(Version::V4));
+        }
         let milliseconds = |name, default| number(options, name, default, MS_MAX).map(Duration::from_millis);
         number(options, "cassandra.maxconnections", 1, CONNECTIONS_MAX)?;
         let (read, write) = ("cassandra.readconsistencylevel", "cassandra.writeconsistencylevel");
@@ -102,43 +113,58 @@ impl Settings {
             local_dc: options.get("cassandra.localdc").unwrap_or_default().to_owned(),
             tracing: truth(options, "cassandra.tracing")?,
             reconnect: Reconnect::read(options)?,
-            protocol: protocol(options)?,
+            protocol,
+            compression,
             tls,
         })
     }
 }
 
-fn number(options: &Options, name: &str, default: u64, max: u64) -> Result<u64, StoreError> {
+fn number(options: &Options, name: &str, default: u64, max: u64) -> Result<u64, EngineError> {
     let Some(text) = options.get(name) else { return Ok(default) };
     text.parse::<u64>().ok().filter(|n| (1..=max).contains(n)).ok_or_else(|| {
-        StoreError::usage(format!("{name} must be a whole number, got \"{text}\"")).hint(format!("from 1 to {max}"))
+        EngineError::usage(format!("{name} must be a whole number, got \"{text}\"")).hint(format!("from 1 to {max}"))
     })
 }
 
-fn protocol(options: &Options) -> Result<Option<Version>, StoreError> {
+fn protocol(options: &Options) -> Result<Option<Version>, EngineError> {
     match options.get("cassandra.protocol") {
         None | Some("auto") => Ok(None),
         Some(text) => text.parse().ok().and_then(Version::from_number).map(Some).ok_or_else(|| {
-            StoreError::usage(format!("cassandra.protocol must be a version of the native protocol, got \"{text}\""))
+            EngineError::usage(format!("cassandra.protocol must be a version of the native protocol, got \"{text}\""))
                 .hint("the versions are 3, 4 and 5; auto, the default, is the latest that the server supports")
         }),
     }
 }
 
-fn truth(options: &Options, name: &str) -> Result<bool, StoreError> {
+fn compression(options: &Options) -> Result<Option<Algorithm>, EngineError> {
+    match options.get("cassandra.compression") {
+        None | Some("none") => Ok(None),
+        Some(text) => {
+            [Algorithm::Lz4, Algorithm::Snappy].into_iter().find(|known| known.name() == text).map(Some).ok_or_else(
+                || {
+                    EngineError::usage(format!("cassandra.compression must be none, lz4 or snappy, got \"{text}\""))
+                        .hint("the default is none")
+                },
+            )
+        }
+    }
+}
+
+fn truth(options: &Options, name: &str) -> Result<bool, EngineError> {
     match options.get(name).map(str::to_ascii_lowercase).as_deref() {
         None | Some("false") => Ok(false),
         Some("true") => Ok(true),
         Some(other) => {
-            Err(StoreError::usage(format!("{name} must be true or false, got \"{other}\"")).hint("leave it out"))
+            Err(EngineError::usage(format!("{name} must be true or false, got \"{other}\"")).hint("leave it out"))
         }
     }
 }
 
 /// A name that CQL takes without quotes. Like YCSB's binding this folds `usertableSplit` to small letters.
-fn identifier(property: &str, text: &str) -> Result<String, StoreError> {
+fn identifier(property: &str, text: &str) -> Result<String, EngineError> {
     if !is_plain(text) {
-        return Err(StoreError::usage(format!("{property} \"{text}\" is not a valid CQL identifier"))
+        return Err(EngineError::usage(format!("{property} \"{text}\" is not a valid CQL identifier"))
             .hint("use letters, digits and _, a letter first"));
     }
     Ok(text.to_ascii_lowercase())
@@ -154,7 +180,7 @@ pub fn is_plain(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn settings(text: &str) -> Result<Settings, StoreError> {
+    fn settings(text: &str) -> Result<Settings, EngineError> {
         let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
         let properties = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         Settings::of(&Options { properties, table: "usertableSplit".to_owned(), clients: 40_000, ..Options::default() })
@@ -187,9 +213,11 @@ mod tests {
             "hosts=a cassandra.readconsistencylevel=ANY",
             "hosts=a cassandra.protocol=2",
             "hosts=a cassandra.protocol=v4",
+            "hosts=a cassandra.compression=zstd",
+            "hosts=a cassandra.compression=snappy cassandra.protocol=5",
         ] {
             let error = settings(text).unwrap_err();
-            assert!(error.usage && error.hint.is_some(), "{text}");
+            assert!(error.is_usage() && error.hint.is_some(), "{text}");
         }
     }
 }

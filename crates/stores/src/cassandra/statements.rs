@@ -1,16 +1,19 @@
 //! Sessions of any CQL statements.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use loadstone_load::Status;
 use loadstone_session::statements::{BatchKind, Cells, Statement, Statements, Values};
+use tokio::time::Instant;
 
-use super::answer::malformed;
+use super::answer::{Prepared, Table, malformed};
 use super::client::{Client, Execution, Page, put_id};
 use super::cluster::Cluster;
 use super::types::put_routing_key;
 use super::wire::{opcode, put_flags};
-use crate::error::{Failure, StoreError};
+use crate::deadline::NAP;
+use crate::error::{EngineError, Failure};
 use crate::session::Connection;
 
 const TIMESTAMP: u8 = 0x20;
@@ -61,6 +64,27 @@ impl StatementClient {
         })
     }
 
+    /// Prepares a statement at any node. A refusal that may be temporary, such as an overload, is not the last word for as long as a
+    /// request may take.
+    async fn prepare_patiently(&self, number: usize) -> Result<Rc<Prepared>, Failure> {
+        let pool = self.client.pool()?;
+        let end = Instant::now() + self.client.cluster().settings.request_timeout;
+        loop {
+            let prepared = match pool.link(None).await {
+                Ok(link) => link.prepared(number, &pool.texts, self.client.slot()).await,
+                Err(failure) => Err(failure),
+            };
+            match prepared {
+                Err(failure)
+                    if !matches!(failure.status, Status::BadRequest | Status::Forbidden) && Instant::now() < end =>
+                {
+                    tokio::time::sleep(NAP).await;
+                }
+                decided => return decided,
+            }
+        }
+    }
+
     async fn run(&mut self, statement: usize, values: &Values, cells: &mut Cells) -> Result<Status, Failure> {
         cells.clear(0);
         let put = |out: &mut Vec<u8>| {
@@ -71,42 +95,34 @@ impl StatementClient {
         let routed = routed.is_some();
         let (client, Statement { text, prepared, .. }) = (&self.client, &self.statements[statement]);
         let mut before: Option<Page> = None;
-        let mut altered = false;
         loop {
             let key = routed.then_some(&self.key[..]);
             let execution = Execution { number, level, writes, key, stamp, page: before.as_ref() };
-            let known = if *prepared {
-                Some(client.execute(execution, put).await?)
-            } else {
-                client.query(text, execution, put).await?;
-                None
-            };
-            if writes {
-                return Ok(Status::Ok);
-            }
-            let bytes = client.slot().bytes();
-            let Some(mut table) = client.table(&bytes, known.as_deref())? else {
-                // The table was altered. The statement is prepared again, once.
-                if std::mem::replace(&mut altered, true) {
-                    let message = "the columns of the rows differ from the announced ones";
-                    return Err(Failure::new(Status::UnexpectedState, message));
+            let mut read = |mut table: Table<'_>| {
+                if before.is_none() {
+                    cells.clear(table.width);
                 }
-                continue;
+                for _ in 0..table.rows * table.width {
+                    cells.push(table.body.bytes().map_err(malformed)?);
+                }
+                Ok(Page::after(&table))
             };
-            if before.is_none() {
-                cells.clear(table.width);
-            }
-            for _ in 0..table.rows * table.width {
-                cells.push(table.body.bytes().map_err(malformed)?);
-            }
-            let next = Page::after(&table);
+            let next = match (*prepared, writes) {
+                (true, false) => client.execute_select(execution, put, |table, _| read(table)).await?,
+                (true, true) => client.execute(execution, put).await.map(|_| None)?,
+                (false, true) => client.query(text, execution, put).await.map(|()| None)?,
+                (false, false) => {
+                    client.query(text, execution, put).await?;
+                    let bytes = client.slot().bytes();
+                    client.table(&bytes, None)?.map_or(Ok(None), read)?
+                }
+            };
             if let Some(before) = &before {
                 before.check_progress(next.as_ref())?;
             }
             if next.is_none() {
                 return Ok(Status::Ok);
             }
-            drop(bytes);
             before = next;
         }
     }
@@ -156,11 +172,10 @@ impl StatementClient {
 }
 
 impl Connection for StatementClient {
-    async fn connect(&mut self) -> Result<(), StoreError> {
+    async fn connect(&mut self) -> Result<(), EngineError> {
         let texts = self.statements.iter().filter(|statement| statement.prepared).map(|statement| &*statement.text);
         let mut numbers = self.client.register(texts).into_iter();
         self.client.open().await?;
-        let pool = self.client.pool().map_err(|failure| StoreError::failed(failure.message))?;
         let mut prepared = Vec::new();
         for statement in &*self.statements {
             let Some(number) = statement.prepared.then(|| numbers.next()).flatten() else {
@@ -169,13 +184,12 @@ impl Connection for StatementClient {
             };
             let explain = |failure: Failure| {
                 let message = format!("the server cannot prepare \"{}\": {}", statement.text, failure.message);
-                StoreError::failed(message).hint(match failure.status {
+                EngineError::failed(message).hint(match failure.status {
                     Status::BadRequest => "create the keyspace and the table first",
                     _ => "see the log of the server",
                 })
             };
-            let link = pool.link(None).await.map_err(explain)?;
-            let known = link.prepared(number, &pool.texts, self.client.slot()).await.map_err(explain)?;
+            let known = self.prepare_patiently(number).await.map_err(explain)?;
             prepared.push(Routing { number, key: known.key.clone() });
         }
         self.prepared = prepared;

@@ -38,6 +38,8 @@ impl std::fmt::Display for Version {
 }
 
 const RESPONSE: u8 = 0x80;
+/// The flag of a frame with a compressed body; protocols 3 and 4.
+pub const COMPRESSED: u8 = 0x01;
 /// The flag of a request that asks to be traced, and of an answer that begins with the trace's id.
 pub const TRACING: u8 = 0x02;
 const CUSTOM_PAYLOAD: u8 = 0x04;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 
-use crate::error::StoreError;
+use crate::error::EngineError;
 
 /// An opaque object of HSE.
 pub type Ptr = *mut c_void;
@@ -148,7 +148,7 @@ pub struct Arguments(Vec<CString>);
 
 impl Arguments {
     /// From `name=value` texts.
-    pub fn new(parameters: &[String]) -> Result<Self, StoreError> {
+    pub fn new(parameters: &[String]) -> Result<Self, EngineError> {
         parameters.iter().map(|text| c_text(text.as_str())).collect::<Result<_, _>>().map(Self)
     }
 
@@ -160,8 +160,8 @@ impl Arguments {
 }
 
 /// A path or name for C.
-pub fn c_text(text: impl Into<Vec<u8>>) -> Result<CString, StoreError> {
-    CString::new(text).map_err(|_| StoreError::usage("a path, name or parameter holds a NUL byte"))
+pub fn c_text(text: impl Into<Vec<u8>>) -> Result<CString, EngineError> {
+    CString::new(text).map_err(|_| EngineError::usage("a path, name or parameter holds a NUL byte"))
 }
 
 /// Reads a parameter's value with one of the two getters.

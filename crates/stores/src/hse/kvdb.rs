@@ -8,7 +8,7 @@ use std::path::Path;
 use super::api::{Api, Arguments, Fault, Ptr, c_text, parameter};
 use super::settings::Settings;
 use super::subsystem::Subsystem;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::options::Options;
 
 /// The file that every KVDB has in its home.
@@ -26,7 +26,7 @@ pub struct Kvdb {
 
 impl Kvdb {
     /// Opens it.
-    pub fn open(subsystem: Subsystem, settings: &Settings, home: &Path) -> Result<Self, StoreError> {
+    pub fn open(subsystem: Subsystem, settings: &Settings, home: &Path) -> Result<Self, EngineError> {
         let path = c_text(home.as_os_str().as_bytes())?;
         let api = subsystem.api;
         let mut handle: Ptr = std::ptr::null_mut();
@@ -38,7 +38,7 @@ impl Kvdb {
     }
 
     /// Opens the table's KVS, and creates it first if it is missing and may be made.
-    pub fn table(&self, settings: &Settings, options: &Options, home: &Path) -> Result<Ptr, StoreError> {
+    pub fn table(&self, settings: &Settings, options: &Options, home: &Path) -> Result<Ptr, EngineError> {
         let api = self.subsystem.api;
         let name = c_text(options.table.as_str())?;
         let parameters = Arguments::new(&settings.kvs_open)?;
@@ -57,7 +57,7 @@ impl Kvdb {
                 return Err(cannot(&action, home, &settings.kvs_open, &fault));
             }
             Err(_) if !options.create => {
-                return Err(StoreError::failed(format!(
+                return Err(EngineError::failed(format!(
                     "no table \"{}\" in the HSE database {}",
                     options.table,
                     home.display()
@@ -114,7 +114,7 @@ impl Drop for Kvdb {
 }
 
 /// Creates the KVDB if it is missing.
-pub fn create(api: &Api, settings: &Settings, home: &Path) -> Result<(), StoreError> {
+pub fn create(api: &Api, settings: &Settings, home: &Path) -> Result<(), EngineError> {
     let path = c_text(home.as_os_str().as_bytes())?;
     // SAFETY: the texts outlive the call.
     let made = Arguments::new(&settings.kvdb_create)?
@@ -133,8 +133,8 @@ pub fn exists(home: &Path) -> bool {
 }
 
 /// A run without a load.
-pub fn missing(home: &Path) -> StoreError {
-    StoreError::failed(format!("no HSE database in {}", home.display())).hint(load_first(home))
+pub fn missing(home: &Path) -> EngineError {
+    EngineError::failed(format!("no HSE database in {}", home.display())).hint(load_first(home))
 }
 
 fn load_first(home: &Path) -> String {
@@ -142,31 +142,31 @@ fn load_first(home: &Path) -> String {
 }
 
 /// What cannot be done to which directory, and what to do about it.
-pub fn cannot(action: &str, home: &Path, parameters: &[String], fault: &Fault) -> StoreError {
+pub fn cannot(action: &str, home: &Path, parameters: &[String], fault: &Fault) -> EngineError {
     let message = format!("HSE cannot {action} {}: {}", home.display(), fault.message);
     match fault.errno {
-        libc::EINVAL if !parameters.is_empty() => StoreError::usage(message).hint(format!(
+        libc::EINVAL if !parameters.is_empty() => EngineError::usage(message).hint(format!(
             "it was given {}; to read in its log which one it refuses, add -p hse.gparams=logging.destination=stderr",
             parameters.join(",")
         )),
-        libc::EBUSY => StoreError::failed(message).hint("another process has it open"),
+        libc::EBUSY => EngineError::failed(message).hint("another process has it open"),
         libc::EACCES | libc::EPERM | libc::EROFS => {
-            StoreError::failed(message).hint("set hse.kvdb_home to a directory that you may read and write")
+            EngineError::failed(message).hint("set hse.kvdb_home to a directory that you may read and write")
         }
-        libc::ENOSPC | libc::EDQUOT => StoreError::failed(message).hint("make room on the device, or choose another"),
-        libc::EPROTO => StoreError::failed(message)
+        libc::ENOSPC | libc::EDQUOT => EngineError::failed(message).hint("make room on the device, or choose another"),
+        libc::EPROTO => EngineError::failed(message)
             .hint("a newer HSE made it: load it again into an empty directory, or use that HSE"),
-        _ => StoreError::failed(message).hint("see HSE's log: add -p hse.gparams=logging.destination=stderr"),
+        _ => EngineError::failed(message).hint("see HSE's log: add -p hse.gparams=logging.destination=stderr"),
     }
 }
 
 /// HSE 3.0.0 does not refuse a KVDB of HSE 2: it starts to convert it, and crashes (`cndb_txn_txid_get`). HSE 2 knows by
 /// itself that it cannot read one of HSE 3.
-pub fn refuse_format_of_2(home: &Path) -> Result<(), StoreError> {
+pub fn refuse_format_of_2(home: &Path) -> Result<(), EngineError> {
     let meta = fs::read_to_string(home.join(MARKER)).unwrap_or_default();
     match format(&meta) {
         Some(version) if version < FORMAT_OF_3 => {
-            Err(StoreError::failed(format!("HSE 2 made the KVDB in {}, and HSE 3 cannot read it", home.display()))
+            Err(EngineError::failed(format!("HSE 2 made the KVDB in {}, and HSE 3 cannot read it", home.display()))
                 .hint("load it again into an empty directory, or set hse.library to the libhse-2.so that made it"))
         }
         _ => Ok(()),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::api::Api;
 use crate::cache;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::options::Options;
 
 /// Names for the dynamic loader's own search: `LD_LIBRARY_PATH`, `/etc/ld.so.conf`, the system's directories.
@@ -14,7 +14,7 @@ use crate::options::Options;
 const NAMES: [&str; 5] = ["libhse-3.so.0", "libhse-3.so", "libhse-2.so.0", "libhse-2.so", "libhse.so"];
 
 /// Loads the library that the property, the variable or the dynamic loader names.
-pub fn load(options: &Options) -> Result<Api, StoreError> {
+pub fn load(options: &Options) -> Result<Api, EngineError> {
     if let Some(path) = options.get("hse.library") {
         return existing(PathBuf::from(path), "hse.library");
     }
@@ -24,9 +24,9 @@ pub fn load(options: &Options) -> Result<Api, StoreError> {
     search(&NAMES)
 }
 
-fn existing(path: PathBuf, source: &str) -> Result<Api, StoreError> {
+fn existing(path: PathBuf, source: &str) -> Result<Api, EngineError> {
     if !path.is_file() {
-        return Err(StoreError::usage(format!("no file {} ({source})", path.display()))
+        return Err(EngineError::usage(format!("no file {} ({source})", path.display()))
             .hint("name the libhse-3.so that you built"));
     }
     // A name without a slash would be looked for elsewhere.
@@ -34,7 +34,7 @@ fn existing(path: PathBuf, source: &str) -> Result<Api, StoreError> {
     Api::load(path.as_os_str()).map_err(|error| broken(&path.display().to_string(), &words(&error)))
 }
 
-fn search(names: &[&str]) -> Result<Api, StoreError> {
+fn search(names: &[&str]) -> Result<Api, EngineError> {
     for name in names {
         match Api::load(OsStr::new(name)).map_err(|error| words(&error)) {
             Ok(api) => return Ok(api),
@@ -43,7 +43,7 @@ fn search(names: &[&str]) -> Result<Api, StoreError> {
             Err(words) => return Err(broken(name, &words)),
         }
     }
-    Err(StoreError::failed(format!("no libhse: the dynamic loader knows none of {}", names.join(", "))).hint(
+    Err(EngineError::failed(format!("no libhse: the dynamic loader knows none of {}", names.join(", "))).hint(
         "HSE comes in no package: build it from github.com/hse-project/hse, then set LOADSTONE_HSE (or hse.library) to \
          its libhse-3.so",
     ))
@@ -58,8 +58,8 @@ fn is_absent(words: &str, name: &str) -> bool {
     words.starts_with(&format!("{name}: cannot open shared object file"))
 }
 
-fn broken(name: &str, words: &str) -> StoreError {
-    let error = StoreError::failed(format!("cannot load HSE from {name}: {words}"));
+fn broken(name: &str, words: &str) -> EngineError {
+    let error = EngineError::failed(format!("cannot load HSE from {name}: {words}"));
     if words.contains("undefined symbol") {
         return error.hint("it must export HSE's C API of 2.x or 3.x; HSE 1 has another one");
     }
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_search_that_finds_nothing_says_where_it_looked() {
         let error = search(&["libhse-none.so.0", "libhse-none.so"]).unwrap_err();
-        assert!(!error.usage);
+        assert!(!error.is_usage());
         assert_eq!(error.message, "no libhse: the dynamic loader knows none of libhse-none.so.0, libhse-none.so");
         assert_eq!(
             error.hint.unwrap(),

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use loadstone_load::Status;
 
 use crate::about::{About, directory, setting};
-use crate::error::{Failure, StoreError};
+use crate::error::{EngineError, Failure};
 use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
@@ -201,7 +201,7 @@ impl KeyValue for HseEngine {
 
     type Client = Buffer;
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         let settings = Settings::new(options)?;
         let made = kvdb::exists(&settings.home);
         if !made && !options.create {
@@ -211,7 +211,7 @@ impl KeyValue for HseEngine {
         // HSE keeps the paths of its data: a relative one would be lost with the working directory.
         let home =
             fs::create_dir_all(&settings.home).and_then(|()| std::path::absolute(&settings.home)).map_err(|error| {
-                StoreError::failed(format!("cannot make {}: {error}", settings.home.display()))
+                EngineError::failed(format!("cannot make {}: {error}", settings.home.display()))
                     .hint("set hse.kvdb_home to a directory that you may read and write")
             })?;
         if api.is_3() {
@@ -307,7 +307,7 @@ impl KeyValue for HseEngine {
         }
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         if let Some(fault) = self.broken.get() {
             return Err(cannot("sync", &self.home, &[], fault));
         }
@@ -319,10 +319,10 @@ impl KeyValue for HseEngine {
         if idle::wait(SETTLE_MAX) {
             return Ok(());
         }
-        Err(StoreError::failed(format!("HSE still works in the background after {} s", SETTLE_MAX.as_secs())))
+        Err(EngineError::failed(format!("HSE still works in the background after {} s", SETTLE_MAX.as_secs())))
     }
 
-    fn close(mut self) -> Result<(), StoreError> {
+    fn close(mut self) -> Result<(), EngineError> {
         let kvs = self.close_kvs();
         let kvdb = self.kvdb.close();
         kvs.and(kvdb).map_err(|fault| cannot("close", &self.home, &[], &fault))

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::options::Options;
 
 /// A parameter of HSE 1, and what HSE 3 has instead.
@@ -30,7 +30,7 @@ const RENAMED: [Renamed; 7] = [
 ];
 
 /// Refuses options of HSE 1, and names their replacements.
-pub fn refuse(options: &Options) -> Result<(), StoreError> {
+pub fn refuse(options: &Options) -> Result<(), EngineError> {
     let used: Vec<&str> = ["hse.mpool_name", "hse.params", "hse.config_path"]
         .into_iter()
         .filter(|name| options.get(name).is_some())
@@ -60,7 +60,7 @@ pub fn refuse(options: &Options) -> Result<(), StoreError> {
         words.push(format!("what {file} sets as -p hse.config=kvdb.NAME=VALUE,kvdb.kvs.default.NAME=VALUE"));
     }
     let instead = if words.is_empty() { "leave it out".to_owned() } else { format!("write {}", words.join(" ")) };
-    Err(StoreError::usage(format!(
+    Err(EngineError::usage(format!(
         "only HSE 1 knows {}; since HSE 2.0 a KVDB is kept in a directory, not in an mpool",
         used.join(" and ")
     ))
@@ -107,7 +107,7 @@ mod tests {
     fn refused(properties: &[(&str, &str)]) -> (String, String) {
         let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let error = refuse(&Options { properties, ..Options::default() }).unwrap_err();
-        assert!(error.usage);
+        assert!(error.is_usage());
         (error.message, error.hint.unwrap())
     }
 

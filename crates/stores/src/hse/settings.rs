@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use super::retired;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::options::Options;
 
 /// What KVSs are created with (`kvs_cparams.c` of 2.1 and 3.0); every other KVS parameter is for opening one.
@@ -38,7 +38,7 @@ pub struct Settings {
 
 impl Settings {
     /// Sorts the properties.
-    pub fn new(options: &Options) -> Result<Self, StoreError> {
+    pub fn new(options: &Options) -> Result<Self, EngineError> {
         retired::refuse(options)?;
         check_table(&options.table)?;
         // The names of HSE 2's and HSE 3's bindings.
@@ -79,11 +79,11 @@ impl Settings {
     }
 
     /// Sorts `hse.config`: HSE 2's list by the parameters' names, or HSE 3's path of a configuration file.
-    fn sort(&mut self, text: &str, table: &str) -> Result<(), StoreError> {
+    fn sort(&mut self, text: &str, table: &str) -> Result<(), EngineError> {
         if !text.contains('=') {
             let file = PathBuf::from(text);
             if !file.is_file() {
-                return Err(StoreError::usage(format!("hse.config is neither a file nor name=value: \"{text}\""))
+                return Err(EngineError::usage(format!("hse.config is neither a file nor name=value: \"{text}\""))
                     .hint(format!("write name=value,name=value, as in {EXAMPLE}, or the path of an hse.conf")));
             }
             self.config_file = Some(file);
@@ -99,7 +99,7 @@ impl Settings {
                     Some((kvs, name)) if kvs == table => one.push((name, value)),
                     _ => {
                         let name = path.rsplit_once('.').map_or(path, |(_, name)| name);
-                        return Err(StoreError::usage(format!(
+                        return Err(EngineError::usage(format!(
                             "hse.config: {path} is of another KVS than the table \"{table}\""
                         ))
                         .hint(format!("write kvdb.kvs.default.{name}=… or kvdb.kvs.{table}.{name}=…")));
@@ -131,36 +131,36 @@ impl Settings {
 const EXAMPLE: &str = "kvdb.durability.interval_ms=1000,kvdb.kvs.default.prefix.length=7";
 
 /// `name=value` texts, separated by commas or, as shells like better, semicolons.
-fn pairs<'a>(property: &str, text: &'a str) -> Result<Vec<(&'a str, &'a str)>, StoreError> {
+fn pairs<'a>(property: &str, text: &'a str) -> Result<Vec<(&'a str, &'a str)>, EngineError> {
     text.split([',', ';'])
         .map(str::trim)
         .filter(|item| !item.is_empty())
         .map(|item| match item.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
             Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name, value)),
-            _ => Err(StoreError::usage(format!("{property}: \"{item}\" is not name=value"))
+            _ => Err(EngineError::usage(format!("{property}: \"{item}\" is not name=value"))
                 .hint("the form is name=value,name=value")),
         })
         .collect()
 }
 
-fn cursor_prefix(options: &Options) -> Result<Option<u32>, StoreError> {
+fn cursor_prefix(options: &Options) -> Result<Option<u32>, EngineError> {
     let Some(text) = options.get("hse.cursor_pfx_len") else {
         return Ok(None);
     };
     text.parse().map(Some).map_err(|_| {
-        StoreError::usage(format!("hse.cursor_pfx_len must be a whole number, got \"{text}\""))
+        EngineError::usage(format!("hse.cursor_pfx_len must be a whole number, got \"{text}\""))
             .hint("leave it out: scans use no prefix here")
     })
 }
 
 /// hse.h: a KVS's name has 1 to 31 of [-_A-Za-z0-9], and `default` stands for all of them in configurations.
-fn check_table(table: &str) -> Result<(), StoreError> {
+fn check_table(table: &str) -> Result<(), EngineError> {
     let fits = (1..32).contains(&table.len())
         && table != "default"
         && table.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
     if fits {
         return Ok(());
     }
-    Err(StoreError::usage(format!("table cannot be a KVS of HSE: \"{table}\""))
+    Err(EngineError::usage(format!("table cannot be a KVS of HSE: \"{table}\""))
         .hint("use 1 to 31 of A-Z a-z 0-9 - _, and not \"default\""))
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::api::{Api, Arguments, c_text};
 use super::settings::Settings;
-use crate::error::StoreError;
+use crate::error::EngineError;
 
 /// The libraries of this process that are initialised.
 static INITIALISED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
@@ -20,11 +20,11 @@ pub struct Subsystem {
 
 impl Subsystem {
     /// Initialises it.
-    pub fn start(api: Api, settings: &Settings) -> Result<Self, StoreError> {
+    pub fn start(api: Api, settings: &Settings) -> Result<Self, EngineError> {
         // Held through the calls, which are not thread safe.
         let mut initialised = INITIALISED.lock().unwrap_or_else(PoisonError::into_inner);
         if initialised.contains(&api.identity()) {
-            return Err(StoreError::failed("this process has a KVDB open, and HSE opens one at a time")
+            return Err(EngineError::failed("this process has a KVDB open, and HSE opens one at a time")
                 .hint("close it first, or use another process"));
         }
         let config = settings.config_file.as_ref().map(|path| c_text(path.as_os_str().as_bytes())).transpose()?;
@@ -35,7 +35,7 @@ impl Subsystem {
         });
         api.check(result).map_err(|fault| {
             let message = format!("HSE does not start with {}: {}", parameters.join(","), fault.message);
-            let error = if fault.errno == libc::EINVAL { StoreError::usage } else { StoreError::failed };
+            let error = if fault.errno == libc::EINVAL { EngineError::usage } else { EngineError::failed };
             error(message)
                 .hint("hse.gparams takes HSE's global parameters; HSE's messages on standard error name the wrong one")
         })?;

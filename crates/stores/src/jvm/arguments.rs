@@ -1,9 +1,9 @@
 //! Arguments on one line, as a shell splits them.
 
-use crate::error::StoreError;
+use crate::error::EngineError;
 
 /// The arguments in `-jvm-args`: split at blanks, but not within quotes; a backslash keeps the next character.
-pub fn split(text: &str) -> Result<Vec<String>, StoreError> {
+pub fn split(text: &str) -> Result<Vec<String>, EngineError> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
@@ -21,7 +21,7 @@ pub fn split(text: &str) -> Result<Vec<String>, StoreError> {
         }
     }
     if quote.is_some() {
-        return Err(StoreError::usage(format!("a quote is not closed in -jvm-args: {text}"))
+        return Err(EngineError::usage(format!("a quote is not closed in -jvm-args: {text}"))
             .hint("write -jvm-args \"-Xmx1g -Dname='two words'\""));
     }
     words.extend(word);
@@ -39,7 +39,7 @@ mod tests {
             split(r#"-Da='two words' "-Db=it's" -Dc=\ d ''"#).unwrap(),
             ["-Da=two words", "-Db=it's", "-Dc= d", ""]
         );
-        assert!(split("-Da='open").unwrap_err().usage);
+        assert!(split("-Da='open").unwrap_err().is_usage());
         assert!(split(" ").unwrap().is_empty());
     }
 }

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::error::StoreError;
+use crate::error::EngineError;
 
 /// The entries of a class path, its wildcards expanded. `name` is the property that holds it.
-pub fn entries(text: &str, name: &str) -> Result<Vec<PathBuf>, StoreError> {
+pub fn entries(text: &str, name: &str) -> Result<Vec<PathBuf>, EngineError> {
     let mut all = Vec::new();
     for entry in text.split(':').filter(|entry| !entry.is_empty()) {
         match entry.strip_suffix('*').filter(|directory| directory.is_empty() || directory.ends_with('/')) {
@@ -16,7 +16,7 @@ pub fn entries(text: &str, name: &str) -> Result<Vec<PathBuf>, StoreError> {
             None if Path::new(entry).exists() => all.push(PathBuf::from(entry)),
             // A JVM would take no notice, and then use another configuration or find no class.
             None => {
-                return Err(StoreError::usage(format!("nothing is at {entry} ({name})"))
+                return Err(EngineError::usage(format!("nothing is at {entry} ({name})"))
                     .hint("entries are jars, directories of classes or of configuration, and DIRECTORY/*"));
             }
         }
@@ -25,9 +25,9 @@ pub fn entries(text: &str, name: &str) -> Result<Vec<PathBuf>, StoreError> {
 }
 
 /// The jars in a directory, sorted: what is found first must not depend on the file system.
-fn jars(directory: &Path, name: &str) -> Result<Vec<PathBuf>, StoreError> {
+fn jars(directory: &Path, name: &str) -> Result<Vec<PathBuf>, EngineError> {
     let listed = fs::read_dir(directory).map_err(|error| {
-        StoreError::usage(format!("cannot list {} ({name}): {error}", directory.display()))
+        EngineError::usage(format!("cannot list {} ({name}): {error}", directory.display()))
             .hint("DIRECTORY/* stands for the jars in it")
     })?;
     let mut jars: Vec<PathBuf> = listed
@@ -36,7 +36,7 @@ fn jars(directory: &Path, name: &str) -> Result<Vec<PathBuf>, StoreError> {
         .filter(|path| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("jar")))
         .collect();
     if jars.is_empty() {
-        return Err(StoreError::usage(format!("{}/* holds no jar ({name})", directory.display()))
+        return Err(EngineError::usage(format!("{}/* holds no jar ({name})", directory.display()))
             .hint("DIRECTORY/* stands for the jars in it; DIRECTORY alone for classes"));
     }
     jars.sort();
@@ -76,7 +76,7 @@ mod tests {
             (format!("{at}/*"), "holds no jar"),
         ] {
             let error = entries(&text, "-cp").unwrap_err();
-            assert!(error.usage && error.message.contains(wanted) && error.message.contains("(-cp)"), "{error}");
+            assert!(error.is_usage() && error.message.contains(wanted) && error.message.contains("(-cp)"), "{error}");
         }
     }
 }

@@ -3,29 +3,29 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::error::StoreError;
+use crate::error::EngineError;
 
 /// The hint when no JVM is found.
 pub const HINT: &str = "apt-get install openjdk-17-jre-headless, or set JAVA_HOME to a Java 17 or newer";
 
 /// The shared object of the JVM: that of `JAVA_HOME`, or else of the `java` on the path.
-pub fn library() -> Result<PathBuf, StoreError> {
+pub fn library() -> Result<PathBuf, EngineError> {
     if let Some(home) = env::var_os("JAVA_HOME").filter(|home| !home.is_empty()) {
         let home = PathBuf::from(home);
         return within(&home).ok_or_else(|| {
-            StoreError::failed(format!("no JVM at JAVA_HOME={}: lib/server/libjvm.so is not there", home.display()))
+            EngineError::failed(format!("no JVM at JAVA_HOME={}: lib/server/libjvm.so is not there", home.display()))
                 .hint(HINT)
         });
     }
     let path = env::var_os("PATH").unwrap_or_default();
     let java = env::split_paths(&path).map(|directory| directory.join("java")).find(|java| java.is_file());
     let Some(java) = java else {
-        return Err(StoreError::failed("no JVM: JAVA_HOME is not set, and no java is on the PATH").hint(HINT));
+        return Err(EngineError::failed("no JVM: JAVA_HOME is not set, and no java is on the PATH").hint(HINT));
     };
     // It is a link, by way of /etc/alternatives on Debian, to bin/java within its home.
     let program = java.canonicalize().unwrap_or_else(|_| java.clone());
     program.parent().and_then(Path::parent).and_then(within).ok_or_else(|| {
-        StoreError::failed(format!("no JVM beside {}: ../lib/server/libjvm.so is not there", program.display()))
+        EngineError::failed(format!("no JVM beside {}: ../lib/server/libjvm.so is not there", program.display()))
             .hint(HINT)
     })
 }

@@ -7,7 +7,7 @@ use loadstone_load::Status;
 
 use super::env::{Env, Thrown};
 use super::home;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::session::Collections;
 
 /// The host's class and methods.
@@ -34,12 +34,12 @@ fn object(object: jobject) -> jvalue {
 
 impl Host {
     /// Finds everything, and readies the JVM.
-    pub fn find(env: Env) -> Result<Self, StoreError> {
+    pub fn find(env: Env) -> Result<Self, EngineError> {
         Self::resolve(env).map_err(|thrown| {
             let words = env.plain_words(&thrown);
             // A newer class than the JVM knows.
             let hint = if words.contains("UnsupportedClassVersionError") { home::HINT } else { "rebuild with `make`" };
-            StoreError::failed(format!("the JVM cannot run the host: {words}")).hint(hint)
+            EngineError::failed(format!("the JVM cannot run the host: {words}")).hint(hint)
         })
     }
 

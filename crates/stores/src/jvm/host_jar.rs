@@ -5,30 +5,30 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::cache;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::options::Options;
 
 /// Empty when this program was built without it.
 static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/loadstone-host.jar"));
 
 /// The jar: that of the property `jvm.host`, or the embedded one.
-pub fn path(options: &Options) -> Result<PathBuf, StoreError> {
+pub fn path(options: &Options) -> Result<PathBuf, EngineError> {
     if let Some(named) = options.get("jvm.host") {
         let path = PathBuf::from(named);
         return if path.is_file() {
             Ok(path)
         } else {
-            Err(StoreError::usage(format!("no file {named} (jvm.host)"))
+            Err(EngineError::usage(format!("no file {named} (jvm.host)"))
                 .hint("leave jvm.host out for the embedded one"))
         };
     }
     if EMBEDDED.is_empty() {
-        return Err(StoreError::failed("this engine was built without its JVM host")
+        return Err(EngineError::failed("this engine was built without its JVM host")
             .hint("build with `make`, which needs a JDK and mvn, or name a loadstone-host.jar with -p jvm.host=FILE"));
     }
     let target = cache::directory().join("host").join(format!("loadstone-host-{:016x}.jar", digest(EMBEDDED)));
     unpack(&target).map_err(|error| {
-        StoreError::failed(format!("cannot unpack the JVM host to {}: {error}", target.display()))
+        EngineError::failed(format!("cannot unpack the JVM host to {}: {error}", target.display()))
             .hint("set LOADSTONE_CACHE to a directory that can be written")
     })?;
     Ok(target)

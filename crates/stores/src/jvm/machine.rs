@@ -14,7 +14,7 @@ use super::env::Env;
 use super::exit;
 use super::home;
 use super::host::Host;
-use crate::error::StoreError;
+use crate::error::EngineError;
 
 /// Before the user's own arguments, which win.
 const OPTIONS: &[&str] = &[
@@ -51,28 +51,28 @@ static MACHINE: Mutex<Option<&'static Machine>> = Mutex::new(None);
 type Create = unsafe extern "system" fn(*mut *mut JavaVM, *mut *mut c_void, *mut c_void) -> jint;
 
 /// The JVM with this class path and these arguments, started if none runs yet.
-pub fn machine(class_path: &str, arguments: &[String]) -> Result<&'static Machine, StoreError> {
-    let mut running = MACHINE.lock().map_err(|_| StoreError::failed("the JVM did not start"))?;
+pub fn machine(class_path: &str, arguments: &[String]) -> Result<&'static Machine, EngineError> {
+    let mut running = MACHINE.lock().map_err(|_| EngineError::failed("the JVM did not start"))?;
     if let Some(machine) = *running {
         if machine.class_path == class_path && machine.arguments == arguments {
             return Ok(machine);
         }
-        return Err(StoreError::usage("a JVM with another class path or other arguments runs in this process")
+        return Err(EngineError::usage("a JVM with another class path or other arguments runs in this process")
             .hint("a process has one JVM: use another process"));
     }
     let library = home::library()?;
     let (class_path, arguments) = (class_path.to_owned(), arguments.to_vec());
     // On a separate thread: the first thread's stack may be unlimited, which a JVM does not expect.
     let started = std::thread::spawn(move || start(&library, class_path, arguments)).join();
-    let machine = started.map_err(|_| StoreError::failed("the JVM did not start"))??;
+    let machine = started.map_err(|_| EngineError::failed("the JVM did not start"))??;
     Ok(running.insert(Box::leak(Box::new(machine))))
 }
 
-fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Machine, StoreError> {
+fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Machine, EngineError> {
     let unusable = |error: libloading::Error| {
         // libloading keeps the loader's message a level down.
         let words = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-        StoreError::failed(format!("cannot load the JVM from {}: {words}", path.display())).hint(home::HINT)
+        EngineError::failed(format!("cannot load the JVM from {}: {words}", path.display())).hint(home::HINT)
     };
     // SAFETY: loading runs its initialisers; it is the file of the JVM that the user named.
     let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) }.map_err(unusable)?;
@@ -85,7 +85,7 @@ fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Mach
     let texts = OPTIONS.iter().copied().chain([class_path_option.as_str()]);
     let texts = texts.chain(arguments.iter().map(String::as_str));
     let texts: Vec<CString> = texts
-        .map(|text| CString::new(text).map_err(|_| StoreError::usage("an argument of the JVM holds a NUL byte")))
+        .map(|text| CString::new(text).map_err(|_| EngineError::usage("an argument of the JVM holds a NUL byte")))
         .collect::<Result<_, _>>()?;
     let mut options: Vec<JavaVMOption> = texts
         .iter()
@@ -104,7 +104,7 @@ fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Mach
     // SAFETY: the arguments are JNI's, and live through the call.
     let code = unsafe { create(&raw mut vm, &raw mut env, (&raw mut init).cast()) };
     if code != JNI_OK {
-        return Err(StoreError::usage(format!("the JVM does not start with {} (JNI {code})", shown(&arguments)))
+        return Err(EngineError::usage(format!("the JVM does not start with {} (JNI {code})", shown(&arguments)))
             .hint("its messages are above; -jvm-args are the arguments of `java`"));
     }
     // SAFETY: the creating thread is attached.
@@ -159,7 +159,7 @@ impl Drop for Attached {
 
 impl Machine {
     /// JNI for this thread, which is attached by its first call.
-    pub fn env(&self) -> Result<Env, StoreError> {
+    pub fn env(&self) -> Result<Env, EngineError> {
         ATTACHED.with_borrow_mut(|attached| {
             if let Some(attached) = attached {
                 return Ok(attached.env);
@@ -176,7 +176,7 @@ impl Machine {
                 ((**self.vm).v1_4.AttachCurrentThreadAsDaemon)(self.vm, &raw mut env, (&raw mut arguments).cast())
             };
             if code != JNI_OK {
-                return Err(StoreError::failed(format!("the JVM cannot attach another thread (JNI {code})"))
+                return Err(EngineError::failed(format!("the JVM cannot attach another thread (JNI {code})"))
                     .hint("use fewer clients, or more memory"));
             }
             // SAFETY: this thread is attached until it ends.

@@ -19,7 +19,7 @@ use jni_sys::jobject;
 
 use crate::about::{About, setting};
 use crate::cache;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::options::Options;
 use crate::session::{Collections, Drive, Store};
@@ -51,7 +51,7 @@ impl Hosted {
         kind: &str,
         mut class_path: Vec<PathBuf>,
         properties: &[(&str, &str)],
-    ) -> Result<Result<Self, String>, StoreError> {
+    ) -> Result<Result<Self, String>, EngineError> {
         class_path.push(host_jar::path(options)?);
         let core = cache::maven_repository().join(YCSB_CORE);
         if core.is_file() {
@@ -72,7 +72,7 @@ impl Hosted {
     }
 
     /// The store's facts.
-    pub fn facts(&self) -> Result<Vec<(String, String)>, StoreError> {
+    pub fn facts(&self) -> Result<Vec<(String, String)>, EngineError> {
         let facts = self.machine.host.facts(self.machine.env()?, self.store);
         facts.map_err(|words| host_error(&words))
     }
@@ -96,7 +96,7 @@ impl Hosted {
     }
 
     /// Closes it.
-    pub fn close(self) -> Result<(), StoreError> {
+    pub fn close(self) -> Result<(), EngineError> {
         if exit::has_ended() {
             return Ok(());
         }
@@ -106,10 +106,10 @@ impl Hosted {
 }
 
 /// The host's message about a failure: a refusal has its hint in a second line.
-pub fn host_error(words: &str) -> StoreError {
+pub fn host_error(words: &str) -> EngineError {
     match words.split_once('\n') {
-        Some((message, hint)) => StoreError::failed(message).hint(hint),
-        None => StoreError::failed(words),
+        Some((message, hint)) => EngineError::failed(message).hint(hint),
+        None => EngineError::failed(words),
     }
 }
 
@@ -140,9 +140,9 @@ impl Store for Jvm {
     // What a JVM gives its own threads.
     const STACK_BYTES: usize = 1 << 20;
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         let class = options.get("jvm.class").ok_or_else(|| {
-            StoreError::usage("jvm.class is not set: no binding is named").hint(
+            EngineError::usage("jvm.class is not set: no binding is named").hint(
                 "name its class and where it is: -db site.ycsb.db.RedisClient -cp '/opt/ycsb/redis-binding/lib/*'",
             )
         })?;
@@ -159,7 +159,7 @@ impl Store for Jvm {
         guarantee
     }
 
-    fn session(&self) -> Result<Self::Session, StoreError> {
+    fn session(&self) -> Result<Self::Session, EngineError> {
         JvmSession::new(self.hosted.machine, self.hosted.store, &self.class, |words| {
             (
                 words,
@@ -169,11 +169,11 @@ impl Store for Jvm {
         })
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         Ok(())
     }
 
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         self.hosted.close()
     }
 
@@ -191,20 +191,20 @@ impl Store for Jvm {
 }
 
 /// Why a class cannot serve as a binding.
-fn unusable(class: &str, words: &str) -> StoreError {
+fn unusable(class: &str, words: &str) -> EngineError {
     const PATH: &str = "name its jars: -cp '/opt/ycsb/lib/*:/opt/ycsb/redis-binding/lib/*'";
     if words.contains("site/ycsb/DB") {
-        return StoreError::failed("YCSB's core is not on the class path: site.ycsb.DB is not found")
+        return EngineError::failed("YCSB's core is not on the class path: site.ycsb.DB is not found")
             .hint("mvn dependency:get -Dartifact=site.ycsb:core:0.17.0, or add YCSB's lib/* to -cp");
     }
     if words.contains("ClassNotFoundException") || words.contains("NoClassDefFoundError") {
         let missing = words.rsplit(": ").next().unwrap_or(class).replace('/', ".");
         let what = if missing == class { "the binding".to_owned() } else { format!("what {class} needs") };
-        return StoreError::usage(format!("{what} is not on the class path: {missing} is not found")).hint(PATH);
+        return EngineError::usage(format!("{what} is not on the class path: {missing} is not found")).hint(PATH);
     }
     if words.contains("ClassCastException") {
-        return StoreError::usage(format!("{class} is not a binding: it does not extend site.ycsb.DB"))
+        return EngineError::usage(format!("{class} is not a binding: it does not extend site.ycsb.DB"))
             .hint("-db names a class like site.ycsb.db.RedisClient");
     }
-    StoreError::failed(format!("{class} cannot be used: {words}")).hint(PATH)
+    EngineError::failed(format!("{class} cannot be used: {words}")).hint(PATH)
 }

@@ -7,7 +7,7 @@ use loadstone_load::{Row, Status, Wanted};
 use super::env::Env;
 use super::exit;
 use super::machine::Machine;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::session::{Connection, Rows, Session};
 
 /// Memory of a client at first: a record of YCSB's default size several times over.
@@ -43,9 +43,9 @@ impl JvmSession {
         store: jobject,
         name: &str,
         explain: fn(&str) -> (&str, String),
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, EngineError> {
         let env = machine.env()?;
-        let failed = |words: String| StoreError::failed(format!("{name} cannot create a client: {words}"));
+        let failed = |words: String| EngineError::failed(format!("{name} cannot create a client: {words}"));
         let client = machine.host.client(env, store).map_err(failed)?;
         let memory = Memory::new(MEMORY_BYTES);
         let session = Self { machine, env, client, memory, error: None, name: name.to_owned(), explain };
@@ -127,10 +127,10 @@ impl JvmSession {
 }
 
 impl Connection for JvmSession {
-    async fn connect(&mut self) -> Result<(), StoreError> {
+    async fn connect(&mut self) -> Result<(), EngineError> {
         self.machine.host.connect(self.env, self.client).map_err(|words| {
             let (words, hint) = (self.explain)(&words);
-            StoreError::failed(format!("{} does not connect: {words}", self.name)).hint(hint)
+            EngineError::failed(format!("{} does not connect: {words}", self.name)).hint(hint)
         })
     }
 

@@ -19,7 +19,7 @@ use settings::Settings;
 
 use crate::about::{About, secret, setting};
 use crate::deadline::NAP;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
 use crate::reconnect::{Node, RECONNECT};
@@ -92,12 +92,12 @@ impl<const JSON: bool> Store for Sql<JSON> {
     const ABOUT: About = if JSON { JSON_ABOUT } else { COLUMNS_ABOUT };
     const DRIVE: Drive = Drive::Task;
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         let settings = Settings::read(if JSON { Layout::Json } else { Layout::Columns }, options)?;
         let info = asking(ServerInfo::ask(&settings))?;
         let Guarantee { durability, how, .. } = info.guarantee();
         if options.durability == Durability::Device && durability != Durability::Device {
-            return Err(StoreError::failed(format!(
+            return Err(EngineError::failed(format!(
                 "postgres at {} cannot give durability=device: {how}",
                 settings.server
             ))
@@ -129,7 +129,7 @@ impl<const JSON: bool> Store for Sql<JSON> {
             .fact("shared_buffers", info.setting("shared_buffers"))
     }
 
-    fn session(&self) -> Result<Self::Session, StoreError> {
+    fn session(&self) -> Result<Self::Session, EngineError> {
         Ok(PostgresSession::new(Arc::clone(&self.plan)))
     }
 
@@ -141,11 +141,11 @@ impl<const JSON: bool> Store for Sql<JSON> {
         Some(self.plan.node.attempts())
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         Ok(())
     }
 
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use super::layout::{KEY, Layout, VALUE};
 use super::link::Link;
 use super::settings::{Settings, TLS};
 use crate::deadline::Deadline;
-use crate::error::{ConnectError, Failure, StoreError};
+use crate::error::{ConnectError, EngineError, Failure};
 use crate::guarantee::Guarantee;
 use crate::options::Durability;
 use crate::remote::connect_hint;
@@ -41,7 +41,7 @@ pub struct ServerInfo {
 
 impl ServerInfo {
     /// Asks the server. A table that is missing or has not the layout's columns is an error.
-    pub async fn ask(settings: &Settings) -> Result<Self, StoreError> {
+    pub async fn ask(settings: &Settings) -> Result<Self, EngineError> {
         let link = Link::open(settings).await.map_err(|failure| refused(settings, &failure))?;
         let asked = Deadline::new(settings.timeout).keep(Self::answers(&link.client, settings)).await;
         let info = match asked {
@@ -120,26 +120,26 @@ impl ServerInfo {
 }
 
 /// A table that is missing, or another's.
-fn unfit(settings: &Settings) -> StoreError {
+fn unfit(settings: &Settings) -> EngineError {
     let (table, server) = (&settings.table, &settings.server);
     let (columns, option) = match settings.layout {
         Layout::Columns => (format!("{KEY} and a column for each field"), ""),
         Layout::Json => (format!("{KEY} and {VALUE} JSONB"), " --set layout=postgrenosql"),
     };
-    StoreError::failed(format!("postgres at {server} has no table {table} with {columns}")).hint(format!(
+    EngineError::failed(format!("postgres at {server} has no table {table} with {columns}")).hint(format!(
         "loadstone systems fresh postgres {table}{option}, or with psql: {};",
         settings.layout.ddl(table)
     ))
 }
 
 /// A server that cannot be used, with what to do about it.
-pub fn refused(settings: &Settings, failure: &Failure) -> StoreError {
+pub fn refused(settings: &Settings, failure: &Failure) -> EngineError {
     let words = &failure.message;
     let server = settings.server.to_string();
     let message = if words.contains(&server) { words.clone() } else { format!("{words} (at {server})") };
     let layout = settings.layout;
     if let Some(ConnectError::Tls(fault)) = failure.connect {
-        return StoreError::failed(message).hint(TLS.hint(fault));
+        return EngineError::failed(message).hint(TLS.hint(fault));
     }
     let hint = match failure.status {
         Status::Forbidden => format!("check {}, and the server's pg_hba.conf", layout.credentials()),
@@ -158,7 +158,7 @@ pub fn refused(settings: &Settings, failure: &Failure) -> StoreError {
             }
         },
     };
-    StoreError::failed(message).hint(hint)
+    EngineError::failed(message).hint(hint)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::link::{Link, name_statement};
 use super::server::refused;
 use super::values::{Param, Text, params, write_object};
 use crate::deadline::Deadline;
-use crate::error::{Failure, StoreError};
+use crate::error::{EngineError, Failure};
 use crate::remote::LastFailure;
 use crate::session::{Connection, Rows, Session};
 
@@ -298,7 +298,7 @@ fn asked_name<'a>(wanted: Wanted<'a>, name: &'a str) -> Option<&'a [u8]> {
 }
 
 impl Connection for PostgresSession {
-    async fn connect(&mut self) -> Result<(), StoreError> {
+    async fn connect(&mut self) -> Result<(), EngineError> {
         self.connected().await.map_err(|failure| refused(&self.plan.settings, &failure))
     }
 

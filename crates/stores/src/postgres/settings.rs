@@ -7,7 +7,7 @@ use tokio_postgres::config::SslMode;
 
 use super::layout::Layout;
 use super::url::Url;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::options::{Durability, Options};
 use crate::reconnect::Reconnect;
 use crate::remote::{Server, boolean, milliseconds};
@@ -79,12 +79,12 @@ impl Layout {
 
 impl Settings {
     /// Reads the properties.
-    pub fn read(layout: Layout, options: &Options) -> Result<Self, StoreError> {
+    pub fn read(layout: Layout, options: &Options) -> Result<Self, EngineError> {
         let names = layout.names();
         refuse_what_is_not_done(options, &names)?;
         let table = table(&options.table)?;
         let Some(text) = options.get(names.url) else {
-            return Err(StoreError::usage(format!("{} is not set", names.url))
+            return Err(EngineError::usage(format!("{} is not set", names.url))
                 .hint(format!("add -p {}=jdbc:postgresql://127.0.0.1:5432/DATABASE", names.url)));
         };
         let url = Url::parse(text, names.url)?;
@@ -130,11 +130,11 @@ impl Settings {
 
 impl Url {
     /// A limit in seconds, as for the Java driver, in ms; 0, which means no limit there, means the default here.
-    fn limit(&self, name: &str, default: u64) -> Result<u64, StoreError> {
+    fn limit(&self, name: &str, default: u64) -> Result<u64, EngineError> {
         match self.parameters.get(name).map(|text| text.parse::<u32>()) {
             None | Some(Ok(0)) => Ok(default),
             Some(Ok(seconds)) => Ok(u64::from(seconds) * 1_000),
-            Some(Err(_)) => Err(StoreError::usage(format!("{name} of the URL must be whole seconds"))
+            Some(Err(_)) => Err(EngineError::usage(format!("{name} of the URL must be whole seconds"))
                 .hint("or leave it out and set postgres.timeout and postgres.connecttimeout, ms")),
         }
     }
@@ -143,7 +143,7 @@ impl Url {
 impl Url {
     /// As libpq has it (its chapter "SSL Support"): `require` verifies nothing without `sslrootcert`, and the CA with it. Files
     /// in a home directory are not used.
-    fn tls(&self, options: &Options) -> Result<Option<Tls>, StoreError> {
+    fn tls(&self, options: &Options) -> Result<Option<Tls>, EngineError> {
         let Request { ca, certificate, key, name, verify } = Request::read(options, TLS)?;
         let parameter = |name: &str| self.parameters.get(name).cloned();
         let ca = ca.or_else(|| parameter("sslrootcert"));
@@ -160,13 +160,13 @@ impl Url {
     }
 }
 
-fn refuse_what_is_not_done(options: &Options, names: &Names) -> Result<(), StoreError> {
+fn refuse_what_is_not_done(options: &Options, names: &Names) -> Result<(), EngineError> {
     if let Some(driver) = options.get("db.driver").filter(|&driver| driver != DRIVER) {
-        return Err(StoreError::usage(format!("db.driver={driver}: this store is for PostgreSQL ({DRIVER})"))
+        return Err(EngineError::usage(format!("db.driver={driver}: this store is for PostgreSQL ({DRIVER})"))
             .hint("for other databases use YCSB's binding and their driver in the store jvm (-db CLASS -cp PATH)"));
     }
     if !boolean(options, names.autocommit, true)? {
-        return Err(StoreError::usage(format!(
+        return Err(EngineError::usage(format!(
             "{}=false: each operation is a transaction of its own here",
             names.autocommit
         ))
@@ -174,14 +174,14 @@ fn refuse_what_is_not_done(options: &Options, names: &Names) -> Result<(), Store
     }
     let batches = options.get("db.batchsize").is_some_and(|size| size.parse().map_or(true, |size: i64| size > 0));
     if batches || boolean(options, "jdbc.batchupdateapi", false)? {
-        return Err(StoreError::usage("db.batchsize and jdbc.batchupdateapi: inserts are not put in batches here")
+        return Err(EngineError::usage("db.batchsize and jdbc.batchupdateapi: inserts are not put in batches here")
             .hint("leave them out, or use YCSB's binding in the store jvm"));
     }
     Ok(())
 }
 
 /// A table's name as it can stand in SQL without quotes, perhaps with its schema.
-fn table(name: &str) -> Result<String, StoreError> {
+fn table(name: &str) -> Result<String, EngineError> {
     let part = |part: &str| {
         part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$')
@@ -189,7 +189,7 @@ fn table(name: &str) -> Result<String, StoreError> {
     if name.split('.').count() <= 2 && name.split('.').all(part) {
         return Ok(name.to_owned());
     }
-    Err(StoreError::usage(format!("\"{name}\" cannot name a table"))
+    Err(EngineError::usage(format!("\"{name}\" cannot name a table"))
         .hint("a name has letters, digits and _, perhaps after its schema and a dot: -p table=usertable"))
 }
 
@@ -199,7 +199,7 @@ mod tests {
 
     const URL: (&str, &str) = ("db.url", "jdbc:postgresql://127.0.0.1:5433/test?user=u&connectTimeout=3");
 
-    fn read(pairs: &[(&str, &str)]) -> Result<Settings, StoreError> {
+    fn read(pairs: &[(&str, &str)]) -> Result<Settings, EngineError> {
         let properties = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Settings::read(Layout::Columns, &Options { properties, table: "usertable".to_owned(), ..Options::default() })
     }
@@ -234,7 +234,7 @@ mod tests {
             ("postgres.timeout", "0"),
         ] {
             let error = read(&[URL, (name, value)]).unwrap_err();
-            assert!(error.usage && error.message.contains(name) && error.hint.is_some(), "{error}");
+            assert!(error.is_usage() && error.message.contains(name) && error.hint.is_some(), "{error}");
         }
         assert!(read(&[]).unwrap_err().message.contains("db.url is not set"));
     }
@@ -246,7 +246,7 @@ mod tests {
         let ca = directory.path().join("ca.pem").display().to_string();
         let verify = |query: &str| {
             let url = format!("jdbc:postgresql://127.0.0.1/d?{}", query.replace("CA", &ca));
-            Ok::<_, StoreError>(read(&[("db.url", &url)])?.tls.map(|tls| tls.verify()))
+            Ok::<_, EngineError>(read(&[("db.url", &url)])?.tls.map(|tls| tls.verify()))
         };
         for (query, expected) in [
             ("", None),
@@ -261,7 +261,7 @@ mod tests {
         }
         for query in ["sslmode=verify-full", "sslmode=verify-ca", "sslrootcert=CA", "sslmode=require&sslcert=CA"] {
             let error = verify(query).unwrap_err();
-            assert!(error.usage && error.hint.is_some(), "{query}: {error}");
+            assert!(error.is_usage() && error.hint.is_some(), "{query}: {error}");
         }
     }
 
@@ -269,7 +269,7 @@ mod tests {
     fn tables_are_names() {
         assert_eq!(table("ycsb.usertable"), Ok("ycsb.usertable".to_owned()));
         for bad in ["", "a b", "a;DROP TABLE x", "1a", "a.b.c", "\"a\"", "."] {
-            assert!(table(bad).unwrap_err().usage, "{bad}");
+            assert!(table(bad).unwrap_err().is_usage(), "{bad}");
         }
     }
 }

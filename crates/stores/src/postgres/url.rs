@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::StoreError;
+use crate::error::EngineError;
 
 const SCHEME: &str = "jdbc:postgresql:";
 const HOST: &str = "localhost";
@@ -37,12 +37,12 @@ pub struct Url {
 
 impl Url {
     /// Parses the value of `property`. Messages do not repeat it: a password may be in it.
-    pub fn parse(text: &str, property: &str) -> Result<Self, StoreError> {
+    pub fn parse(text: &str, property: &str) -> Result<Self, EngineError> {
         let example = || format!("{property}=jdbc:postgresql://127.0.0.1:5432/DATABASE");
-        let bad = |what: String| StoreError::usage(format!("{property}: {what}")).hint(format!("write {}", example()));
+        let bad = |what: String| EngineError::usage(format!("{property}: {what}")).hint(format!("write {}", example()));
         let Some(rest) = text.strip_prefix(SCHEME) else {
             let scheme = text.split(['/', '?', '@']).next().unwrap_or_default();
-            return Err(StoreError::usage(format!("{property} is not PostgreSQL's: \"{scheme}\"")).hint(
+            return Err(EngineError::usage(format!("{property} is not PostgreSQL's: \"{scheme}\"")).hint(
                 "for other databases use YCSB's binding and their driver in the store jvm (-db CLASS -cp PATH)",
             ));
         };
@@ -128,7 +128,7 @@ fn decoded(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Url, StoreError> {
+    fn parse(text: &str) -> Result<Url, EngineError> {
         Url::parse(text, "db.url")
     }
 
@@ -169,7 +169,7 @@ mod tests {
             ("jdbc:postgresql://h/d;jdbc:postgresql://i/d", "shards"),
         ] {
             let error = parse(text).unwrap_err();
-            assert!(error.usage && error.message.contains(wanted) && error.hint.is_some(), "{error}");
+            assert!(error.is_usage() && error.message.contains(wanted) && error.hint.is_some(), "{error}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 const MS: Duration = Duration::from_millis(1);
 
-fn read(text: &str) -> Result<Reconnect, StoreError> {
+fn read(text: &str) -> Result<Reconnect, EngineError> {
     let properties = [("reconnect".to_owned(), text.to_owned())].into();
     Reconnect::read(&Options { properties, ..Options::default() })
 }
@@ -56,7 +56,7 @@ fn policies_are_parsed_or_refused() {
     assert_eq!(exponential.to_string(), "exponential(1000 ms, 60000 ms)");
     for bad in ["constant", "constant(0s)", "constant(1)", "constant(1s,2s)", "exponential(2s,1s)", "linear(1s)"] {
         let error = read(bad).unwrap_err();
-        assert!(error.usage && error.hint.is_some() && error.message.contains(bad), "{bad}");
+        assert!(error.is_usage() && error.hint.is_some() && error.message.contains(bad), "{bad}");
     }
 }
 

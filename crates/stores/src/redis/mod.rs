@@ -19,7 +19,7 @@ use settings::Settings;
 
 use crate::about::{About, hosts, port, secret, setting};
 use crate::deadline::NAP;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
 use crate::reconnect::{Node, RECONNECT};
@@ -59,12 +59,12 @@ impl Store for Redis {
     };
     const DRIVE: Drive = Drive::Task;
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         let settings = Settings::read(options)?;
         let info = asking(ServerInfo::ask(&settings))?;
         let Guarantee { durability, how, .. } = info.guarantee();
         if options.durability == Durability::Device && durability != Durability::Device {
-            return Err(StoreError::failed(format!(
+            return Err(EngineError::failed(format!(
                 "redis at {} cannot give durability=device: {how}",
                 settings.server
             ))
@@ -98,7 +98,7 @@ impl Store for Redis {
             .fact("io_threads", setting("io-threads"))
     }
 
-    fn session(&self) -> Result<Self::Session, StoreError> {
+    fn session(&self) -> Result<Self::Session, EngineError> {
         Ok(RedisSession::new(Arc::clone(&self.settings), Arc::clone(&self.node)))
     }
 
@@ -110,11 +110,11 @@ impl Store for Redis {
         Some(self.node.attempts())
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         Ok(())
     }
 
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use super::reply::{Replies, Reply};
 use super::request::Request;
 use super::settings::{Settings, TLS};
 use crate::deadline::Deadline;
-use crate::error::{ConnectError, Failure, StoreError};
+use crate::error::{ConnectError, EngineError, Failure};
 use crate::guarantee::Guarantee;
 use crate::options::Durability;
 use crate::remote::connect_hint;
@@ -29,7 +29,7 @@ pub struct ServerInfo {
 
 impl ServerInfo {
     /// Asks the server.
-    pub async fn ask(settings: &Settings) -> Result<Self, StoreError> {
+    pub async fn ask(settings: &Settings) -> Result<Self, EngineError> {
         let mut deadline = Deadline::new(settings.timeout);
         let answer = async {
             let mut connection = Connection::open(settings, &mut deadline).await?;
@@ -52,7 +52,7 @@ impl ServerInfo {
         };
         let info = answer.await.map_err(|failure| refused(settings, &failure))?;
         if info.get("redis_mode") == Some("cluster") {
-            return Err(StoreError::failed(format!("redis at {} is a node of a cluster", settings.server))
+            return Err(EngineError::failed(format!("redis at {} is a node of a cluster", settings.server))
                 .hint("this store speaks to one server; use YCSB's binding in the store jvm"));
         }
         Ok(info)
@@ -150,12 +150,12 @@ fn tolerate(words: &[u8]) -> Result<(), Failure> {
 }
 
 /// A server that cannot be used, with what to do about it.
-pub fn refused(settings: &Settings, failure: &Failure) -> StoreError {
+pub fn refused(settings: &Settings, failure: &Failure) -> EngineError {
     let words = &failure.message;
     let server = settings.server.to_string();
     let message = if words.contains(&server) { words.clone() } else { format!("{words} (at {server})") };
     if let Some(ConnectError::Tls(fault)) = failure.connect {
-        return StoreError::failed(message).hint(TLS.hint(fault));
+        return EngineError::failed(message).hint(TLS.hint(fault));
     }
     let hint = match failure.status {
         Status::Forbidden if settings.credentials.is_empty() => "set redis.password".to_owned(),
@@ -169,7 +169,7 @@ pub fn refused(settings: &Settings, failure: &Failure) -> StoreError {
         }
         _ => connect_hint(failure, "start it (loadstone systems up redis), or set redis.host and redis.port"),
     };
-    StoreError::failed(message).hint(hint)
+    EngineError::failed(message).hint(hint)
 }
 
 #[cfg(test)]

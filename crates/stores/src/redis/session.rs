@@ -11,7 +11,7 @@ use super::request::{INDEX, Request};
 use super::server::refused;
 use super::settings::Settings;
 use crate::deadline::Deadline;
-use crate::error::{Failure, StoreError};
+use crate::error::{EngineError, Failure};
 use crate::reconnect::Node;
 use crate::remote::LastFailure;
 use crate::session::{self, Rows, Session};
@@ -287,7 +287,7 @@ fn all_or_in_doubt<const N: usize>(ended: [Result<(), Failure>; N]) -> Result<()
 }
 
 impl session::Connection for RedisSession {
-    async fn connect(&mut self) -> Result<(), StoreError> {
+    async fn connect(&mut self) -> Result<(), EngineError> {
         self.request.clear();
         self.request.command(&[b"PING"]);
         // A server with too many clients accepts the connection and sends this error in place of the first reply.

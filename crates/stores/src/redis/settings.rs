@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::options::Options;
 use crate::reconnect::Reconnect;
 use crate::remote::{Server, boolean, milliseconds};
@@ -33,9 +33,9 @@ pub struct Settings {
 
 impl Settings {
     /// Reads the properties.
-    pub fn read(options: &Options) -> Result<Self, StoreError> {
+    pub fn read(options: &Options) -> Result<Self, EngineError> {
         if boolean(options, "redis.cluster", false)? {
-            return Err(StoreError::usage("redis.cluster=true: this store speaks to one server, not to a cluster")
+            return Err(EngineError::usage("redis.cluster=true: this store speaks to one server, not to a cluster")
                 .hint("leave redis.cluster out, or use YCSB's binding in the store jvm"));
         }
         let credentials = credentials(options)?;
@@ -44,7 +44,7 @@ impl Settings {
         let port = match options.get("redis.port") {
             None => PORT,
             Some(text) => text.parse().ok().filter(|&port| port > 0).ok_or_else(|| {
-                StoreError::usage(format!("redis.port must be a port, got \"{text}\""))
+                EngineError::usage(format!("redis.port must be a port, got \"{text}\""))
                     .hint(format!("the default is {PORT}"))
             })?,
         };
@@ -55,13 +55,13 @@ impl Settings {
 }
 
 /// As YCSB's binding: a user's name counts only with its password, and `redis.password` has none.
-fn credentials(options: &Options) -> Result<Vec<String>, StoreError> {
+fn credentials(options: &Options) -> Result<Vec<String>, EngineError> {
     let [user, own, password] =
         ["redis.cusername", "redis.cpassword", "redis.password"].map(|name| options.get(name).map(str::to_owned));
     match (user, own, password) {
         (Some(user), Some(own), None) => Ok(vec![user, own]),
         (None, None, password) => Ok(password.into_iter().collect()),
-        _ => Err(StoreError::usage("set redis.password, or redis.cusername and redis.cpassword")
+        _ => Err(EngineError::usage("set redis.password, or redis.cusername and redis.cpassword")
             .hint("the latter two are for servers with several users (ACL SETUSER)")),
     }
 }
@@ -70,7 +70,7 @@ fn credentials(options: &Options) -> Result<Vec<String>, StoreError> {
 mod tests {
     use super::*;
 
-    fn read(pairs: &[(&str, &str)]) -> Result<Settings, StoreError> {
+    fn read(pairs: &[(&str, &str)]) -> Result<Settings, EngineError> {
         let properties = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Settings::read(&Options { properties, ..Options::default() })
     }
@@ -88,8 +88,8 @@ mod tests {
         assert_eq!(read(&[("redis.password", "p")]).unwrap().credentials, ["p"]);
         let both = [("redis.cusername", "u"), ("redis.cpassword", "p")];
         assert_eq!(read(&both).unwrap().credentials, ["u", "p"]);
-        assert!(read(&both[..1]).unwrap_err().usage);
-        assert!(read(&[both[0], both[1], ("redis.password", "q")]).unwrap_err().usage);
+        assert!(read(&both[..1]).unwrap_err().is_usage());
+        assert!(read(&[both[0], both[1], ("redis.password", "q")]).unwrap_err().is_usage());
     }
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
             ("redis.tls.ca", "ca.pem"),
         ] {
             let error = read(&[(name, value)]).unwrap_err();
-            assert!(error.usage && error.message.contains(name) && error.hint.is_some(), "{error}");
+            assert!(error.is_usage() && error.message.contains(name) && error.hint.is_some(), "{error}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 
-use crate::error::StoreError;
+use crate::error::EngineError;
 
 /// An opaque object of RocksDB.
 pub type Ptr = *mut c_void;
@@ -94,13 +94,13 @@ api! {
 
 impl Api {
     /// Loads a shared object. Lazily bound: 5.11.3 has an undefined symbol that is never called.
-    pub fn load(path: &Path) -> Result<Self, StoreError> {
+    pub fn load(path: &Path) -> Result<Self, EngineError> {
         // SAFETY: loading runs the object's initialisers; it is the file that the user or the cache named.
         let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) };
         library.and_then(Self::resolve).map_err(|error| {
             // libloading keeps the loader's message a level down.
             let words = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-            StoreError::failed(format!("cannot load RocksDB from {}: {words}", path.display()))
+            EngineError::failed(format!("cannot load RocksDB from {}: {words}", path.display()))
                 .hint("it must be a shared object for this processor that exports RocksDB's C API")
         })
     }
@@ -139,6 +139,6 @@ impl Api {
 }
 
 /// A path or name for C.
-pub fn c_text(text: impl Into<Vec<u8>>) -> Result<CString, StoreError> {
-    CString::new(text).map_err(|_| StoreError::usage("a path or name holds a NUL byte"))
+pub fn c_text(text: impl Into<Vec<u8>>) -> Result<CString, EngineError> {
+    CString::new(text).map_err(|_| EngineError::usage("a path or name holds a NUL byte"))
 }

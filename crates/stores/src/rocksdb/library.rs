@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::cache;
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::options::Options;
 
 /// The newest version that we pin.
@@ -31,7 +31,7 @@ pub struct Library {
 
 /// Looks a library up: the property `rocksdb.library`, the variable `LOADSTONE_ROCKSDB`, our cache, the local Maven
 /// repository. A `rocksdb.version` skips the variable, since that names a file and not a version.
-pub fn find(options: &Options) -> Result<Library, StoreError> {
+pub fn find(options: &Options) -> Result<Library, EngineError> {
     let wanted = options.get("rocksdb.version");
     if let Some(path) = options.get("rocksdb.library") {
         return existing(PathBuf::from(path), "rocksdb.library");
@@ -43,7 +43,7 @@ pub fn find(options: &Options) -> Result<Library, StoreError> {
     }
     let version = wanted.unwrap_or(NEWEST);
     if !version.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-') || version.starts_with('.') {
-        return Err(StoreError::usage(format!("rocksdb.version must be a version, got \"{version}\""))
+        return Err(EngineError::usage(format!("rocksdb.version must be a version, got \"{version}\""))
             .hint(format!("rocksdb.version={NEWEST}, or rocksdb.version={YCSB} as YCSB's binding has it")));
     }
     let member = format!("librocksdbjni-{PLATFORM}.so");
@@ -55,23 +55,23 @@ pub fn find(options: &Options) -> Result<Library, StoreError> {
             return Err(missing(version, &cached, &jar));
         }
         unpack(&jar, &member, &cached).map_err(|error| {
-            StoreError::failed(format!("cannot unpack {member} from {}: {error}", jar.display()))
+            EngineError::failed(format!("cannot unpack {member} from {}: {error}", jar.display()))
                 .hint(format!("delete {} and fetch it again", jar.display()))
         })?;
     }
     Ok(Library { path: cached, version: Some(version.to_owned()) })
 }
 
-fn existing(path: PathBuf, source: &str) -> Result<Library, StoreError> {
+fn existing(path: PathBuf, source: &str) -> Result<Library, EngineError> {
     if path.is_file() {
         return Ok(Library { path, version: None });
     }
-    Err(StoreError::usage(format!("no file {} ({source})", path.display()))
+    Err(EngineError::usage(format!("no file {} ({source})", path.display()))
         .hint("name a librocksdb.so or librocksdbjni-*.so"))
 }
 
-fn missing(version: &str, cached: &Path, jar: &Path) -> StoreError {
-    StoreError::failed(format!("RocksDB {version} is neither at {} nor at {}", cached.display(), jar.display())).hint(
+fn missing(version: &str, cached: &Path, jar: &Path) -> EngineError {
+    EngineError::failed(format!("RocksDB {version} is neither at {} nor at {}", cached.display(), jar.display())).hint(
         format!(
             "fetch it with Maven: mvn dependency:get -Dtransitive=false \
              -Dartifact=org.rocksdb:rocksdbjni:{version}:jar:{CLASSIFIER}; or name a library that you have: \

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crate::about::{About, directory, setting};
 use crate::embedded::{Cause, Engine};
-use crate::error::{FULL_DEVICE, Failure, StoreError};
+use crate::error::{EngineError, FULL_DEVICE, Failure};
 use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
@@ -54,7 +54,7 @@ unsafe impl Sync for RocksDbEngine {}
 
 impl RocksDbEngine {
     /// Names of the column families on disk; `default` alone for a new database.
-    fn families_on_disk(api: &Api, settings: &Settings, directory: &Path) -> Result<Vec<String>, StoreError> {
+    fn families_on_disk(api: &Api, settings: &Settings, directory: &Path) -> Result<Vec<String>, EngineError> {
         if !directory.join("CURRENT").exists() {
             return Ok(vec!["default".to_owned()]);
         }
@@ -72,7 +72,7 @@ impl RocksDbEngine {
     }
 
     /// Writes `CF_NAMES`, which YCSB's binding needs to open the database. Whole or not at all.
-    fn write_family_names(&self) -> Result<(), StoreError> {
+    fn write_family_names(&self) -> Result<(), EngineError> {
         let mut names: String = self.families.iter().map(|(name, _)| format!("{name}\n")).collect();
         if !names.starts_with("default\n") {
             names.insert_str(0, "default\n");
@@ -84,10 +84,10 @@ impl RocksDbEngine {
         }
         fs::write(&partial, names)
             .and_then(|()| fs::rename(&partial, &path))
-            .map_err(|error| StoreError::failed(format!("cannot write {}: {error}", path.display())))
+            .map_err(|error| EngineError::failed(format!("cannot write {}: {error}", path.display())))
     }
 
-    fn flush(&self) -> Result<(), StoreError> {
+    fn flush(&self) -> Result<(), EngineError> {
         let Some(flush_cf) = self.api.flush_cf else {
             return Ok(());
         };
@@ -96,7 +96,7 @@ impl RocksDbEngine {
             let options = (self.api.flushoptions_create)();
             let flushed = self.api.call(|error| flush_cf(self.db, options, self.table, error));
             (self.api.flushoptions_destroy)(options);
-            flushed.map_err(|text| StoreError::failed(format!("RocksDB cannot flush: {text}")))
+            flushed.map_err(|text| EngineError::failed(format!("RocksDB cannot flush: {text}")))
         }
     }
 
@@ -124,9 +124,9 @@ fn cause(text: &str) -> Cause {
     if has(&FULL_DEVICE) { Cause::Full } else { Cause::Other }
 }
 
-fn cannot_open(directory: &Path, text: &str) -> StoreError {
+fn cannot_open(directory: &Path, text: &str) -> EngineError {
     if text.contains("VersionEdit") || text.contains("unknown") {
-        return StoreError::failed(format!("RocksDB cannot open {}: {text}", directory.display()))
+        return EngineError::failed(format!("RocksDB cannot open {}: {text}", directory.display()))
             .hint("a newer RocksDB wrote it: choose that with -p rocksdb.version=VERSION");
     }
     ENGINE.cannot_open(directory, text, cause(text))
@@ -148,7 +148,7 @@ impl KeyValue for RocksDbEngine {
 
     type Client = ();
 
-    fn open(options: &Options) -> Result<Self, StoreError> {
+    fn open(options: &Options) -> Result<Self, EngineError> {
         // Errors in the properties are found before anything is created.
         let found = library::find(options)?;
         let api = Api::load(&found.path)?;
@@ -290,7 +290,7 @@ impl KeyValue for RocksDbEngine {
         }
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn settle(&self) -> Result<(), EngineError> {
         self.flush()?;
         if let (Some(wait), Some(create), Some(destroy)) = (
             self.api.wait_for_compact,
@@ -302,7 +302,7 @@ impl KeyValue for RocksDbEngine {
                 let options = create();
                 let waited = self.api.call(|error| wait(self.db, options, error));
                 destroy(options);
-                waited.map_err(|text| StoreError::failed(format!("RocksDB's compactions ended with: {text}")))
+                waited.map_err(|text| EngineError::failed(format!("RocksDB's compactions ended with: {text}")))
             };
         }
         // Versions before 8 cannot be waited for; their counters are asked until they stay at nothing to do.
@@ -316,10 +316,10 @@ impl KeyValue for RocksDbEngine {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        Err(StoreError::failed(format!("RocksDB still compacts after {} s", SETTLE_MAX.as_secs())))
+        Err(EngineError::failed(format!("RocksDB still compacts after {} s", SETTLE_MAX.as_secs())))
     }
 
-    fn close(self) -> Result<(), StoreError> {
+    fn close(self) -> Result<(), EngineError> {
         self.write_family_names()
     }
 }

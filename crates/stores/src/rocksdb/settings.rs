@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::api::{Api, Ptr, c_text};
-use crate::error::StoreError;
+use crate::error::EngineError;
 use crate::options::Options;
 
 /// RocksDB's info log level INFO, as YCSB sets it.
@@ -24,7 +24,7 @@ pub struct Settings {
 
 impl Settings {
     /// The options that the properties ask for.
-    pub fn new(api: &Api, options: &Options) -> Result<Self, StoreError> {
+    pub fn new(api: &Api, options: &Options) -> Result<Self, EngineError> {
         let mut settings = match options.get("rocksdb.optionsfile") {
             Some(file) => Self::from_file(api, Path::new(file))?,
             None => Self::ycsb(api),
@@ -56,9 +56,9 @@ impl Settings {
 
     /// Options as RocksDB itself writes them into `OPTIONS-nnnnnn`. Its C API reads the newest of a directory, so the
     /// file is put alone into one.
-    fn from_file(api: &Api, file: &Path) -> Result<Self, StoreError> {
+    fn from_file(api: &Api, file: &Path) -> Result<Self, EngineError> {
         let broken = |text: String| {
-            StoreError::usage(format!("rocksdb.optionsfile {}: {text}", file.display()))
+            EngineError::usage(format!("rocksdb.optionsfile {}: {text}", file.display()))
                 .hint("start from the OPTIONS-nnnnnn file of an existing database")
         };
         let (Some(load), Some(environment)) = (api.load_latest_options, api.create_default_env) else {
@@ -102,7 +102,7 @@ impl Settings {
     }
 
     /// Applies `name=value;name=value` in RocksDB's own syntax to the database and every family.
-    fn apply(&mut self, api: &Api, text: &str) -> Result<(), StoreError> {
+    fn apply(&mut self, api: &Api, text: &str) -> Result<(), EngineError> {
         let c = c_text(text)?;
         let apply = |base: Ptr| {
             // SAFETY: RocksDB reads `base` and fills `made`.
@@ -111,7 +111,7 @@ impl Settings {
                 api.call(|error| (api.get_options_from_string)(base, c.as_ptr(), made, error)).map(|()| made)
             }
             .map_err(|error| {
-                StoreError::usage(format!("rocksdb.options: {error}"))
+                EngineError::usage(format!("rocksdb.options: {error}"))
                     .hint("the form is name=value;name=value, as in write_buffer_size=64M;compression=kLZ4Compression")
             })
         };

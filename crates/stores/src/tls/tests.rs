@@ -246,7 +246,7 @@ fn unusable_settings_have_a_hint() {
         (Request { certificate, key: none, ..request() }, "there is no unencrypted PEM key in "),
     ] {
         let error = request.configure(true, NAMES, &[]).unwrap_err();
-        assert!(error.usage && error.hint.is_some() && error.message.starts_with(expected), "{error}");
+        assert!(error.is_usage() && error.hint.is_some() && error.message.starts_with(expected), "{error}");
         assert!(!error.message.contains("c2VjcmV0"), "{error}");
     }
     let error = request().configure(false, NAMES, &[]).unwrap_err();

@@ -83,9 +83,9 @@ fn lmdb_has_a_reader_slot_for_every_client() {
 
 #[test]
 fn sizes_and_names_that_cannot_be_are_wrong_usage() {
-    let refused = |error: Option<loadstone_stores::StoreError>, word: &str| {
+    let refused = |error: Option<loadstone_stores::EngineError>, word: &str| {
         let error = error.expect("a refusal");
-        assert!(error.usage && error.message.contains(word) && error.hint.is_some(), "{error:?}");
+        assert!(error.is_usage() && error.message.contains(word) && error.hint.is_some(), "{error:?}");
     };
     for size in ["many", "1.5G", "99999999T", "18446744073709551615"] {
         refused(try_open::<LmdbEngine>(&with(LMDB.place(), "lmdb.mapsize", size).options).err(), "lmdb.mapsize");

@@ -108,7 +108,7 @@ pub fn a_run_without_a_database_creates_nothing<K: KeyValue>(subject: &Subject) 
         let error = try_open::<K>(&place.options).err().unwrap_or_else(|| panic!("{what} was opened"));
         assert!(error.message.contains(&directory.display().to_string()), "{error}");
         assert!(error.hint.as_deref().unwrap_or_default().contains("ycsb load"), "{:?}", error.hint);
-        assert!(!error.usage, "the command is right, the world is not ready");
+        assert!(!error.is_usage(), "the command is right, the world is not ready");
     };
     refused("a directory that is not there");
     assert!(!directory.exists());

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::key_value::{KeyValue, KeyValueSession, KeyValueStore};
-use loadstone_stores::{Durability, Options, Rows, Session, Store, StoreError};
+use loadstone_stores::{Durability, EngineError, Options, Rows, Session, Store};
 use tempfile::TempDir;
 
 use crate::hse_fake;
@@ -73,7 +73,7 @@ pub fn open<K: KeyValue>(options: &Options) -> KeyValueStore<K> {
 }
 
 /// A store that may not open.
-pub fn try_open<K: KeyValue>(options: &Options) -> Result<KeyValueStore<K>, StoreError> {
+pub fn try_open<K: KeyValue>(options: &Options) -> Result<KeyValueStore<K>, EngineError> {
     // One at a time: a first opening may unpack a shared object that the others then find.
     static OPENING: Mutex<()> = Mutex::new(());
     let _one = OPENING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use loadstone_load::Row;
 use loadstone_stores::hse::Hse;
-use loadstone_stores::{Durability, Options, Store, StoreError};
+use loadstone_stores::{Durability, EngineError, Options, Store};
 use tempfile::TempDir;
 
 use crate::hse_fake::Library;
@@ -63,7 +63,7 @@ impl Bench {
         Hse::open(&self.options).expect("it opens")
     }
 
-    pub fn refused(&self) -> StoreError {
+    pub fn refused(&self) -> EngineError {
         match Hse::open(&self.options) {
             Ok(_) => panic!("it opens"),
             Err(error) => error,

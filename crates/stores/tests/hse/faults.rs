@@ -29,7 +29,7 @@ fn a_kvdb_of_hse_2_is_not_handed_to_hse_3() {
 fn wrong_options_are_named() {
     let refusal = |name: &str, value: &str| {
         let bench = Bench::new().with(name, value);
-        assert!(bench.refused().usage, "{name}={value}");
+        assert!(bench.refused().is_usage(), "{name}={value}");
         bench.refusal()
     };
     assert_eq!(refusal("hse.kvdb_home", " "), "error: hse.kvdb_home is not set\nhint: add -p hse.kvdb_home=DIRECTORY");

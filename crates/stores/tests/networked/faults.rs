@@ -66,7 +66,7 @@ pub fn an_unknown_password_is_refused<S: RecordStore>(subject: &Subject, _case: 
     options.properties.insert(subject.password.to_owned(), "wrong".to_owned());
     let refused = S::open(&options).and_then(|store| Sync::connect(&store).map(|_| ()));
     let error = refused.expect_err("nobody has this password");
-    assert!(!error.usage);
+    assert!(!error.is_usage());
     assert!(error.message.contains(&subject.address().1), "{error}");
     assert!(error.hint.unwrap_or_default().contains(subject.password));
 }
@@ -79,7 +79,7 @@ pub fn a_missing_table_is_reported<S: RecordStore>(subject: &Subject, _case: &st
             "nosuchtable".clone_into(&mut options.table);
             let refused = S::open(&options).and_then(|store| Sync::connect(&store).map(|_| ()));
             let error = refused.expect_err("there is no such table");
-            assert!(!error.usage && error.message.contains("nosuchtable"), "{error}");
+            assert!(!error.is_usage() && error.message.contains("nosuchtable"), "{error}");
             assert!(error.hint.unwrap_or_default().contains("nosuchtable"), "it says how to make it");
         }
     }

@@ -1,7 +1,7 @@
 //! Cases on opening and closing.
 
 use loadstone_load::{Status, Wanted};
-use loadstone_stores::{RecordStore, StoreError};
+use loadstone_stores::{EngineError, RecordStore};
 
 use crate::subject::{Subject, Sync, row};
 
@@ -28,7 +28,7 @@ pub fn records_outlive_the_connection<S: RecordStore>(subject: &Subject, case: &
 }
 
 /// Opens it at another address.
-fn opened_at<S: RecordStore>(subject: &Subject, host: &str, port: &str) -> Result<S, StoreError> {
+fn opened_at<S: RecordStore>(subject: &Subject, host: &str, port: &str) -> Result<S, EngineError> {
     let store = S::open(&subject.options_at(host, port))?;
     Sync::connect(&store)?;
     Ok(store)
@@ -36,7 +36,7 @@ fn opened_at<S: RecordStore>(subject: &Subject, host: &str, port: &str) -> Resul
 
 fn refused<S: RecordStore>(subject: &Subject, host: &str, port: &str) {
     let error = opened_at::<S>(subject, host, port).expect_err("nobody is there");
-    assert!(!error.usage, "the command is right, the world is not ready");
+    assert!(!error.is_usage(), "the command is right, the world is not ready");
     assert!(error.message.contains(host), "{error}");
     assert!(!error.hint.unwrap_or_default().is_empty());
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use loadstone_load::{Row, Status, Wanted};
-use loadstone_stores::{Durability, Options, RecordStore, Rows, Session, Store, StoreError};
+use loadstone_stores::{Durability, EngineError, Options, RecordStore, Rows, Session, Store};
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
@@ -136,7 +136,7 @@ pub struct Sync<S> {
 
 impl<S: Session> Sync<S> {
     /// Connects.
-    pub fn connect<T: Store<Session = S>>(store: &T) -> Result<Self, StoreError> {
+    pub fn connect<T: Store<Session = S>>(store: &T) -> Result<Self, EngineError> {
         let runtime = runtime();
         let tasks = LocalSet::new();
         let session = tasks.block_on(&runtime, async {

@@ -7,11 +7,12 @@ This is the source of the reference page and of the JSON Schema. Here each value
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, create_model
 from pydantic.fields import FieldInfo
 
+from loadstone.experiment.model.faults import Fault
 from loadstone.experiment.model.system import Hooks, System
 from loadstone.experiment.model.values import (
     Arrival,
@@ -35,15 +36,10 @@ from loadstone.experiment.model.values import (
     Shares,
     Text,
     Value,
-    schema,
-    whole,
 )
 from loadstone.results.result_set import Question
 from loadstone.search.rule import CONFIRMATIONS
 
-# The spread of one trial is undefined.
-REPEATS_LEAST = 2
-AT_LEAST_HINT = "use at least 2 repeats to see the spread, and 6 for a claim"
 DURATION_SECONDS = 10.0
 WARMUP_SECONDS = 2.0
 AT_MOST_FACTOR = 3
@@ -134,6 +130,13 @@ class Measure(Part):
     """Record the outcome of every write, and read back after each trial which acknowledged writes are missing. For YCSB
     workloads; each trial loads a fresh store."""
 
+    interval: Length | None = Field(default=None, examples=["100ms"])
+    """Length of the intervals in which operations are counted. Default: `100ms` with `faults`, else `1s`, or shorter so
+    that a window has 20."""
+
+    deadline: Length | None = Field(default=None, examples=["250ms"])
+    """Operations that succeed later than this after they were due (closed loop: sent) are counted as late."""
+
 
 class Load(Part):
     """How the data of a trial are loaded."""
@@ -197,10 +200,8 @@ class Fleet(Part):
 class Repeats(Part):
     """How often each variant is tried. A number sets both bounds."""
 
-    at_least: Annotated[int, whole(REPEATS_LEAST, AT_LEAST_HINT), schema("integer", minimum=REPEATS_LEAST)] = Field(
-        default=6, examples=[6]
-    )
-    """Repeats of each variant; with fewer than 6 no claim is made."""
+    at_least: Count = Field(default=6, examples=[6])
+    """Repeats of each variant; with fewer than 6 no claim is made, and a single one has no interval."""
 
     at_most: Count | None = Field(default=None, examples=[10])
     """Limit for `until`. Default: `at_least`, or three times that with `until`."""
@@ -296,6 +297,10 @@ class Experiment(Part):
     measure: Measure = Field(
         default=Measure(), description=str(Measure.__doc__), examples=[{"warmup": "1s", "duration": "5s"}]
     )
+    faults: tuple[Fault, ...] = Field(default=(), examples=[[{"do": "kill", "at": "60s", "lift": "10s"}]])
+    """Faults in the measured window: the servers and instants are drawn from seed and repeat, equally for all variants
+    of a block."""
+
     load: Load = Field(default=Load(), description=str(Load.__doc__), examples=[{"reuse": "copy"}])
     fleet: Fleet = Field(default=Fleet(), description=str(Fleet.__doc__), examples=[{"engines": 4}])
     repeats: Repeats = Field(

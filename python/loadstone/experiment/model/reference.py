@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 
 from loadstone.experiment.model.experiment import Experiment
-from loadstone.experiment.model.values import VARIED_PATTERN, flow
+from loadstone.experiment.model.values import DURATION_PATTERN, VARIED_PATTERN, flow
 from loadstone.experiment.model.ycsb_properties import KEYS
 
 SCALES = (
@@ -74,7 +74,7 @@ def table(model: type[BaseModel], part: dict[str, Any], root: dict[str, Any]) ->
 def default_of(schema: dict[str, Any]) -> str:
     """A default, as a table cell."""
     default = schema.get("default")
-    if default is None or default in ("", [], {}) or "$ref" in schema:
+    if isinstance(default, dict) or default is None or default in ("", [], {}) or "$ref" in schema:
         return ""
     return f"`{flow(default)}`"
 
@@ -104,7 +104,10 @@ def kind(schema: dict[str, Any], *, many: bool = False) -> str:
         if kinds == ["integer", "string"]:
             return SIZE
         if kinds[:2] == ["number", "string"]:
-            kinds[:2] = [(SHARE if "%" in schema["anyOf"][1]["pattern"] else LENGTH) + ending]
+            pattern = schema["anyOf"][1]["pattern"]
+            is_length = pattern.startswith(DURATION_PATTERN)
+            kinds[:2] = [(LENGTH if is_length else SHARE) + ending]
+            kinds += [SHARE] if is_length and "%" in pattern else ["`never`"] if "never" in pattern else []
         return " or ".join(kinds)
     if schema["type"] == "array":
         return f"list{ending} of {kind(schema['items'], many=True)}"

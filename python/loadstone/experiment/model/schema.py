@@ -58,6 +58,17 @@ def short_forms(keys: Schema, parts: Schema) -> None:
     # Exactly one kind, recognised by its first key.
     first = {KIND_OF_KEY[key]: key for key in reversed(parts["Workload"]["properties"])}
     parts["Workload"]["oneOf"] = [{"required": [key]} for key in reversed(first.values())]
+    for name, span in (("at", "AtSpan"), ("lift", "LiftSpan")):
+        plain = parts["Fault"]["properties"][name]
+        described = {key: plain[key] for key in plain if key not in ("$ref", "anyOf")}
+        exact = parts[span]["properties"]["from"]["anyOf"]
+        described = {"description": parts[span]["description"], **described}
+        parts["Fault"]["properties"][name] = {**described, "anyOf": [*exact, {"$ref": f"#/$defs/{span}"}]}
+    servers = parts["Fault"]["properties"]["server"]
+    parts["Fault"]["properties"]["server"] = {
+        **{key: servers.pop(key) for key in ("description", "default", "examples")},
+        "anyOf": [{"type": "string"}, servers],
+    }
     parts["System"]["type"] = ["object", "null"]
     parts["System"]["properties"]["start"]["anyOf"].insert(0, {"type": "string"})
     parts["System"]["properties"]["store"] = {**parts["System"]["properties"]["store"], "enum": stores()}

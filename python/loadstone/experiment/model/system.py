@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
-from loadstone.experiment.model.values import Boolean, Count, Fresh, Part, Property, Text
+from loadstone.experiment.model.values import Boolean, Count, Fresh, Part, Property, Size, Text
 
 # Systems that store their data on another one.
 OVER = {"hbase": "hdfs"}
 # The keys of `attach` that are commands.
-ATTACH_COMMANDS = ("status", "restart", "kill", "fresh")
+ATTACH_COMMANDS = ("status", "restart", "kill", "fresh", "stop", "pause", "resume", "cut", "uncut", "verify")
+# The commands that each fault needs: it is injected by the first, lifted by the second, and verified by the third.
+ATTACH_FAULTS = {
+    "kill": ("kill", "restart", "verify"),
+    "stop": ("stop", "restart", "verify"),
+    "restart": ("stop", "restart", "verify"),
+    "pause": ("pause", "resume", "verify"),
+    "cut": ("cut", "uncut", "verify"),
+}
 
 
 class Hooks(Part):
@@ -47,6 +57,12 @@ class Start(Part):
     over: Over | None = Field(default=None, examples=[{"nodes": 3}])
     """The system that stores its data: `hdfs` for `hbase`. Default: with several HBase nodes and no `hbase.rootdir`."""
 
+    file_system: Size | None = Field(default=None, examples=["1GB"])
+    """Size of a file system (ext4 on a loop device) for each node: `power` and `full` need it. Needs root."""
+
+    isolate: Literal["network"] | None = Field(default=None, examples=["network"])
+    """`network`: a network namespace for each node, connected by a bridge: `cut` needs it. Needs root."""
+
     keep: Boolean = False
     """Leave the servers running at the end."""
 
@@ -73,7 +89,25 @@ class Attach(Part):
     """Restarts a server whose `status` failed before a trial."""
 
     kill: Text = Field(default="", examples=["ssh {host} sudo pkill -9 -f CassandraDaemon"])
-    """Kills a server. Trials do not run it by themselves."""
+    """Kills a server: the fault `kill`."""
+
+    stop: Text = Field(default="", examples=["ssh {host} sudo systemctl stop cassandra"])
+    """Stops a server in order: the faults `stop` and `restart`."""
+
+    pause: Text = Field(default="", examples=["ssh {host} sudo systemctl freeze cassandra"])
+    """Pauses a server: the fault `pause`."""
+
+    resume: Text = Field(default="", examples=["ssh {host} sudo systemctl thaw cassandra"])
+    """Resumes a paused server. Must succeed also if it is not paused."""
+
+    cut: Text = Field(default="", examples=["ssh {host} sudo nft -f /root/cut.nft"])
+    """Cuts a server off the network: the fault `cut`."""
+
+    uncut: Text = Field(default="", examples=["ssh {host} sudo nft delete table inet cut"])
+    """Connects it again. Must succeed also if it is connected."""
+
+    verify: Text = Field(default="", examples=["ssh {host} systemctl is-active cassandra"])
+    """Exits with 0 if the server is not affected by a fault, and otherwise if it is. Needed for each fault."""
 
     fresh: Text = Field(default="", examples=["redis-cli -h {host} flushall"])
     """Empties the table `{table}`; run once, on the first host."""

@@ -125,8 +125,19 @@ def number(value: Any) -> float:
     return float(value)
 
 
+# A rate with its unit.
+PER_SECOND = re.compile(r"\s*([0-9][0-9,_]*(?:\.[0-9]+)?)\s*ops?/s\s*")
+
+
+def rate_number(value: Any) -> Any:
+    """The number of a rate with its unit, `3000 op/s`; any other value unchanged."""
+    match = PER_SECOND.fullmatch(value) if isinstance(value, str) else None
+    return float(match[1].replace(",", "").replace("_", "")) if match else value
+
+
 def rate(value: Any) -> float:
     """Operations per second."""
+    value = rate_number(value)
     if not quantity.is_finite(value) or value <= 0:
         closed = "leave `rate` out for a closed loop, in which each client sends as soon as its last operation is done"
         refuse(f"must be a number of operations per second above 0, got {shown(value)}", in_digits(value) or closed)
@@ -231,7 +242,13 @@ THOUSANDS = {"k": 1e3, "m": 1e6}
 Count = Annotated[int, whole(1), schema("integer", minimum=1)]
 Natural = Annotated[int, whole(0), schema("integer", minimum=0)]
 Number = Annotated[float, PlainValidator(number), schema("number")]
-Rate = Annotated[float, PlainValidator(rate), schema("number", exclusiveMinimum=0)]
+RATE_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "number", "exclusiveMinimum": 0},
+        {"type": "string", "pattern": r"^\s*[0-9][0-9,_.]*\s*ops?/s\s*$"},
+    ]
+}
+Rate = Annotated[float, PlainValidator(rate), WithJsonSchema(RATE_SCHEMA)]
 Bound = Annotated[int | float, PlainValidator(bound), schema("number", exclusiveMinimum=0)]
 LENGTH_SCHEMA = WithJsonSchema(
     {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": DURATION_PATTERN}]}

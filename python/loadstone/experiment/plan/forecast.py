@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,9 @@ OPERATIONS_PER_SECOND = (200_000.0, 20_000.0)
 # The response time of servers: we measured 0.1 ms for Redis, and 5 ms for HBase with its log synced to 3 data nodes.
 ANSWER_SECONDS = (100e-6, 10e-3)
 COPY_BYTES_PER_SECOND = (1e9, 200e6)
-# Starting two engines, opening and closing the store, flushing the file system, settling.
-OVERHEAD_SECONDS = (0.7, 3.0)
+# Starting two engines, opening and closing the store, flushing the file system, settling, judging. The quickstart took
+# 0.6 s a trial on two idle processors; on two for which 25 processes competed, a trial took 8 s more than its window.
+OVERHEAD_SECONDS = (0.4, 8.0)
 # Stopping the last servers and starting new ones; systems that are not named here run in Java.
 START_SECONDS = {"redis": (0.5, 5.0), "postgres": (2.0, 15.0)}
 START_SECONDS_JAVA = (15.0, 120.0)
@@ -45,6 +47,12 @@ def estimate(plan: Plan) -> tuple[float, float]:
     if (rule := rule_of(plan)) is not None:
         least, most = least * PROBES_LEAST, rule.trials_most
     return seconds(plan, least, 0), seconds(plan, most, 1)
+
+
+def trial_seconds(plan: Plan) -> float:
+    """Seconds for a trial with its share of loads and starts: the geometric mean of the fast and the slow estimate."""
+    repeats = plan.experiment.repeats.at_least
+    return math.sqrt(math.prod(seconds(plan, repeats, slow) for slow in (0, 1))) / (repeats * len(plan.variants))
 
 
 def rule_of(plan: Plan) -> Rule | None:

@@ -19,6 +19,7 @@ from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.points import dimensions, points, values
 from loadstone.experiment.model.values import Arrival, Durability, Scalar
 from loadstone.experiment.plan import order
+from loadstone.experiment.plan.faults import PlannedFault, plan_faults
 from loadstone.experiment.plan.servers import Servers, servers
 
 
@@ -57,6 +58,7 @@ class Variant:
     servers: Servers | None = None
     # The hosts of its engines: `apart`, `beside`, or a label.
     placement: str = "apart"
+    faults: tuple[PlannedFault, ...] = ()
 
     def before(self, names: Mapping[str, Scalar]) -> list[str]:
         """The commands before a trial: the experiment's, then the system's."""
@@ -213,6 +215,7 @@ class Builder:
             load_properties=loading,
             servers=needed,
             placement=str(names["placement"]),
+            faults=plan_faults(experiment, render),
         )
 
     def _work(self, point: Mapping[str, Scalar], names: Mapping[str, Scalar]) -> tuple[str, Any, Data]:

@@ -9,6 +9,7 @@ from loadstone.engine.describe import description
 from loadstone.experiment.model import template
 from loadstone.experiment.model.system import ATTACH_COMMANDS, OVER, Over, Start, System
 from loadstone.experiment.model.values import Scalar
+from loadstone.format import quantity
 
 # YCSB's own default.
 TABLE = "usertable"
@@ -25,6 +26,10 @@ class StartRequest:
     # Commands before it starts, and after it has stopped.
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    # The size of each node's file system; 0: they are in a directory of the host's.
+    file_system_bytes: int = 0
+    # Whether each node has a network namespace.
+    isolated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,12 @@ class Attached:
     restart: str
     kill: str
     fresh: str
+    stop: str = ""
+    pause: str = ""
+    resume: str = ""
+    cut: str = ""
+    uncut: str = ""
+    verify: str = ""
 
     def properties(self, store: str) -> dict[str, str]:
         """The store's properties that contain their address."""
@@ -78,7 +89,10 @@ class Servers:
         how = self.how
         where: tuple[object, ...] = (how.hosts, how.port, how.fresh) if isinstance(how, Attached) else ()
         if isinstance(how, Started):
-            where = tuple((one.system, one.nodes, dict(one.settings), one.before, one.after) for one in how.systems)
+            where = tuple(
+                (one.system, one.nodes, dict(one.settings), one.before, one.after, one.file_system_bytes, one.isolated)
+                for one in how.systems
+            )
         return (*where, self.fresh, self.table, dict(self.options))
 
 
@@ -86,7 +100,9 @@ def start_request(name: str, given: Start | Over, render: Callable[[str], str]) 
     """The start of a system for a variant; validation has filled in the nodes."""
     settings = {key: render(text) for key, text in given.settings.items()}
     before, after = (tuple(map(render, getattr(given, when, ()))) for when in ("before", "after"))
-    return StartRequest(name, int(render(given.nodes or "1")), settings, before, after)
+    size, isolate = getattr(given, "file_system", None), getattr(given, "isolate", None)
+    size_bytes = 0 if size is None else quantity.size(render(str(size)))
+    return StartRequest(name, int(render(given.nodes or "1")), settings, before, after, size_bytes, isolate is not None)
 
 
 def servers(system: System, names: Mapping[str, Scalar], table: str, render: Callable[[str], str]) -> Servers | None:

@@ -83,6 +83,8 @@ def model_at(path: Iterable[str | int]) -> type[BaseModel] | None:
             at = present(field.annotation) if field else None
         elif typing.get_origin(at) is dict:
             at = typing.get_args(at)[1]
+        elif typing.get_origin(at) is tuple:
+            at = typing.get_args(at)[0]
         else:
             return None
     return at if isinstance(at, type) and issubclass(at, BaseModel) else None

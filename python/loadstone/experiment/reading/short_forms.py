@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from loadstone.experiment.model.experiment import LONG
+from loadstone.experiment.model.values import rate_number
 from loadstone.experiment.reading.path import Path
 from loadstone.experiment.reading.tree import Items, Node, Scalar, Table
 
@@ -22,6 +23,10 @@ def expanded_entries(table: Table, path: Path) -> Table:
 def expanded(node: Node, path: Path) -> Node:
     """The long form of the value at a path."""
     match path, node:
+        case ((("faults", int(), "at") | ("faults", int(), "lift")), Scalar()) if node.value is not None:
+            return Table.of("from", node)
+        case ("faults", int(), "server"), Scalar() if node.value is not None:
+            return Items([node], node.location)
         case ("systems",), Items():
             return listed_systems(node)
         case ((("workload",) | ("workloads", _)), Scalar(value=str())):
@@ -31,12 +36,21 @@ def expanded(node: Node, path: Path) -> Node:
         case ("expect",), Scalar(value=str()):
             return Items([node], node.location)
         case ("vary", "matrix" | "zip", _), Scalar() if node.value is not None:
-            return Items([node], node.location)
+            return expanded(Items([node], node.location), path)
+        case ("vary", "matrix" | "zip", "rate"), Items():
+            return replace(node, items=[plain_rate(item) for item in node.items])
         case ("vary",), Table() if not any(name in LONG for name in node.entries):
             return expanded_entries(Table.of("matrix", node), path)
         case _, Table():
             return expanded_entries(node, path)
+        case ("faults",), Items():
+            return replace(node, items=[expanded(fault, (*path, i)) for i, fault in enumerate(node.items)])
     return node
+
+
+def plain_rate(node: Node) -> Node:
+    """A rate without its unit."""
+    return replace(node, value=rate_number(node.value)) if isinstance(node, Scalar) else node
 
 
 def listed_systems(value: Items) -> Node:

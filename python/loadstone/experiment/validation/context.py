@@ -34,7 +34,7 @@ ADDRESS = ("host", "hosts", "port", "table")
 # What the commands of `attach` may name.
 OF_SERVERS = ("host", "port", "table")
 # The keys of the file whose strings are templates.
-WITH_TEMPLATES = ("workload", "workloads", "load", "systems", "hooks", "directory")
+WITH_TEMPLATES = ("workload", "workloads", "load", "systems", "hooks", "directory", "faults")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from loadstone.experiment.reading.shape import shape
 from loadstone.experiment.reading.tree import Table
 from loadstone.experiment.validation import (
     compare,
+    faults,
     figures,
     find,
     fleet,
@@ -38,6 +39,7 @@ def examine(tree: Table, bases: tuple[Path, ...]) -> Context:
     compare.check_thresholds(context)
     measure.check(context)
     fleet.check(context)
+    faults.check(context)
     find.check(context)
     measure.check_repeats(context)
     measure.check_pace(context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from loadstone.experiment.kind import KINDS, PLAIN
 from loadstone.experiment.model.experiment import AT_MOST_FACTOR, DURATION_SECONDS, WARMUP_SECONDS, Measure
 from loadstone.experiment.validation.context import Context
+from loadstone.format import units
 from loadstone.format.quantity import written
 from loadstone.statistics.estimate import REPEATS_MIN
 
@@ -80,13 +81,14 @@ def check_steady(context: Context) -> bool:
 def check_pilot(context: Context, measure: Measure) -> None:
     """Decides whether there is a pilot block; without one, the warm-up has a default."""
     experiment = context.experiment
-    possible = experiment.find is None and measure.duration is not None
+    possible = experiment.find is None and measure.duration is not None and not experiment.faults
     if experiment.pilot and (measure.warmup is not None or not possible):
-        reason = "with `find`" if experiment.find else "without `measure.duration`" if not possible else ""
+        reason = "with `find`" if experiment.find else "with `faults`" if experiment.faults else ""
+        reason = reason or ("" if possible else "without `measure.duration`")
         reason = reason or "with `measure.warmup`, which it would find"
         context.wrong(("pilot",), f"there can be no pilot block {reason}", "leave `pilot` out")
     pilot = possible and measure.warmup is None and experiment.pilot is not False
-    if measure.warmup is None and not pilot:
+    if measure.warmup is None and not pilot and not experiment.faults:
         measure = measure.model_copy(update={"warmup": WARMUP_SECONDS})
     context.complete(measure=measure, pilot=pilot)
 
@@ -106,7 +108,8 @@ def check_repeats(context: Context) -> None:
         message = "repeats.at_most has no effect without `until`"
         context.warn(("repeats", "at_most"), message, "set how narrow the interval must be: `until: 5%`")
     if repeats.at_least < REPEATS_MIN and context.experiment.find is None:
-        message = f"{repeats.at_least} repeats are too few for any claim"
+        verb = "is" if repeats.at_least == 1 else "are"
+        message = f"{units.many(repeats.at_least, 'repeat')} {verb} too few for any claim"
         context.warn(("repeats",), message, f"use at least {REPEATS_MIN}")
 
 

@@ -16,10 +16,11 @@ from rich.text import Text
 from loadstone.format import units, wording
 from loadstone.judge.finding import Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, Search, VariantKey
-from loadstone.report import probes, scenarios
+from loadstone.report import faults, probes, scenarios
 from loadstone.report.expectations import SIGNS, describe
 from loadstone.report.servers import by_variant
 from loadstone.report.table import Column, Entry
+from loadstone.report.table import Table as Content
 from loadstone.report.terminal.curve import plot_percentiles
 from loadstone.report.view import View
 from loadstone.report.warnings import not_looked, warnings
@@ -60,8 +61,13 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
     if console.is_terminal:
         for line in plot_percentiles(judgement, console.width):
             console.print(line, soft_wrap=True)
-    if scenarios_of := scenario_table(judgement):
+    if scenarios_of := plain_table("scenarios", scenarios.table(View(judgement))):
         console.print(scenarios_of)
+    for content in faults.tables(View(judgement)):
+        if (
+            table := plain_table(content.title.lower(), content)
+        ) is not None and content.title != faults.INSTANTS_TITLE:
+            console.print(table)
     if results.question.repeats:
         # A module that imports this one.
         from loadstone.report.terminal.repeats import repeats
@@ -89,14 +95,19 @@ def expectations(judgement: Judgement) -> list[Text]:
 
 def scenario_table(judgement: Judgement) -> Table | None:
     """What each scenario alone would allow to claim; None where nothing is open."""
-    content = scenarios.table(View(judgement))
+    return plain_table("scenarios", scenarios.table(View(judgement)))
+
+
+def plain_table(title: str, content: Content) -> Table | None:
+    """A table of the report; None without rows."""
     if not content:
         return None
-    table = framed("scenarios")
+    table = framed(title)
     for column in content.columns:
         table.add_column(column.title, justify="right" if column.align == "right" else "left")
     for group in content.groups:
-        table.add_row(Text(group.title, style="bold"))
+        if group.title:
+            table.add_row(Text(group.title, style="bold"))
         for row in group.rows:
             table.add_row(*(entry.text for entry in row))
     return table

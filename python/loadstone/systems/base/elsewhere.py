@@ -18,6 +18,7 @@ import subprocess
 from pathlib import Path
 
 from loadstone.results import lines
+from loadstone.systems.base import disks
 from loadstone.systems.base.files.cache import READABLE
 from loadstone.systems.base.files.program import run_as
 from loadstone.systems.base.system import Place, SystemsError
@@ -83,6 +84,8 @@ def remove(place: Place) -> None:
         return
     for inside in place.data.iterdir():
         if inside.is_symlink() and inside.readlink().parent == DATA and inside.readlink().exists():
+            # It may be a node's file system.
+            disks.unmount(inside.readlink())
             shutil.rmtree(inside.readlink())
 
 

@@ -12,7 +12,13 @@ from loadstone.systems.base.system import Plan, System, SystemsError
 TRUTHS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 
 
-def plan_of(system: System, nodes: int | None, settings: Mapping[str, str]) -> Plan:
+def plan_of(
+    system: System,
+    nodes: int | None,
+    settings: Mapping[str, str],
+    file_system_bytes: int = 0,
+    network: str = "",
+) -> Plan:
     """A plan with defaults filled in. Raises SystemsError for unknown settings."""
     # `hbase.*` stands for all names with that prefix, which go unchanged into a configuration file of the system.
     open_names = [each.name for each in system.settings if each.name.endswith("*")]
@@ -25,7 +31,7 @@ def plan_of(system: System, nodes: int | None, settings: Mapping[str, str]) -> P
     if nodes not in system.nodes:
         allowed = ", ".join(str(each) for each in system.nodes)
         raise SystemsError(f"{system.name} cannot have {nodes} nodes", f"it can have {allowed}")
-    return Plan(nodes, {**known, **settings})
+    return Plan(nodes, {**known, **settings}, file_system_bytes, network)
 
 
 def table_plan(system: str, options: Mapping[str, str], defaults: Mapping[str, str]) -> Plan:
@@ -62,6 +68,10 @@ def choice(plan: Plan, name: str, choices: Iterable[str]) -> str:
 def differences(old: Plan, new: Plan) -> str:
     """The differences of two plans, for a message: `port=7000, not 6379`."""
     found = [f"{old.nodes} nodes, not {new.nodes}"] if old.nodes != new.nodes else []
+    if old.file_system_bytes != new.file_system_bytes:
+        found.append(f"file systems of {old.file_system_bytes} bytes, not {new.file_system_bytes}")
+    if old.network != new.network:
+        found.append("isolated nodes, not nodes on the host" if old.network else "nodes on the host, not isolated")
     for name in sorted({*old.settings, *new.settings}):
         before, after = old.settings.get(name), new.settings.get(name)
         if before != after:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems import registry
-from loadstone.systems.base import activity, process, state
+from loadstone.systems.base import activity, disks, elsewhere, networks, process, state, undo
 from loadstone.systems.base.files.cache import READABLE, cache_root, locked
 from loadstone.systems.base.plan import differences, plan_of
 from loadstone.systems.base.starting import Say, Starting, log_of, silent
@@ -20,6 +21,11 @@ from loadstone.systems.base.state import State
 from loadstone.systems.base.system import Place, Plan, Process, Server, System, SystemsError
 from loadstone.systems.provide import systems_root
 
+# Separates a system from the name of one of its instances: `redis@second`.
+AT = "@"
+INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
+# Their data are on another system, of which there is one.
+SINGLE = ("hbase",)
 # For a server that was not recorded, and whose patience is therefore not known.
 PATIENCE_S = 30.0
 
@@ -35,15 +41,22 @@ class ServerState(StrEnum):
 
 def all_running() -> list[Running]:
     """Every system that was started and not taken down."""
-    return [Running(name) for name in registry.SYSTEMS if Path(systems_root(), name, state.FILE).exists()]
+    files = sorted(Path(systems_root()).glob(f"*/{state.FILE}"))
+    return [Running(path.parent.name) for path in files if path.parent.name.partition(AT)[0] in registry.SYSTEMS]
 
 
 class Running:
     """One system below a root; its servers need not exist yet."""
 
     def __init__(self, system: str | System, root: Path | None = None) -> None:
-        self.system = registry.system(system) if isinstance(system, str) else system
-        self.name = self.system.name
+        name, _, instance = system.partition(AT) if isinstance(system, str) else (system.name, "", "")
+        self.system = registry.system(name) if isinstance(system, str) else system
+        if isinstance(system, str) and AT in system and not INSTANCE.fullmatch(instance):
+            raise SystemsError(f'"{instance}" is not a name of an instance', "use letters, digits and . _ -")
+        if instance and name in SINGLE:
+            raise SystemsError(f"{name} has a single instance on a host", f"leave out the name {instance}")
+        # With the name of its instance: `redis@second`.
+        self.name = f"{name}{AT}{instance}" if instance else name
         # Normalised, because servers are found again by it.
         self.place = Place(Path(root or systems_root()).resolve() / self.name, cache_root())
 
@@ -54,6 +67,8 @@ class Running:
         say: Say = silent,
         *,
         owner: str = "",
+        file_system_bytes: int = 0,
+        isolated: bool = False,
     ) -> None:
         """Starts the system; if it already runs with the same plan, only the servers that have died.
 
@@ -61,19 +76,31 @@ class Running:
         Servers run on when this process ends. When it fails, exactly what this call started is ended.
         Raises LoadstoneError, also when it is up with other settings.
         """
-        plan = plan_of(self.system, nodes, settings or {})
+        plan = self.plan_for(nodes, settings or {}, file_system_bytes, isolated=isolated)
         with self._alone(say):
+            self._undo(say)
             before = self.known
             if before is not None and before.plan != plan:
                 what = "is up" if before.started else "has kept data"
                 raise SystemsError(
                     f"{self.name} {what} with other settings: {differences(before.plan, plan)}",
-                    f"`loadstone systems down {self.name}` first, or ask for the same",
+                    f"start another instance by `--name second`, or ask for the same settings;"
+                    f" `loadstone systems down {self.name}` deletes it and its data",
                 )
             if before is not None and before.complete and len(self._alive(before)) == len(before.started):
                 self.resume()
                 return
             self._up(before, State(plan, owner=owner), say)
+
+    def plan_for(
+        self, nodes: int | None, settings: Mapping[str, str], file_system_bytes: int = 0, *, isolated: bool = False
+    ) -> Plan:
+        """A plan with defaults filled in. Raises SystemsError for unknown settings, and for nodes without a network."""
+        network = networks.prefix(self.place.root) if isolated else ""
+        plan = plan_of(self.system, nodes, settings, file_system_bytes, network)
+        if network and not self.system.isolatable:
+            raise SystemsError(f"{self.name} cannot have a network for each node", "leave `isolate` out")
+        return plan
 
     def _up(self, before: State | None, new: State, say: Say) -> None:
         begin = before if before is not None and before.processes else new
@@ -86,6 +113,7 @@ class Running:
             starting.save()
             self.resume()
             say(f"{self.name}: fetching its files, if missing, and writing its configuration")
+            self._prepare_nodes(new.plan)
             stages = self._stages(new.plan)
             alive = self._alive(begin)
             names = [server.name for servers in stages for server in servers]
@@ -109,6 +137,9 @@ class Running:
         if not self.place.root.exists():
             return False
         with self._alone(say):
+            # A step that fails now may succeed once the servers have ended.
+            with contextlib.suppress(SystemsError):
+                self._undo(say)
             unread: SystemsError | None = None
             try:
                 known = self.known
@@ -119,6 +150,7 @@ class Running:
             if known is not None:
                 self._stop(known, known.processes, say)
             there = self._end_unrecorded(None) or there
+            self._undo(say)
             if keep_data and unread is not None:
                 hint = f"save what you need of {self.place.data}; `loadstone systems down {self.name}` removes it"
                 raise SystemsError(str(unread.args[0]), hint)
@@ -157,15 +189,70 @@ class Running:
             for member in process.tree(one):
                 process.send(member, number)
 
+    def stop(self, servers: Sequence[str]) -> bool:
+        """Ends servers in order, all at once, and waits for them; False if one had to be killed."""
+        known = self._started()
+        chosen = [started for started in known.started if started.process.name in servers]
+        processes = [started.process for started in chosen]
+        for started in chosen:
+            process.send(started.process, started.stop)
+        remaining = process.wait_gone(processes, max(started.patience_s for started in chosen))
+        process.end(processes, 0)
+        return not remaining
+
+    def revive(self, say: Say = silent) -> None:
+        """Starts the servers that have ended, over their data, and waits until all are ready. Raises SystemsError."""
+        known = self._started()
+        plan = known.plan
+        self.up(
+            plan.nodes,
+            plan.settings,
+            say,
+            owner=known.owner,
+            file_system_bytes=plan.file_system_bytes,
+            isolated=bool(plan.network),
+        )
+
+    def journal(self, fault: undo.Undo) -> None:
+        """Records on disk how to undo a fault, which `up`, `down` and `restart` then do. Raises SystemsError."""
+        undo.write(self.place.root / undo.FILE, fault)
+
+    def undo(self, say: Say = silent) -> bool:
+        """Undoes a fault that is recorded; False if there is none. Raises SystemsError."""
+        with self._alone(say):
+            return self._undo(say)
+
+    def _undo(self, say: Say) -> bool:
+        path = self.place.root / undo.FILE
+        fault = undo.load(path)
+        if fault is None:
+            return False
+        say(f"{self.name}: undoing a fault: {fault.fault}")
+        for step in undo.pending_steps(fault):
+            servers = [server for server in self.processes() if server.name == step.target]
+            if step.do == "resume":
+                for member in (member for server in servers for member in process.tree(server)):
+                    process.send(member, signal.SIGCONT)
+            elif step.do == "unmount":
+                if disks.is_shut_down(Path(step.text)):
+                    process.end(servers, 0)
+                    disks.unmount_stopped(Path(step.text))
+            else:
+                undo.carry_out(step)
+        undo.clear(path)
+        return True
+
     def restart(self, server: str | None = None, say: Say = silent) -> None:
         """Ends a server and starts it again over its data; all of them if none is named."""
         with self._alone(say):
+            self._undo(say)
             known = self._started()
             names = self._names(known, server)
             self._stop(known, [each for each in known.processes if each.name in names], say)
             if not known.processes:
                 # Recorded in an earlier boot: nothing of it runs.
                 known = State(known.plan, owner=known.owner)
+            self._prepare_nodes(known.plan)
             stages = self._stages(known.plan)
             every = [one.name for servers in stages for one in servers]
             starting = Starting(self.system, self.place, known, say)
@@ -217,7 +304,7 @@ class Running:
         """Its current counters, its servers' activities among them."""
         logs = [(log_of(self.place, each.name), process.started_at(each)) for each in self.processes()]
         counted = activity.figures(logs, self.system.activities)
-        own = {f"{self.name}.{name}": number for name, number in counted.items()}
+        own = {f"{self.system.name}.{name}": number for name, number in counted.items()}
         return {**own, **self.system.figures(self.place, self.plan)}
 
     def find_backlog(self) -> str | None:
@@ -256,8 +343,31 @@ class Running:
             )
         return [server]
 
+    def _isolate(self, server: Server, node: int) -> Server:
+        """A server that runs in the network of a node."""
+        return replace(server, argv=[*networks.enter(self.place.root, node), *server.argv])
+
+    def _prepare_nodes(self, plan: Plan) -> None:
+        """Creates the network and mounts the file system of each node, if it has one. Raises SystemsError."""
+        if plan.network:
+            networks.create_networks(self.place.root, plan.nodes)
+        if not plan.file_system_bytes:
+            return
+        names = self.system.node_directories(plan)
+        if not names:
+            raise SystemsError(f"{self.name} cannot have a file system for each node", "leave `file_system` out")
+        user = elsewhere.user()
+        for name in names:
+            disks.unmount_stopped((self.place.data / name).resolve())
+            directory = elsewhere.directory_for(user, self.place, name).resolve()
+            disks.mount_disk(disks.image(self.place.root, name), directory, plan.file_system_bytes)
+            directory.chmod(READABLE)
+
     def _stages(self, plan: Plan) -> Sequence[Sequence[Server]]:
         stages = self.system.stages(self.place, plan)
+        if plan.network:
+            nodes = {name: node for node, name in enumerate(self.system.node_directories(plan), 1)}
+            stages = [[self._isolate(server, nodes[server.name]) for server in servers] for servers in stages]
         names = [server.name for servers in stages for server in servers]
         assert len(names) == len({*names}), f"{self.name} has two servers of one name: {names}"
         return stages
@@ -293,6 +403,10 @@ class Running:
     def _forget(self) -> None:
         """Removes data and state, the state last, so that an interrupted `down` can be repeated."""
         self.system.clear(self.place)
+        if self.place.data.exists():
+            disks.remove_disks(self.place.root, self.place.data.iterdir())
+            elsewhere.remove(self.place)
+        networks.remove_networks(self.place.root)
         if self.place.data.exists():
             shutil.rmtree(self.place.data)
         (self.place.root / state.FILE).unlink(missing_ok=True)

@@ -35,6 +35,10 @@ class Plan:
 
     nodes: int
     settings: Mapping[str, str]
+    # The size of the file system that each node has for its directory; 0: none.
+    file_system_bytes: int = 0
+    # The first three numbers of the nodes' addresses, if each node has a network namespace: `10.77.3`; else empty.
+    network: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,20 @@ class System(ABC):
 
         Called about twice a second; may take a few seconds, must not block for long. Never raises for "not yet".
         """
+
+    # Whether its nodes can have a network namespace each: all addresses then begin with `Plan.network`.
+    isolatable: ClassVar[bool] = False
+
+    def node_directories(self, plan: Plan) -> Sequence[str]:
+        """The names of its nodes' directories in `place.data`, which are the servers' names.
+
+        Each can be a file system (`file_system_bytes`). Empty: servers share directories, or write elsewhere.
+        """
+        return ()
+
+    def roles(self, place: Place, plan: Plan) -> Mapping[str, Sequence[str]]:
+        """The servers that have a role now: `{"meta": ["region-server-2"]}`. Raises LoadstoneError."""
+        return {}
 
     @abstractmethod
     def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:

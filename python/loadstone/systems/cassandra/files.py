@@ -15,8 +15,9 @@ from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.base.plan import choice, whole
 from loadstone.systems.base.system import Place, Plan, Server, SystemsError
 
-# Those whose cassandra.yaml has the names and units used here, and that run on Java 17.
-RELEASES = ("4.1", "5.0")
+# Those that run on Java 17. The cassandra.yaml of 4.0 has other names for times, without units (CASSANDRA-15234).
+RELEASES = ("4.0", "4.1", "5.0")
+UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 # Cassandra's defaults for each way to sync the commit log; a batch is synced immediately.
 PERIODS = {"periodic": "10000ms", "batch": "", "group": "1000ms"}
 AUTHENTICATORS = ("AllowAllAuthenticator", "PasswordAuthenticator")
@@ -67,9 +68,9 @@ def name(node: int) -> str:
     return f"cassandra-{node}"
 
 
-def host(node: int) -> str:
+def host(plan: Plan, node: int) -> str:
     """Where a node listens: each has its own loopback address, so that all use the same ports."""
-    return f"127.0.0.{node}"
+    return f"{plan.network or '127.0.0'}.{node}"
 
 
 def port(plan: Plan, setting: str) -> int:
@@ -94,12 +95,29 @@ def tokens(plan: Plan) -> list[str]:
     return [str(-(2**63) + node * 2**64 // plan.nodes) for node in range(plan.nodes)]
 
 
+def release(plan: Plan) -> str:
+    """The line of releases: `4.0` of 4.0.19."""
+    return plan.settings["version"].rpartition(".")[0]
+
+
+def use_old_names(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as 4.0 has them: `read_request_timeout: 5s` is `read_request_timeout_in_ms: 5000`."""
+    renamed = {}
+    for setting, value in written.items():
+        time = re.fullmatch(r"(\d+)(ms|s|m|h|d)", str(value))
+        if time and setting.endswith(("_timeout", "_period", "_window")):
+            renamed[f"{setting}_in_ms"] = int(time[1]) * UNITS_MS[time[2]]
+        else:
+            renamed[setting] = value
+    return renamed
+
+
 def jars(plan: Plan) -> list[Path]:
     """Cassandra's files, fetched if missing."""
     version = plan.settings["version"]
-    if version.rpartition(".")[0] not in RELEASES:
+    if release(plan) not in RELEASES:
         raise SystemsError(
-            f'version cannot be "{version}"', f"write a release of {' or '.join(RELEASES)}: --set version=5.0.9"
+            f'version cannot be "{version}"', f"write a release of {', '.join(RELEASES)}: --set version=5.0.9"
         )
     return class_path(f"cassandra-{version}", [f"org.apache.cassandra:cassandra-all:{version}"])
 
@@ -113,7 +131,7 @@ def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
     if authorizer != AUTHORIZERS[0] and authenticator == AUTHENTICATORS[0]:
         raise SystemsError(f"{authorizer} needs users", f"add --set authenticator={AUTHENTICATORS[1]}")
     storage_port = port(plan, "storage_port")
-    seeds = ",".join(f"{host(each)}:{storage_port}" for each in range(1, plan.nodes + 1))
+    seeds = ",".join(f"{host(plan, each)}:{storage_port}" for each in range(1, plan.nodes + 1))
     written: dict[str, Any] = {
         "cluster_name": "loadstone",
         "num_tokens": 1,
@@ -125,8 +143,8 @@ def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
         "seed_provider": [
             {"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [{"seeds": seeds}]}
         ],
-        "listen_address": host(node),
-        "rpc_address": host(node),
+        "listen_address": host(plan, node),
+        "rpc_address": host(plan, node),
         "storage_port": storage_port,
         "native_transport_port": port(plan, "port"),
         "data_file_directories": [str(home / "data")],
@@ -143,7 +161,11 @@ def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
     if period := commitlog_period(plan):
         written["commitlog_sync_group_window" if sync == "group" else "commitlog_sync_period"] = period
     if tls.is_requested(plan):
+        if release(plan) == "4.0":
+            raise SystemsError("tls needs version 4.1 or later: 4.0 reads no PEM files", "use --set version=4.1.10")
         written["client_encryption_options"] = encryption(place)
+    if release(plan) == "4.0":
+        written = use_old_names(written)
     others = more(plan)
     if both := sorted(written.keys() & others):
         # Some of them keep the servers on loopback, and their data where `down` finds them.
@@ -172,7 +194,7 @@ def encryption(place: Place) -> dict[str, Any]:
 
 def write_keystore(place: Place, plan: Plan) -> None:
     """Writes the certificate of all nodes. Raises LoadstoneError."""
-    files = tls.ensure_certificates(place, [host(node) for node in range(1, plan.nodes + 1)])
+    files = tls.ensure_certificates(place, [host(plan, node) for node in range(1, plan.nodes + 1)])
     text = (files / "server.key").read_bytes() + (files / "server.pem").read_bytes()
     lines.replace(files / "node.pem", text, 0o600)
 
@@ -213,7 +235,11 @@ def server(place: Place, plan: Plan, node: int) -> Server:
     return jvm.server(
         place,
         name(node),
-        [(host(node), port(plan, "port")), (host(node), port(plan, "storage_port")), ("127.0.0.1", jmx_port)],
+        [
+            (host(plan, node), port(plan, "port")),
+            (host(plan, node), port(plan, "storage_port")),
+            ("127.0.0.1", jmx_port),
+        ],
         heap(plan),
         class_path,
         "org.apache.cassandra.service.CassandraDaemon",

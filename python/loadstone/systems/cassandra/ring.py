@@ -49,7 +49,7 @@ def credentials(plan: Plan) -> tuple[str, str] | None:
 
 def connect(plan: Plan, node: int, timeout_s: float = LOOK_S) -> Cql:
     """A connection to a node."""
-    return Cql(host(node), port(plan, "port"), credentials(plan), timeout_s)
+    return Cql(host(plan, node), port(plan, "port"), credentials(plan), timeout_s)
 
 
 def view(cql: Cql, nodes: int) -> View:

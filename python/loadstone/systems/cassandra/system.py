@@ -1,9 +1,11 @@
-"""Cassandra: one node, or three on separate loopback addresses."""
+"""Cassandra: up to nine nodes, on separate loopback addresses."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,11 +24,15 @@ KEYSPACES = "SELECT keyspace_name, durable_writes FROM system_schema.keyspaces"
 PERIOD_SETTINGS = {"periodic": "commitlog_sync_period", "group": "commitlog_sync_group_window"}
 # A node deletes the file of a hint once it is delivered.
 HINTS = "SELECT files FROM system_views.pending_hints"
+POOLS = "SELECT pending_tasks, blocked_tasks_all_time FROM system_views.thread_pools"
+POOL_FIGURES = {"tasks_pending": "pending_tasks", "tasks_blocked_total": "blocked_tasks_all_time"}
+# Logged every 5 s by MessagingMetrics.
+DROPPED = re.compile(r"messages were dropped in last \d+ ms: (\d+) internal and (\d+) cross node")
 COMPACTIONS = "SELECT active_tasks, pending_tasks FROM system_views.thread_pools WHERE name = 'CompactionExecutor'"
 
 
 class Cassandra(System):
-    """Apache Cassandra 5.0 or 4.1; all nodes start at once and are seeds."""
+    """Apache Cassandra 5.0, 4.1 or 4.0; all nodes start at once and are seeds."""
 
     name = "cassandra"
     title = "Apache Cassandra, 1 to 9 nodes"
@@ -41,7 +47,7 @@ class Cassandra(System):
     # Three at once take half a minute of two idle processors.
     deadline_s = 300.0
     settings = (
-        Setting("version", "5.0.9", "a release of 5.0 or 4.1 on Maven Central"),
+        Setting("version", "5.0.9", "a release of 5.0, 4.1 or 4.0 on Maven Central"),
         Setting("heap", "1G", "heap of each node"),
         Setting("port", "9042", "for clients, on each node's address"),
         Setting("storage_port", "7000", "between nodes, on each node's address"),
@@ -68,6 +74,12 @@ class Cassandra(System):
         """All nodes in one stage: a node restarted alone over its data would wait for the others."""
         return [[server(place, plan, node) for node in range(1, plan.nodes + 1)]]
 
+    isolatable: ClassVar = True
+
+    def node_directories(self, plan: Plan) -> Sequence[str]:
+        """One for each node."""
+        return [name(node) for node in range(1, plan.nodes + 1)]
+
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
         """Waits for what `nodetool status` calls UN, seen from each node."""
         names = {each.name for each in servers}
@@ -76,7 +88,7 @@ class Cassandra(System):
     def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
         """By the names of YCSB's binding."""
         properties = {
-            "hosts": ",".join(host(node) for node in range(1, plan.nodes + 1)),
+            "hosts": ",".join(host(plan, node) for node in range(1, plan.nodes + 1)),
             "port": str(port(plan, "port")),
         }
         if tls.is_requested(plan):
@@ -99,7 +111,10 @@ class Cassandra(System):
         except (UnreachableError, RefusedError) as error:
             return {**facts, "durability_unknown": f"the settings of cassandra could not be read: {error}"}
         sync = settings.get("commitlog_sync", "")
-        facts |= {"commitlog_sync": sync, "commitlog_sync_period": settings.get(PERIOD_SETTINGS.get(sync, ""), "")}
+        period = PERIOD_SETTINGS.get(sync, "")
+        # 4.0 has the old names, and gives milliseconds without their unit.
+        old = settings.get(f"{period}_in_ms", "").removesuffix(".0")
+        facts |= {"commitlog_sync": sync, "commitlog_sync_period": settings.get(period) or (f"{old}ms" if old else "")}
         logged = all(row["durable_writes"] for row in keyspaces)
         facts["durability"] = "none" if not logged else "device" if sync in ("batch", "group") else "interval"
         facts["how"] = f"commitlog_sync={sync}" if logged else "a keyspace has durable_writes=false"
@@ -121,6 +136,8 @@ class Cassandra(System):
                 figures[f"{name(node)}.live_heap_bytes"] = live
             if node in nodes:
                 figures |= {f"{name(node)}.{figure}": count for figure, count in compactions(plan, node).items()}
+            for figure, count in read_pressure(place, plan, node, reachable=node in nodes).items():
+                figures[f"ring.{figure}"] = figures.get(f"ring.{figure}", 0) + count
         return figures
 
     def find_backlog(self, place: Place, plan: Plan) -> str | None:
@@ -147,8 +164,9 @@ class Cassandra(System):
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
         """Whether each of a store's contact points is a node of this cluster; `localhost` is the first."""
         contact_points = [each.strip() for each in properties.get("hosts", "").split(",")]
-        hosts = {host(1) if each == "localhost" else each for each in contact_points}
-        return hosts <= {*own["hosts"].split(",")} and properties.get("port", "9042") == own["port"]
+        nodes = own["hosts"].split(",")
+        hosts = {nodes[0] if contact == "localhost" else contact for contact in contact_points}
+        return hosts <= {*nodes} and properties.get("port", "9042") == own["port"]
 
     def table_options(
         self, store: str, properties: Mapping[str, str], work: Mapping[str, Any]
@@ -159,6 +177,23 @@ class Cassandra(System):
             "fieldcount": str(work.get("field_count", 10)),
             "fieldnameprefix": str(work.get("field_name_prefix", "field")),
         }
+
+
+def read_pressure(place: Place, plan: Plan, node: int, *, reachable: bool) -> Mapping[str, float]:
+    """Signs of overload on a node: messages dropped and tasks blocked since its start; tasks and hints that wait."""
+    dropped = 0
+    with suppress(OSError), (place.logs / f"{name(node)}.log").open(errors="replace") as log:
+        dropped = sum(int(match[1]) + int(match[2]) for line in log if (match := DROPPED.search(line)))
+    pressure = {"messages_dropped_total": float(dropped)}
+    if not reachable:
+        return pressure
+    with suppress(UnreachableError, RefusedError), connect(plan, node, ONLY_LOOK_S) as cql:
+        for row in cql.query(POOLS):
+            for figure, column in POOL_FIGURES.items():
+                pressure[figure] = pressure.get(figure, 0) + int(str(row[column]))
+        # Not before 4.1.
+        pressure["hint_files"] = sum(int(str(row["files"])) for row in cql.query(HINTS))
+    return pressure
 
 
 def compactions(plan: Plan, node: int) -> Mapping[str, int]:

@@ -98,6 +98,11 @@ class HBase(System):
             "hbase.zookeeper.property.clientPort": str(zookeeper_port(plan)),
         }
 
+    def roles(self, place: Place, plan: Plan) -> Mapping[str, Sequence[str]]:
+        """`meta`: the region server that has hbase:meta, without which no client finds a region."""
+        servers = tables_of(place, plan).region_servers()
+        return {"meta": [name_of(plan, server) for server in servers if server.tables.get("hbase:meta")]}
+
     def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
         """Those on local file systems; over HDFS, the data are HDFS's."""
         settings = hadoop.read_site(conf_of(place) / "hbase-site.xml")

@@ -82,6 +82,10 @@ class Postgres(System):
         )
         return [[server]]
 
+    def node_directories(self, plan: Plan) -> Sequence[str]:
+        """The server's."""
+        return [SERVER]
+
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
         """When the role of clients gets an answer from its database."""
         try:

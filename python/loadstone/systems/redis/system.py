@@ -55,12 +55,18 @@ class Redis(System):
         directory = place.data / "redis"
         directory.mkdir(parents=True, exist_ok=True)
         if tls.is_requested(plan):
-            tls.ensure_certificates(place, [HOST])
+            tls.ensure_certificates(place, [address(plan)])
         path = directory / "redis.conf"
         # It contains the password.
         lines.replace(path, text.encode(), 0o600)
         argv, port = [binary, str(path)], whole(plan, "port", 1)
-        return [[Server("redis", argv, HOST, port, environment=variables, directory=directory)]]
+        return [[Server("redis", argv, address(plan), port, environment=variables, directory=directory)]]
+
+    isolatable: ClassVar = True
+
+    def node_directories(self, plan: Plan) -> Sequence[str]:
+        """The server's."""
+        return ["redis"]
 
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
         """When it answers PING, with its data loaded, and accepts as many clients as configured."""
@@ -77,7 +83,7 @@ class Redis(System):
 
     def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
         """By the names of YCSB's binding."""
-        properties = {"redis.host": HOST, "redis.port": plan.settings["port"]}
+        properties = {"redis.host": address(plan), "redis.port": plan.settings["port"]}
         if tls.is_requested(plan):
             properties |= {"redis.tls": "true", "redis.tls.ca": tls.authority(place)}
         password = plan.settings["password"]
@@ -140,6 +146,11 @@ class Redis(System):
             raise SystemsError(f"redis cannot be emptied: {error}", "`loadstone systems status redis`") from error
 
 
+def address(plan: Plan) -> str:
+    """The server's address."""
+    return f"{plan.network}.1" if plan.network else HOST
+
+
 def setting(client: RedisClient, name: str) -> str:
     """A setting of the running server. Raises RedisError, or KeyError where this version does not have it."""
     reply = client.ask("CONFIG", "GET", name)
@@ -166,7 +177,7 @@ def kept(settings: Mapping[str, str]) -> tuple[str, str]:
 def connect(plan: Plan, timeout_s: float = 3.0) -> RedisClient:
     """A connection to the server. Raises OSError or RedisError."""
     port, password = whole(plan, "port", 1), plan.settings["password"]
-    return RedisClient(HOST, port, password, timeout_s, encrypted=tls.is_requested(plan))
+    return RedisClient(address(plan), port, password, timeout_s, encrypted=tls.is_requested(plan))
 
 
 def find(place: Place, plan: Plan) -> tuple[str, Mapping[str, str]]:
@@ -188,7 +199,7 @@ def find(place: Place, plan: Plan) -> tuple[str, Mapping[str, str]]:
 def configuration(place: Place, plan: Plan) -> str:
     """redis.conf. Raises SystemsError for an invalid setting."""
     settings = {
-        "bind": HOST,
+        "bind": address(plan),
         "port": str(whole(plan, "port", 1)),
         "dir": quoted(str(place.data / "redis")),
         "daemonize": "no",

@@ -208,9 +208,9 @@ fn a_silent_connection_is_probed_until_it_answers() {
         let serve = async {
             server.request().await;
             (0..SWEEPS).for_each(|_| sweep());
-            assert!(!connection.is_silent(), "the time-out has not passed");
+            assert!(connection.admit(), "the time-out has not passed");
             sweep();
-            assert!(connection.is_silent() && connection.is_open());
+            assert!(!connection.admit() && connection.is_open());
             // One probe at a time.
             (0..SWEEPS / 2).for_each(|_| sweep());
             let (code, stream, _) = server.any_request().await;
@@ -225,7 +225,7 @@ fn a_silent_connection_is_probed_until_it_answers() {
         };
         let (answer, ()) = both(ask(&connection, b"next"), next).await;
         assert_eq!(answer.unwrap(), b"next");
-        assert!(!connection.is_silent());
+        assert!(connection.admit());
     });
 }
 
@@ -248,7 +248,7 @@ fn one_late_answer_is_no_silence() {
         };
         let ((failed, ()), _) = both(both(ask(&connection, b"slow"), quick), serve).await;
         assert_eq!(failed.unwrap_err().status, Status::Timeout);
-        assert!(!connection.is_silent());
+        assert!(connection.admit());
     });
 }
 
@@ -264,5 +264,37 @@ fn a_silent_connection_is_given_up() {
         };
         let (failed, ()) = both(ask(&connection, b"anybody?"), silence).await;
         assert_eq!(failed.unwrap_err().status, Status::Timeout);
+    });
+}
+
+#[test]
+fn server_without_executions_gets_single_requests() {
+    on_executor(async |connection, mut server| {
+        let sweep = |times: u32| (0..times).for_each(|_| connection.sweep(Duration::from_secs(12)));
+        for round in 0..3 {
+            let serve = async {
+                let (lost, _) = server.request().await;
+                sweep(SWEEPS + 1);
+                assert!(!connection.admit(), "round {round}");
+                let (code, probe, _) = server.any_request().await;
+                assert_eq!(code, opcode::OPTIONS);
+                server.answer(probe, &[]).await;
+                lost
+            };
+            let (failed, lost) = both(ask(&connection, b"anybody?"), serve).await;
+            assert_eq!(failed.unwrap_err().status, Status::Timeout);
+            while !connection.admit() {
+                tokio::task::yield_now().await;
+            }
+            assert!(!connection.admit(), "one request decides, in round {round}");
+            if round == 2 {
+                // The answer to any request of a client, also a late one.
+                server.answer(lost, &[]).await;
+                while !connection.admit() {
+                    tokio::task::yield_now().await;
+                }
+                assert!(connection.admit() && connection.admit());
+            }
+        }
     });
 }

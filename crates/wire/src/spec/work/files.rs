@@ -1,9 +1,46 @@
-//! The outcomes of a trial's files: sums, so that segments can be added up and memory does not grow with their number.
+//! Whole files. Their outcomes are sums, so that segments can be added up and memory does not grow with their number.
 
+use loadstone_load::Refusal;
+use loadstone_load::pace::PaceSpec;
+use loadstone_storage::work::{Files, FilesSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::merge::{Merge, max_known, min_known};
+use super::WorkRules;
+use crate::error::EngineError;
+use crate::merge::{Merge, max_known, merge_fields, min_known};
+use crate::spec::TrialSpec;
+
+impl WorkRules for FilesSpec {
+    fn table(&self) -> &str {
+        &self.directory
+    }
+
+    fn creates(&self) -> bool {
+        true
+    }
+
+    fn validate(&self, spec: &TrialSpec) -> Result<(), Refusal> {
+        if spec.warmup_seconds > 0.0 {
+            return Err(Refusal::new(
+                "work on files cannot have a warm-up: a file counts from its first byte",
+                "leave the warm-up out",
+            ));
+        }
+        if !matches!(spec.pace, PaceSpec::Closed) {
+            return Err(Refusal::new(
+                "work on files cannot have a rate: a client writes a file as fast as it can",
+                "leave the rate out, and use fewer clients for less load",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check(&self, seed: u64) -> Result<(), EngineError> {
+        let files = Files::new(self.clone(), seed);
+        files.map(drop).map_err(|(message, hint)| EngineError::usage(message).hint(hint))
+    }
+}
 
 /// The files of a trial or of a segment. Every figure is a sum, a minimum or a maximum, so that segments can be merged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -71,17 +108,9 @@ pub struct FilesSummary {
 
 impl Merge for FilesSummary {
     fn merge(&mut self, other: Self) {
-        self.done.merge(other.done);
-        self.failed.merge(other.failed);
-        self.unfinished.merge(other.unfinished);
-        self.unverified.merge(other.unverified);
-        self.foreign.merge(other.foreign);
+        merge_fields!(self, other: done, failed, unfinished, unverified, foreign);
         self.foreign_file = self.foreign_file.take().or(other.foreign_file);
-        self.retried.merge(other.retried);
-        self.data_node_failures.merge(other.data_node_failures);
-        self.bytes.merge(other.bytes);
-        self.lost_bytes.merge(other.lost_bytes);
-        self.task_ns.merge(other.task_ns);
+        merge_fields!(self, other: retried, data_node_failures, bytes, lost_bytes, task_ns);
         self.rate_sum += other.rate_sum;
         self.rate_square_sum += other.rate_square_sum;
         self.rate_min = min_known(self.rate_min, other.rate_min);
@@ -89,10 +118,7 @@ impl Merge for FilesSummary {
         self.first_start_unix_ns = min_known(self.first_start_unix_ns, other.first_start_unix_ns);
         self.first_done_unix_ns = min_known(self.first_done_unix_ns, other.first_done_unix_ns);
         self.last_done_unix_ns = max_known(self.last_done_unix_ns, other.last_done_unix_ns);
-        self.returned.merge(other.returned);
-        self.flushed.merge(other.flushed);
-        self.durable.merge(other.durable);
-        self.closed.merge(other.closed);
+        merge_fields!(self, other: returned, flushed, durable, closed);
         self.wrong.extend(other.wrong);
     }
 }
@@ -113,9 +139,7 @@ pub struct Reached {
 
 impl Merge for Reached {
     fn merge(&mut self, other: Self) {
-        self.files.merge(other.files);
-        self.bytes.merge(other.bytes);
-        self.ns.merge(other.ns);
+        merge_fields!(self, other: files, bytes, ns);
         self.last_unix_ns = max_known(self.last_unix_ns, other.last_unix_ns);
     }
 }

@@ -1,0 +1,157 @@
+"""What the live page costs: the first paint over many results, and the processors that a viewer takes from a trial.
+
+    python benchmarks/live_page.py [--experiments 200] [--trials 50] [--seconds 20] [--viewers 2]
+
+The first part writes result folders, serves them, and measures the first paint of the list in a browser. The second
+runs an experiment with `--live` and viewers, and compares the CPU time of the server with the engine's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT / "tests")]
+
+from playwright.sync_api import sync_playwright  # noqa: E402
+
+from browser_support import find  # noqa: E402
+from lab_support import SMALL, command, environment, experiment  # noqa: E402
+from live_support import write_folder  # noqa: E402
+from test_expectations import make_run, scatter  # noqa: E402
+
+PAINT_SECONDS = 1.0
+# The server's share of the engine's CPU time.
+SHARE_MAX = 0.01
+PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def measure_paint(home: Path, experiments: int, trials: int) -> float:
+    """The median of five first paints of the list, s."""
+    half = trials // 2
+    results = make_run({"old": scatter(1000, n=half), "new": scatter(900, n=trials - half, seed=2)})
+    first = write_folder(home / "results" / "e0" / "1", results).path
+    for number in range(1, experiments):
+        shutil.copytree(first, home / "results" / f"e{number}" / "1")
+    server = subprocess.Popen(
+        command("serve", "results"), cwd=home, env=environment(home), stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    try:
+        address = server.stdout.readline().strip()
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=find(), chromium_sandbox=os.geteuid() != 0)
+            page = browser.new_page()
+            page.goto(address)
+            paints = []
+            for _ in range(5):
+                page.goto(address.partition("?")[0])
+                page.wait_for_timeout(500)
+                paints.append(float(page.evaluate(PAINT)) / 1e3)
+                assert page.evaluate("document.querySelectorAll('#rows tr').length") == experiments
+            browser.close()
+    finally:
+        server.terminate()
+        server.wait()
+    return sorted(paints)[2]
+
+
+def cpu_seconds(pid: int) -> float:
+    """The CPU time of a process so far, user and system."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def view(address: str, stop: threading.Event) -> None:
+    """A viewer: reads server-sent events until the end."""
+    place = urlsplit(address)
+    connection = http.client.HTTPConnection(place.netloc, timeout=60)
+    connection.request("GET", f"/?{place.query}")
+    reply = connection.getresponse()
+    cookie, location = reply.headers["set-cookie"].partition(";")[0], reply.headers["location"]
+    reply.read()
+    connection.request("GET", f"{location}/events", headers={"Cookie": cookie})
+    reply = connection.getresponse()
+    while not stop.is_set() and reply.readline():
+        pass
+
+
+def measure_share(home: Path, seconds: int, viewers: int) -> tuple[float, float]:
+    """The CPU time of the server while a trial is measured, and the engine's, s."""
+    text = SMALL.replace("duration: 200ms", f"duration: {seconds}s").replace("repeats: 3", "repeats: 2")
+    lab = subprocess.Popen(
+        command("run", experiment(home, text), "--live"),
+        cwd=home,
+        env=environment(home),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert lab.stderr is not None
+    address = next(line for line in lab.stderr if line.startswith("live: ")).removeprefix("live: ").strip()
+    stop = threading.Event()
+    for _ in range(viewers):
+        threading.Thread(target=view, args=(address, stop), daemon=True).start()
+    (server,) = [
+        int(entry.name)
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit() and "\0serve\0" in read(entry / "cmdline") and str(lab.pid) == parent(entry)
+    ]
+    while (
+        not (events := [*home.glob("results/small/*/trials/*.part/run.events.jsonl")]) or not events[0].stat().st_size
+    ):
+        time.sleep(0.1)
+    before = cpu_seconds(server)
+    time.sleep(seconds * 0.8)
+    used = cpu_seconds(server) - before
+    lines = [json.loads(line) for line in events[0].read_text().splitlines()[1:]]
+    engine = sum(sum(line["cpu_ns"]) for line in lines if line["event"] == "interval") / 1e9
+    stop.set()
+    lab.terminate()
+    lab.wait()
+    return used, engine
+
+
+def read(path: Path) -> str:
+    """A file of /proc; empty where its process has ended."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def parent(entry: Path) -> str:
+    """The parent of a process."""
+    return read(entry / "stat").rpartition(")")[2].split()[1] if read(entry / "stat") else ""
+
+
+def main() -> int:
+    """Prints both figures; exit status 1 if one is above its bound."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in (("experiments", 200), ("trials", 50), ("seconds", 20), ("viewers", 2)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as home:
+        paint = measure_paint(Path(home), options.experiments, options.trials)
+    results = f"{options.experiments} experiments, {options.experiments * options.trials:,} trials"
+    print(f"first paint of {results}: {paint:.2f} s (at most {PAINT_SECONDS} s)", flush=True)
+    with tempfile.TemporaryDirectory() as home:
+        used, engine = measure_share(Path(home), options.seconds, options.viewers)
+    share = used / engine
+    print(f"server with {options.viewers} viewers: {used:.2f} s of CPU, {share:.2%} of the engine's {engine:.1f} s")
+    return int(paint > PAINT_SECONDS or share > SHARE_MAX)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

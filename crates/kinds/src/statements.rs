@@ -1,0 +1,25 @@
+//! Statements of a query language, by the generator of their values.
+
+use loadstone_measure::control::End;
+use loadstone_measure::trial;
+use loadstone_wire::error::EngineError;
+use loadstone_wire::spec::StatementsSpec;
+
+use crate::stores::Trial;
+use crate::stress::StressWork;
+
+/// Runs a trial of statements.
+pub fn run_trial(statements: &StatementsSpec, to_run: Trial<'_>) -> Result<End, EngineError> {
+    let StatementsSpec::Stress(stress) = statements;
+    let Trial { spec, stores, controls, observer } = to_run;
+    let name = &spec.store.name;
+    let target = stores.statements.iter().find(|target| target.name == name).ok_or_else(|| {
+        let names: Vec<&str> = stores.statements.iter().map(|target| target.name).collect();
+        EngineError::usage(format!("the store \"{name}\" has no statements"))
+            .hint(format!("the store of statements is {}", names.join(", ")))
+    })?;
+    let work = StressWork::new(stress, spec.seed, spec.until.operations)?;
+    // One engine defines the tables for all.
+    let definitions: &[String] = if spec.segment.k == 0 { &stress.definitions } else { &[] };
+    trial::run(spec, work, &*(target.stress)(definitions), controls, observer)
+}

@@ -1,0 +1,53 @@
+//! A trial that is to be run, and the stores that can be its target.
+
+use std::sync::mpsc::Receiver;
+
+use loadstone_measure::control::Control;
+use loadstone_measure::crew::Target;
+use loadstone_measure::observer::Observer;
+use loadstone_wire::error::EngineError;
+use loadstone_wire::spec::TrialSpec;
+
+use crate::records::target::RecordTarget;
+use crate::stress::StressWork;
+
+/// A trial of any workload kind.
+pub struct Trial<'a> {
+    pub spec: &'a TrialSpec,
+    pub stores: &'a Stores,
+    pub controls: &'a Receiver<Control>,
+    pub observer: &'a mut dyn Observer,
+}
+
+/// The stores of this engine.
+#[derive(Debug)]
+pub struct Stores {
+    pub records: &'static [RecordTarget],
+    pub statements: &'static [StatementTarget],
+}
+
+/// A type of store of statements.
+#[derive(Debug)]
+pub struct StatementTarget {
+    pub name: &'static str,
+    /// The target of cassandra-stress, which first executes these definitions.
+    pub stress: fn(&[String]) -> Box<dyn Target<StressWork> + '_>,
+}
+
+impl Stores {
+    /// The store of records with this name.
+    pub fn find_records(&self, name: &str) -> Result<&'static RecordTarget, EngineError> {
+        self.records.iter().find(|target| target.store.about.name == name).ok_or_else(|| self.refuse_name(name))
+    }
+
+    /// The error for an unknown store of records.
+    pub fn refuse_name(&self, name: &str) -> EngineError {
+        let names = self.records.iter().map(|target| target.store.about.name);
+        let error = EngineError::usage(format!("there is no store \"{name}\""));
+        let all = names.clone().collect::<Vec<_>>().join(", ");
+        match loadstone_wire::suggest::did_you_mean(name, names) {
+            Some(near) => error.hint(format!("did you mean {near}? The stores are {all}")),
+            None => error.hint(format!("the stores are {all}")),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Compression of frames (protocols 3 and 4) and of segments (protocol 5).
+
+use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size};
+
+use super::wire::BODY_MAX;
+
+/// An algorithm, by its name in STARTUP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// LZ4's block format, in frames behind the length of the text.
+    Lz4,
+    /// Snappy's raw format. Protocol 5 does not have it.
+    Snappy,
+}
+
+impl Algorithm {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lz4 => "lz4",
+            Self::Snappy => "snappy",
+        }
+    }
+}
+
+/// The state of an algorithm, with buffers that are used again.
+pub struct Compressor {
+    pub algorithm: Algorithm,
+    table: CompressTable,
+    snappy: snap::raw::Encoder,
+    buffer: Vec<u8>,
+}
+
+impl Compressor {
+    /// A compressor.
+    pub fn new(algorithm: Algorithm) -> Self {
+        let (table, snappy) = (CompressTable::default(), snap::raw::Encoder::new());
+        Self { algorithm, table, snappy, buffer: Vec::new() }
+    }
+
+    /// A block of LZ4, without its length; `None` if it would not be shorter.
+    pub fn compress_block(&mut self, text: &[u8]) -> Option<&[u8]> {
+        self.buffer.resize(get_maximum_output_size(text.len()), 0);
+        let len = compress_into_with_table(text, &mut self.buffer, &mut self.table).ok()?;
+        self.buffer.get(..len).filter(|block| block.len() < text.len())
+    }
+
+    /// The body of a frame; `None` if it would not be shorter.
+    pub fn compress_body(&mut self, body: &[u8]) -> Option<&[u8]> {
+        let len = match self.algorithm {
+            Algorithm::Lz4 => {
+                self.buffer.resize(4 + get_maximum_output_size(body.len()), 0);
+                let (head, block) = self.buffer.split_at_mut(4);
+                head.copy_from_slice(&(body.len() as u32).to_be_bytes());
+                4 + compress_into_with_table(body, block, &mut self.table).ok()?
+            }
+            Algorithm::Snappy => {
+                self.buffer.resize(snap::raw::max_compress_len(body.len()), 0);
+                self.snappy.compress(body, &mut self.buffer).ok()?
+            }
+        };
+        self.buffer.get(..len).filter(|compressed| compressed.len() < body.len())
+    }
+
+    /// The text of a frame's body.
+    pub fn read_body(&mut self, body: &[u8]) -> Result<&[u8], String> {
+        let len = match self.algorithm {
+            Algorithm::Lz4 => {
+                let (head, block) = body.split_first_chunk().ok_or("a compressed body without its length")?;
+                let len = check_length(u32::from_be_bytes(*head) as usize)?;
+                return self.read_block(block, len);
+            }
+            Algorithm::Snappy => check_length(snap::raw::decompress_len(body).map_err(|error| error.to_string())?)?,
+        };
+        self.buffer.resize(len, 0);
+        let read = snap::raw::Decoder::new().decompress(body, &mut self.buffer);
+        read.map_err(|error| error.to_string())?;
+        Ok(&self.buffer[..len])
+    }
+
+    /// The text of a block of LZ4, which has this length.
+    pub fn read_block(&mut self, block: &[u8], len: usize) -> Result<&[u8], String> {
+        self.buffer.resize(len, 0);
+        let read = decompress_into(block, &mut self.buffer).map_err(|error| error.to_string())?;
+        if read == len { Ok(&self.buffer) } else { Err(format!("a block of {len} bytes has {read}")) }
+    }
+}
+
+fn check_length(len: usize) -> Result<usize, String> {
+    if len <= BODY_MAX { Ok(len) } else { Err(format!("a compressed body of {len} bytes")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn bodies_return_as_they_were(word in proptest::collection::vec(any::<u8>(), 1..50), times in 1usize..5_000) {
+            let body = word.repeat(times);
+            for algorithm in [Algorithm::Lz4, Algorithm::Snappy] {
+                let mut compressor = Compressor::new(algorithm);
+                if let Some(compressed) = compressor.compress_body(&body).map(<[u8]>::to_vec) {
+                    prop_assert!(compressed.len() < body.len());
+                    prop_assert_eq!(compressor.read_body(&compressed).unwrap(), &body);
+                } else {
+                    prop_assert!(times < 20);
+                }
+            }
+        }
+
+        #[test]
+        fn damaged_bodies_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            // Longer texts are not announced: a buffer of 256 MB for each case would be slow.
+            let bytes = [&[0, 0][..], &bytes].concat();
+            for algorithm in [Algorithm::Lz4, Algorithm::Snappy] {
+                let _ = Compressor::new(algorithm).read_body(&bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn immense_texts_are_refused() {
+        assert!(Compressor::new(Algorithm::Lz4).read_body(&[0xFF; 20]).is_err());
+        assert!(Compressor::new(Algorithm::Snappy).read_body(&[0xFF, 0xFF, 0xFF, 0xFF, 0x0F, 0]).is_err());
+    }
+}

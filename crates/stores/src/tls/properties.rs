@@ -1,0 +1,158 @@
+//! The properties for TLS, and the PEM files that they name.
+
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::Tls;
+use crate::error::{EngineError, TlsFault};
+use crate::options::Options;
+
+/// The names of a store's properties for TLS.
+#[derive(Clone, Copy, Debug)]
+pub struct Properties {
+    /// The beginning of the properties: `redis` for `redis.tls.ca`.
+    pub prefix: &'static str,
+    /// The property that requests TLS, with its value.
+    pub switch: &'static str,
+}
+
+impl Properties {
+    /// The name of a property.
+    pub fn property(self, name: &str) -> String {
+        format!("{}.tls.{name}", self.prefix)
+    }
+
+    /// The next step after a failure.
+    pub fn hint(self, fault: TlsFault) -> String {
+        let property = |name| self.property(name);
+        match fault {
+            TlsFault::Issuer => format!("set {} to the PEM file of the CA that signed it", property("ca")),
+            TlsFault::Name => {
+                format!("set {} to a name in the certificate, or {}=ca", property("name"), property("verify"))
+            }
+            TlsFault::Time => "renew the certificate, and check this host's clock".to_owned(),
+            TlsFault::Plain => format!("use the server's port for TLS, or leave out {}", self.switch),
+            TlsFault::Required => format!("does it require TLS? add {}", self.switch),
+            TlsFault::ClientCertificate => format!(
+                "set {} and {} to a certificate that the server accepts",
+                property("certificate"),
+                property("key")
+            ),
+            TlsFault::Other => {
+                format!("check {} and the server's certificate, versions and cipher suites", property("ca"))
+            }
+        }
+    }
+}
+
+/// The extent to which a server's certificate is verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verify {
+    /// Its signature and its name.
+    Full,
+    /// Its signature.
+    Ca,
+    /// Nothing: the connection is encrypted, and the server may be any.
+    None,
+}
+
+impl Verify {
+    /// As the property has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Ca => "ca",
+            Self::None => "none",
+        }
+    }
+}
+
+/// The files and the name for TLS, before they are read.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The PEM file with the certificates of authorities.
+    pub ca: Option<String>,
+    /// The PEM file with the client's certificate and its chain.
+    pub certificate: Option<String>,
+    /// The PEM file with the client's key.
+    pub key: Option<String>,
+    /// The name that the server's certificate must have.
+    pub name: Option<String>,
+    /// What is verified; `None`: everything.
+    pub verify: Option<Verify>,
+}
+
+impl Request {
+    /// Reads the properties of a store.
+    pub fn read(options: &Options, names: Properties) -> Result<Self, EngineError> {
+        let get = |name| options.get(&names.property(name)).map(str::to_owned);
+        let verify = match get("verify").as_deref() {
+            None => None,
+            Some("full") => Some(Verify::Full),
+            Some("ca") => Some(Verify::Ca),
+            Some("none") => Some(Verify::None),
+            Some(other) => {
+                let message = format!("{} must be full, ca or none, got \"{other}\"", names.property("verify"));
+                return Err(EngineError::usage(message).hint("the default is full: the CA and the name"));
+            }
+        };
+        Ok(Self { ca: get("ca"), certificate: get("certificate"), key: get("key"), name: get("name"), verify })
+    }
+
+    /// The configuration, if TLS is requested. A property without effect is an error.
+    pub fn configure(self, requested: bool, names: Properties, hosts: &[String]) -> Result<Option<Tls>, EngineError> {
+        if requested {
+            return Tls::new(&self, names, hosts).map(Some);
+        }
+        let Self { ca, certificate, key, name, verify } = &self;
+        let set = [("ca", ca), ("certificate", certificate), ("key", key), ("name", name)];
+        let set = set.into_iter().find(|(_, value)| value.is_some()).map(|(name, _)| name);
+        match set.or(verify.map(|_| "verify")) {
+            None => Ok(None),
+            Some(name) => {
+                let message = format!("{} has no effect without {}", names.property(name), names.switch);
+                Err(EngineError::usage(message).hint(format!("add {}", names.switch)))
+            }
+        }
+    }
+}
+
+pub fn read_certificates(
+    path: &str,
+    names: Properties,
+    name: &str,
+) -> Result<Vec<CertificateDer<'static>>, EngineError> {
+    let hint = || format!("check {}", names.property(name));
+    let text = read_file(path, names, name)?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    match certificates {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        _ => Err(EngineError::usage(format!("there is no PEM certificate in {path}")).hint(hint())),
+    }
+}
+
+pub fn read_file(path: &str, names: Properties, name: &str) -> Result<Vec<u8>, EngineError> {
+    std::fs::read(path).map_err(|error| {
+        EngineError::usage(format!("cannot read {path}: {error}")).hint(format!("check {}", names.property(name)))
+    })
+}
+
+pub fn read_roots(path: &str, names: Properties) -> Result<RootCertStore, EngineError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in read_certificates(path, names, "ca")? {
+        roots.add(certificate).map_err(|error| {
+            EngineError::usage(format!("a certificate in {path} is not a CA's: {error}"))
+                .hint(format!("check {}", names.property("ca")))
+        })?;
+    }
+    Ok(roots)
+}
+
+pub fn read_key(path: &str, names: Properties) -> Result<PrivateKeyDer<'static>, EngineError> {
+    // The library's own message may have the text of the file.
+    PrivateKeyDer::from_pem_slice(&read_file(path, names, "key")?).map_err(|_| {
+        EngineError::usage(format!("there is no unencrypted PEM key in {path}"))
+            .hint(format!("openssl pkey -in {path} -out FILE decrypts one"))
+    })
+}

@@ -1,0 +1,83 @@
+//! Operations by step and status, with their histograms.
+
+use std::collections::BTreeMap;
+
+use loadstone_load::meter::Reading;
+use loadstone_load::{Status, StepId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use crate::histogram::encode;
+
+/// Service times, responses and lower bounds of responses of one step and status; the latter two at a rate only.
+pub type Latencies = [Reading; 3];
+/// Latencies by step and status.
+pub type Readings = BTreeMap<(StepId, Status), Latencies>;
+
+/// Histograms of one step with one outcome.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Outcome {
+    /// READ, UPDATE …
+    pub operation: String,
+    /// OK, `NOT_FOUND` …; in a summary also `CENSORED`: operations whose end was not seen, with lower bounds of their
+    /// latencies.
+    pub status: String,
+    /// Number of operations.
+    pub count: u64,
+    /// done − sent in ns: HDR histogram V2 (compressed form), base64. `CENSORED`: of those that were sent.
+    pub service: String,
+    /// done − due in ns; with a rate only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<String>,
+    /// The same minus the generator's own lateness: the system's response lies between the two; with a rate only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_lower: Option<String>,
+    /// Exact sum of done − sent, ns; in a summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_ns_sum: Option<u64>,
+    /// Exact sum of done − due, ns; in a summary, with a rate only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_ns_sum: Option<u64>,
+}
+
+/// A sum of ns as in the event: 584 years at most.
+fn sum_ns(reading: &Reading) -> u64 {
+    u64::try_from(reading.sum()).unwrap_or(u64::MAX)
+}
+
+/// The outcomes of readings, with the names of their steps. `summed`: with exact sums.
+pub fn outcomes(latencies: &Readings, steps: &[&str], summed: bool) -> Vec<Outcome> {
+    latencies
+        .iter()
+        .map(|((step, status), [service, response, lower])| {
+            let open = response.count() > 0;
+            Outcome {
+                operation: steps[usize::from(step.0)].to_owned(),
+                status: status.name().to_owned(),
+                count: service.count(),
+                service: encode(service),
+                response: open.then(|| encode(response)),
+                response_lower: open.then(|| encode(lower)),
+                service_ns_sum: summed.then(|| sum_ns(service)),
+                response_ns_sum: (summed && open).then(|| sum_ns(response)),
+            }
+        })
+        .collect()
+}
+
+/// The outcomes of operations whose end was not seen.
+pub fn censored(bounds: &BTreeMap<StepId, Latencies>, steps: &[&str], open: bool) -> Vec<Outcome> {
+    bounds
+        .iter()
+        .map(|(step, [service, response, lower])| Outcome {
+            operation: steps[usize::from(step.0)].to_owned(),
+            status: "CENSORED".to_owned(),
+            count: response.count(),
+            service: encode(service),
+            response: open.then(|| encode(response)),
+            response_lower: open.then(|| encode(lower)),
+            service_ns_sum: None,
+            response_ns_sum: None,
+        })
+        .collect()
+}

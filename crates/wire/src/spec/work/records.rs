@@ -1,0 +1,65 @@
+//! Records with fields.
+
+use loadstone_load::Refusal;
+use loadstone_load::core::CoreSpec;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::WorkRules;
+use crate::merge::Merge;
+use crate::spec::{Phase, TrialSpec};
+
+impl WorkRules for CoreSpec {
+    fn table(&self) -> &str {
+        &self.table
+    }
+
+    fn creates(&self) -> bool {
+        let mix = self.mix;
+        mix.insert > 0.0
+            && [mix.read, mix.update, mix.scan, mix.read_modify_write, mix.delete].iter().all(|&p| p <= 0.0)
+    }
+
+    fn validate(&self, spec: &TrialSpec) -> Result<(), Refusal> {
+        self.check(spec.phase == Phase::Run)
+    }
+
+    fn validate_ledger(&self, phase: Phase) -> Result<(), Refusal> {
+        if phase == Phase::Load {
+            return Err(Refusal::new(
+                "a ledger is for a run, not for a load",
+                "load with {work.versions}=true and a seed, then run with the same seed and {ledger}=FILE",
+            ));
+        }
+        if !self.versions {
+            return Err(Refusal::new("a ledger needs values that name their writes", "set {work.versions} to true"));
+        }
+        Ok(())
+    }
+}
+
+/// Reads that found nothing where another segment inserts: `loadstone ledger --events` decides how they count.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Unsettled {
+    /// Number of such reads.
+    pub count: u64,
+    /// The first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first: Vec<Missed>,
+}
+
+impl Merge for Unsettled {
+    fn merge(&mut self, other: Self) {
+        self.count.merge(other.count);
+        self.first.extend(other.first);
+    }
+}
+
+/// A read that found nothing where another segment inserts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Missed {
+    /// The index of the insert in the whole trial.
+    pub index: u64,
+    /// When the read was sent, Unix ns.
+    pub sent_unix_ns: u64,
+}

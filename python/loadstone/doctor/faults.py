@@ -1,0 +1,27 @@
+"""The faults that a host supports (`loadstone.faults.support` tries their mechanisms)."""
+
+from __future__ import annotations
+
+from loadstone.doctor.check import Check, Machine, Seen, unknown
+
+
+def faults(machine: Machine, _: int) -> Seen:
+    """An experiment with an unsupported fault is refused."""
+    unsupported = machine.unsupported_faults
+    if unsupported is None:
+        return unknown("not tried")
+    if not unsupported:
+        return Seen("ok", "all")
+    reasons = "; ".join(sorted({*unsupported.values()}))
+    fix = "sudo loadstone doctor" if "needs root" in reasons else ""
+    return Seen("warn", f"not {', '.join(sorted(unsupported))} ({reasons})", fix)
+
+
+CHECKS = (
+    Check(
+        "faults",
+        "every kind of fault can be injected",
+        "an experiment with an unsupported fault is refused",
+        faults,
+    ),
+)

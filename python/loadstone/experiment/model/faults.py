@@ -1,0 +1,174 @@
+"""The faults of an experiment: their kind, servers, instant and length."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, create_model
+
+from loadstone.experiment.model.values import (
+    DURATION_PATTERN,
+    Length,
+    LengthOrNone,
+    Part,
+    Share,
+    Text,
+    VariedCount,
+    parsed,
+    refuse,
+)
+from loadstone.experiment.model.values import shown as quote_value
+from loadstone.format import quantity
+
+# The kinds of faults; `none` is the twin of a trial with a fault.
+KINDS = ("none", "kill", "stop", "pause", "restart", "power", "cut", "full", "slow")
+ANY, ALL, NEVER = "any", "all", "never"
+# After which time a fault is lifted, unless the file sets it.
+LIFT_SECONDS = 10.0
+FRACTION = re.compile(r"([0-9]+)\s*/\s*([0-9]+)")
+HINT = "write a length such as 20s, or a share of the window: 1/3 or 33%"
+
+
+def instant(value: Any) -> str:
+    """An instant of the window: a length since its start as `20s`, or a share of it as `0.25 of the window`."""
+    if isinstance(value, str) and (match := FRACTION.fullmatch(value)) and int(match[2]):
+        share = int(match[1]) / int(match[2])
+    elif isinstance(value, str) and value.endswith("%"):
+        share = parsed(quantity.share, value, "an instant of the window", HINT)
+    else:
+        seconds = parsed(quantity.seconds, value, "an instant of the window", HINT)
+        if seconds < 0:
+            refuse(f"must be 0 or later, got {quote_value(value)}", HINT)
+        return quantity.written(seconds)
+    if not 0 <= share < 1:
+        refuse(f"must be within the window, got {quote_value(value)}", HINT)
+    return str(value)
+
+
+def seconds_of(written: str, window_s: float) -> float:
+    """The instant that `instant` returned, in seconds since the start of a window."""
+    if match := FRACTION.fullmatch(written):
+        return window_s * int(match[1]) / int(match[2])
+    return quantity.share(written) * window_s if written.endswith("%") else quantity.seconds(written)
+
+
+INSTANT_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "number", "minimum": 0},
+        {"type": "string", "pattern": rf"{DURATION_PATTERN}|^[0-9.]+\s*%$|^[0-9]+\s*/\s*[0-9]+$"},
+    ]
+}
+Instant = Annotated[str, PlainValidator(instant), WithJsonSchema(INSTANT_SCHEMA)]
+
+
+def length_or_never(value: Any) -> float | str:
+    """Seconds, or `never`."""
+    if value == NEVER:
+        return NEVER
+    seconds = parsed(quantity.seconds, value, "a length", "write 30s, or never")
+    if seconds < 0:
+        refuse(f"must be 0 or longer, got {quote_value(value)}", "write 30s, or never")
+    return seconds
+
+
+def format_length(value: float | str) -> str:
+    """A length or `never`, as text."""
+    return value if isinstance(value, str) else quantity.written(value)
+
+
+NEVER_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "number", "minimum": 0},
+        {"type": "string", "pattern": rf"{DURATION_PATTERN}|^never$"},
+    ]
+}
+LengthOrNever = Annotated[
+    float | Literal["never"],
+    PlainValidator(length_or_never),
+    WithJsonSchema(NEVER_SCHEMA),
+    PlainSerializer(format_length, when_used="json"),
+]
+
+
+class At(Part):
+    """When the fault begins: drawn between two instants. A single value is an exact instant."""
+
+    if TYPE_CHECKING:
+        # `from` is a keyword of Python.
+        def __getattr__(self, key: str) -> Any: ...
+
+
+class Lift(Part):
+    """How long after its start the fault is lifted: drawn between two lengths. A single value is an exact length."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, key: str) -> Any: ...
+
+
+if TYPE_CHECKING:
+    AtSpan = At
+    LiftSpan = Lift
+else:
+    AtSpan = create_model(
+        "AtSpan",
+        __base__=At,
+        __doc__=At.__doc__,
+        **{
+            "from": (Instant, Field(description="The earliest instant.", examples=["1/3"])),
+            "to": (Instant | None, Field(default=None, description="The latest. Default: `from`.", examples=["2/3"])),
+        },
+    )
+    LiftSpan = create_model(
+        "LiftSpan",
+        __base__=Lift,
+        __doc__=Lift.__doc__,
+        **{
+            "from": (
+                LengthOrNever,
+                Field(description="The shortest length; `never`: at the end of the window.", examples=["30s"]),
+            ),
+            "to": (Length | None, Field(default=None, description="The longest. Default: `from`.", examples=["40s"])),
+        },
+    )
+
+
+class Recovered(Part):
+    """When the service counts as recovered."""
+
+    share: Share = Field(default=0.95, examples=["95%"])
+    """The share of the level before the fault that must be reached."""
+
+    window: Length = Field(default=5.0, examples=["5s"])
+    """The length of the windows that are compared; at least 12 must fit before the fault."""
+
+    hold: LengthOrNone = Field(default=30.0, examples=["30s"])
+    """How long the level must be held."""
+
+
+class Fault(Part):
+    """A fault in the measured window of each trial."""
+
+    do: Text = Field(examples=["kill"])
+    """The kind: `kill`, `stop`, `pause`, `restart`, `power`, `cut`, `full`, `slow`, or `none` for a trial without a
+    fault, the twin. A template makes it a dimension: `"{fault}"`."""
+
+    server: tuple[Text, ...] = Field(default=(ANY,), examples=[["cassandra-1"]])
+    """The servers: `any` (drawn), `all`, names as in `loadstone systems status`, or hosts of `attach`; or a role, from
+    which they are drawn: a name without its number, as `region-server`, or `meta` of HBase."""
+
+    count: VariedCount = Field(default=1, examples=[2])
+    """How many servers are drawn at once from `any` or a role."""
+
+    at: AtSpan = Field(description=str(At.__doc__), examples=[{"from": "1/3", "to": "2/3"}])
+    lift: LiftSpan | None = Field(
+        default=None, description=f"{Lift.__doc__} Default: `10s`.", examples=[{"from": "30s"}]
+    )
+    cpu: Share = Field(default=0.1, examples=["10%"])
+    """For `slow`: the share of one processor that each server may use."""
+
+    how: Literal["silence", "reset"] = Field(default="silence", examples=["reset"])
+    """For `cut`: packets are dropped, or refused at once."""
+
+    recovered: Recovered = Field(default=Recovered(), description=str(Recovered.__doc__), examples=[{"hold": "30s"}])

@@ -1,0 +1,118 @@
+"""The faults of a variant, and the draw of their servers and instants for each repeat.
+
+All draws depend on the experiment's seed, the number of the fault and the repeat, never on the variant: the variants
+of a block share them. The instants of consecutive repeats are an additive sequence with an irrational step, which
+covers its range evenly however early it stops (Kuipers & Niederreiter, Uniform Distribution of Sequences, 1974).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.model.faults import LIFT_SECONDS, NEVER, Fault, seconds_of
+
+# Fractional parts of the golden ratio and of the square root of 2. They are independent, so that lengths do not follow
+# instants.
+INSTANT_STEP, LIFT_STEP = 0.6180339887498949, 0.41421356237309515
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFault:
+    """A fault of a variant, with the ranges of its draws in seconds since the start of the measured window."""
+
+    kind: str
+    # The position in the experiment file: part of the draw.
+    number: int
+    servers: tuple[str, ...]
+    count: int
+    at_s: tuple[float, float]
+    # None: at the end of the window.
+    lift_s: tuple[float, float] | None
+    cpu: float
+    how: str
+    # When the service counts as recovered.
+    share: float
+    hold_s: float
+    window_s: float
+
+    @property
+    def end_s(self) -> float:
+        """The latest end, without the time that the system needs to start again."""
+        return self.at_s[1] + (self.lift_s[1] if self.lift_s else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """The instants of a fault in one repeat, ns since the start of the measured window."""
+
+    at_ns: int
+    # None: at the end of the window.
+    lift_ns: int | None
+
+
+def fraction(text: str) -> float:
+    """A number from 0 (included) to 1 (excluded), evenly distributed over texts."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / (1 << 48)
+
+
+def draw_instants(fault: PlannedFault, seed: int, repeat: int) -> Draw:
+    """The instants of a fault in a repeat."""
+    label = f"{seed}/fault/{fault.number}"
+    at_s = value_within(fault.at_s, fraction(label) + repeat * INSTANT_STEP)
+    if fault.kind == "restart":
+        return Draw(round(at_s * 1e9), round(at_s * 1e9))
+    if fault.lift_s is None:
+        return Draw(round(at_s * 1e9), None)
+    lift_s = value_within(fault.lift_s, fraction(f"{label}/lift") + repeat * LIFT_STEP)
+    return Draw(round(at_s * 1e9), round((at_s + lift_s) * 1e9))
+
+
+def value_within(span: tuple[float, float], turns: float) -> float:
+    """The value at the fractional part of `turns` of a span."""
+    return span[0] + turns % 1.0 * (span[1] - span[0])
+
+
+def draw_servers(fault: PlannedFault, seed: int, repeat: int, eligible: Sequence[str]) -> list[str]:
+    """The servers of a fault in a repeat: each is drawn once in every `len(eligible)` repeats, in random order.
+
+    With `count` servers at once, each is in as many of them.
+    """
+    names = sorted(eligible)
+    if not names:
+        return []
+    round_number, position = divmod(repeat - 1, len(names))
+    label = f"{seed}/fault/{fault.number}/round/{round_number}"
+    first = sorted(range(len(names)), key=lambda rank: fraction(f"{label}/{rank}"))[position]
+    return [names[(first + i) % len(names)] for i in range(min(fault.count, len(names)))]
+
+
+def plan_faults(experiment: Experiment, render: Callable[[str], str]) -> tuple[PlannedFault, ...]:
+    """The faults of a variant; validation has filled in the duration."""
+    window_s = experiment.measure.duration or 0.0
+    return tuple(plan_fault(fault, number, window_s, render) for number, fault in enumerate(experiment.faults))
+
+
+def plan_fault(fault: Fault, number: int, window_s: float, render: Callable[[str], str]) -> PlannedFault:
+    """One fault with its templates rendered."""
+    first = getattr(fault.at, "from")
+    at_s = (seconds_of(first, window_s), seconds_of(fault.at.to or first, window_s))
+    lift_s: tuple[float, float] | None = (LIFT_SECONDS, LIFT_SECONDS)
+    if fault.lift is not None:
+        shortest = getattr(fault.lift, "from")
+        lift_s = None if shortest == NEVER else (shortest, fault.lift.to or shortest)
+    return PlannedFault(
+        kind=render(fault.do),
+        number=number,
+        servers=tuple(map(render, fault.server)),
+        count=int(render(str(fault.count))),
+        at_s=at_s,
+        lift_s=lift_s,
+        cpu=fault.cpu,
+        how=fault.how,
+        share=fault.recovered.share,
+        hold_s=fault.recovered.hold,
+        window_s=fault.recovered.window,
+    )

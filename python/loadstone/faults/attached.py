@@ -1,0 +1,125 @@
+"""Faults of servers that the user runs, by the user's commands (`attach`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from loadstone.errors import LoadstoneError
+from loadstone.experiment.model.system import ATTACH_FAULTS
+from loadstone.experiment.plan.faults import PlannedFault
+from loadstone.experiment.plan.servers import Attached
+from loadstone.systems.base import undo
+
+
+class Commands(Protocol):
+    """The commands of `attach`."""
+
+    how: Attached
+
+    def run(self, key: str, host: str) -> None:
+        """Runs one for a host. Raises LoadstoneError if it fails."""
+
+    def command(self, key: str, host: str) -> str:
+        """One for a host, as a line for a shell."""
+
+
+class AttachedSite:
+    """Servers that the user runs, by host."""
+
+    def __init__(self, commands: Commands, journal: Path) -> None:
+        self.commands = commands
+        self.journal = journal
+
+    def servers(self) -> Sequence[str]:
+        """The hosts."""
+        return self.commands.how.hosts
+
+    def roles(self) -> Mapping[str, Sequence[str]]:
+        """No roles are known."""
+        return {}
+
+    def action(self, planned: PlannedFault, victims: Sequence[str]) -> AttachedFault:
+        """The fault on these hosts."""
+        return AttachedFault(self, victims, planned.kind)
+
+    def identities(self) -> Mapping[str, object]:
+        """Whether each host is unaffected."""
+        return {host: self.is_unaffected(host) for host in self.servers()}
+
+    def is_unaffected(self, host: str) -> bool:
+        """Whether `verify` succeeds."""
+        try:
+            self.commands.run("verify", host)
+        except LoadstoneError:
+            return False
+        return True
+
+    def find_start_ns(self, server: str) -> int | None:
+        """Not known."""
+        return None
+
+    def backlog(self) -> str | None:
+        """Not known, so never finished."""
+        return "the work of attached servers is not known"
+
+    def data_bytes(self, server: str) -> int | None:
+        """Not known."""
+        return None
+
+
+class AttachedFault:
+    """A fault by two commands and their verification."""
+
+    def __init__(self, site: AttachedSite, victims: Sequence[str], kind: str) -> None:
+        self._site = site
+        self._victims = tuple(victims)
+        self._kind = kind
+        self._inject, self._lift, _ = ATTACH_FAULTS[kind]
+        self.ending = self._lift == "restart"
+
+    def prepare(self) -> None:
+        """Every host is unaffected before. Raises LoadstoneError."""
+        for host in self._victims:
+            self._site.commands.run("verify", host)
+
+    def aim(self) -> None:
+        """Commands find their processes themselves."""
+
+    def journal(self) -> None:
+        """Records the commands that lift the fault. Raises LoadstoneError."""
+        steps = [
+            undo.Step("run", command=("sh", "-c", self._site.commands.command(self._lift, host)), volatile=False)
+            for host in self._victims
+        ]
+        undo.write(self._site.journal, undo.Undo(f"{self._kind} of {', '.join(self._victims)}", tuple(steps)))
+
+    def withdraw(self) -> None:
+        """Forgets a fault that was not ordered."""
+        undo.clear(self._site.journal)
+
+    def inject(self) -> None:
+        """Runs the command for each host. Raises LoadstoneError."""
+        for host in self._victims:
+            self._site.commands.run(self._inject, host)
+
+    def missing_effect(self) -> str | None:
+        """The first host on which `verify` still succeeds."""
+        unaffected = [host for host in self._victims if self._site.is_unaffected(host)]
+        return f"`verify` still succeeds on {unaffected[0]}" if unaffected else None
+
+    def lift(self) -> None:
+        """Runs the lifting command for each host. Raises LoadstoneError."""
+        for host in self._victims:
+            self._site.commands.run(self._lift, host)
+        undo.clear(self._site.journal)
+
+    def remaining_effect(self) -> str | None:
+        """The first host on which `verify` fails."""
+        affected = [host for host in self._victims if not self._site.is_unaffected(host)]
+        return f"`verify` fails on {affected[0]}" if affected else None
+
+    def facts(self) -> Mapping[str, str | int | float | bool]:
+        """None."""
+        return {}

@@ -1,0 +1,79 @@
+"""`cut`: the victims lose the network, to their peers and to all clients.
+
+`silence`: the cable is pulled, so that senders wait for their time-outs. `reset`: connections are aborted first, and
+further attempts are refused at once by the senders' routes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from loadstone.faults.fault import Fault, FaultError
+from loadstone.faults.kill import accepts
+from loadstone.systems.base import networks
+from loadstone.systems.base.disks import run_command
+from loadstone.systems.base.undo import Step
+
+HINT = "see `loadstone doctor`"
+
+
+class Cut(Fault):
+    """Nodes in network namespaces that are cut off."""
+
+    def prepare(self) -> None:
+        """Each victim has a connected namespace. Raises LoadstoneError."""
+        plan = self.running.plan
+        if not plan.network:
+            raise FaultError(f"{self.running.name} has no network for each node", "add `start: {isolate: network}`")
+        self._root = self.running.place.root
+        self._nodes = [*self.running.system.node_directories(plan)]
+        for node in self._victim_nodes():
+            if not networks.is_linked(self._root, node):
+                raise FaultError(f"{self._nodes[node - 1]} is cut off already", "start the system again")
+
+    def _victim_nodes(self) -> list[int]:
+        return [self._nodes.index(name) + 1 for name in self.victims]
+
+    def undo_steps(self) -> Sequence[Step]:
+        """Connects each victim again."""
+        links = [Step("run", command=networks.set_link(self._root, node, "up")) for node in self._victim_nodes()]
+        return [*links, *(Step("run", command=("sh", "-c", f"{command} || :")) for command in self._routes("del"))]
+
+    def _routes(self, verb: str) -> Iterator[str]:
+        """The commands by which the host and the other nodes refuse packets to the victims."""
+        if self.planned.how != "reset":
+            return
+        victims = self._victim_nodes()
+        namespaces = [networks.namespace(self._root, node + 1) for node in range(len(self._nodes))]
+        senders = ["", *(f"-n {name} " for node, name in enumerate(namespaces, 1) if node not in victims)]
+        for node in victims:
+            for sender in senders:
+                yield f"ip {sender}route {verb} unreachable {self.running.plan.network}.{node}/32"
+
+    def inject(self) -> None:
+        """Pulls all cables at once. Raises LoadstoneError."""
+        if self.planned.how == "reset":
+            for node in self._victim_nodes():
+                run_command([*networks.enter(self._root, node), "ss", "-K", "-t", "state", "connected"], HINT)
+        for command in self._routes("add"):
+            run_command(command.split(), HINT)
+        for node in self._victim_nodes():
+            run_command(networks.set_link(self._root, node, "down"), HINT)
+
+    def missing_effect(self) -> str | None:
+        """The first victim that is reached, or the first other node that is not."""
+        for name, reached in self.probe_nodes():
+            if reached == (name in self.victims):
+                return f"{name} is still reached" if reached else f"{name} is not reached, too"
+        return None
+
+    def remaining_effect(self) -> str | None:
+        """The first node that is not reached."""
+        cut = [name for name, reached in self.probe_nodes() if not reached]
+        return f"{cut[0]} is not reached" if cut else None
+
+    def probe_nodes(self) -> Iterator[tuple[str, bool]]:
+        """Whether each node accepts connections from the host."""
+        for server in self.running.processes():
+            host, _, port = server.address.rpartition(":")
+            yield server.name, accepts(host, int(port))

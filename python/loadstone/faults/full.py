@@ -1,0 +1,98 @@
+"""`full`: a ballast file takes all space of the node's file system."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from loadstone.faults.fault import Fault
+from loadstone.faults.power import find_disk
+from loadstone.systems.base.undo import Step
+
+BALLAST = "loadstone-ballast"
+PROBE, PROBE_BYTES = "loadstone-probe", 4096
+
+
+class Full(Fault):
+    """Disks without space. A server may end because of it; it is started again when there is space."""
+
+    def prepare(self) -> None:
+        """Each victim has a mounted file system. Raises FaultError."""
+        for name in self.victims:
+            find_disk(self, name)
+
+    def undo_steps(self) -> Sequence[Step]:
+        """Removes each ballast file."""
+        return [Step("remove", str(path), volatile=False) for path in self.paths()]
+
+    def paths(self) -> list[Path]:
+        """The ballast files."""
+        return [find_disk(self, name) / BALLAST for name in self.victims]
+
+    def inject(self) -> None:
+        """Allocates all free space. Raises OSError."""
+        for path in self.paths():
+            fill(path)
+
+    def missing_effect(self) -> str | None:
+        """The first file system with room; what a server has freed in the meantime is filled again."""
+        for path in self.paths():
+            if has_room(path):
+                fill(path)
+            if has_room(path):
+                return f"{path.parent} still has room"
+        return None
+
+    def remaining_effect(self) -> str | None:
+        """The first file system without room."""
+        for path in self.paths():
+            if path.exists() or not has_room(path):
+                return f"{path.parent} still has no room"
+        return None
+
+    def facts(self) -> Mapping[str, str | int | float | bool]:
+        """The size of each ballast."""
+        return {f"{path.parent.name}.ballast_bytes": path.stat().st_size for path in self.paths()}
+
+
+def has_room(path: Path) -> bool:
+    """Whether a block can be allocated next to a path. ext4 keeps free blocks for its metadata. Raises OSError."""
+    probe = path.with_name(PROBE)
+    descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        os.posix_fallocate(descriptor, 0, PROBE_BYTES)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        return False
+    finally:
+        os.close(descriptor)
+        probe.unlink()
+    return True
+
+
+def free_bytes(path: Path) -> int:
+    """The free space of the file system that a path is on."""
+    status = os.statvfs(path.parent)
+    return status.f_bfree * status.f_frsize
+
+
+def fill(path: Path) -> None:
+    """Allocates all free space to a file. Raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        length, piece = os.fstat(descriptor).st_size, free_bytes(path)
+        while piece >= 1024:
+            try:
+                os.posix_fallocate(descriptor, length, piece)
+                length += piece
+                piece = free_bytes(path)
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+                # Metadata need some of it.
+                length, piece = os.fstat(descriptor).st_size, piece // 2
+    finally:
+        os.close(descriptor)

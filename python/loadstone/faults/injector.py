@@ -1,0 +1,293 @@
+"""Runs the faults of a trial: each in a thread of the lab, which no fault hits, at its instant of the engine's clock.
+
+    injector = Injector(site, planned, seed, repeat)
+    injector.prepare()
+    with injector:
+        …                     # start engines
+        injector.begin(…)     # the start of the measured window is known
+        …                     # wait for the engines
+    injector.records
+
+Leaving the block lifts every fault, however it is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from loadstone.errors import LoadstoneError
+from loadstone.experiment.model.faults import ALL, ANY
+from loadstone.experiment.plan.faults import Draw, PlannedFault, draw_instants, draw_servers
+from loadstone.faults.fault import FaultError
+from loadstone.format.suggestion import suggestion
+from loadstone.results.fault import FaultRecord
+
+# How long an ordered fault may take to show its effect, and a lifted one to lose it.
+EFFECT_SECONDS = 10.0
+POLL_SECONDS = 0.002
+# How often a survivor's remaining work is read: each reading costs its servers some CPU time.
+SETTLED_POLL_SECONDS = 1.0
+# How long before its instant a fault reads facts and finds its processes.
+AHEAD_SECONDS = 0.5
+
+# The kinds after which the age of lost writes counts from the order.
+CRASHES = frozenset({"kill", "power"})
+
+Facts = Mapping[str, str | int | float | bool]
+
+
+class Action(Protocol):
+    """One fault on its servers, of any kind (`loadstone.faults.fault`)."""
+
+    @property
+    def ending(self) -> bool: ...
+    def prepare(self) -> None: ...
+    def aim(self) -> None: ...
+    def journal(self) -> None: ...
+    def withdraw(self) -> None: ...
+    def inject(self) -> None: ...
+    def missing_effect(self) -> str | None: ...
+    def lift(self) -> None: ...
+    def remaining_effect(self) -> str | None: ...
+    def facts(self) -> Facts: ...
+
+
+class Site(Protocol):
+    """The servers of a trial, as faults need them."""
+
+    def servers(self) -> Sequence[str]:
+        """The names of all servers."""
+
+    def roles(self) -> Mapping[str, Sequence[str]]:
+        """The servers by role."""
+
+    def action(self, planned: PlannedFault, victims: Sequence[str]) -> Action:
+        """The fault on these servers. Raises LoadstoneError."""
+
+    def identities(self) -> Mapping[str, object]:
+        """What identifies the process of each running server; None for a paused one."""
+
+    def find_start_ns(self, server: str) -> int | None:
+        """When the current process of a server began, on the monotonic clock; None if unknown."""
+
+    def backlog(self) -> str | None:
+        """The work that must end before every server has all writes; None: no work."""
+
+    def data_bytes(self, server: str) -> int | None:
+        """The size of a server's data on this host; None if unknown."""
+
+
+class Injector:
+    """The faults of one trial."""
+
+    def __init__(self, site: Site, planned: Sequence[PlannedFault], seed: int, repeat: int) -> None:
+        # The start of the measured window, ns since the epoch; 0 before it is known.
+        self.zero_unix_ns = 0
+        self._runs = [FaultRun(site, fault, draw_instants(fault, seed, repeat), seed, repeat) for fault in planned]
+
+    @property
+    def records(self) -> tuple[FaultRecord, ...]:
+        """What became of each fault."""
+        return tuple(sorted((run.record for run in self._runs), key=lambda record: record.planned_at_ns))
+
+    @property
+    def crash_unix_ns(self) -> int | None:
+        """When a fault ended processes whose last writes may be lost, ns since the epoch; None without one."""
+        ordered = [record.ordered_ns for record in self.records if record.kind in CRASHES and record.ordered_ns]
+        return self.zero_unix_ns + ordered[0] if ordered else None
+
+    def prepare(self) -> None:
+        """Draws the servers, and prepares each fault. Raises LoadstoneError."""
+        for run in self._runs:
+            run.prepare()
+
+    def begin(self, zero_ns: int, zero_unix_ns: int) -> None:
+        """Starts every fault's clock: the measured window begins at this instant of the monotonic clock.
+
+        `zero_unix_ns` is the same instant since the epoch.
+        """
+        self.zero_unix_ns = zero_unix_ns
+        for run in self._runs:
+            run.begin(zero_ns)
+
+    def note_start(self, unix_ns: int) -> None:
+        """Records by how much the start of the window differs by the engine's own report, ns."""
+        for run in self._runs:
+            run.add_facts({"clock_offset_ns": unix_ns - self.zero_unix_ns})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for run in self._runs:
+            run.finish()
+
+
+class FaultRun:
+    """One fault, and the thread that runs it."""
+
+    def __init__(self, site: Site, planned: PlannedFault, draw: Draw, seed: int, repeat: int) -> None:
+        self._site = site
+        self._planned = planned
+        self._draw = draw
+        self._seed, self._repeat = seed, repeat
+        self._action: Action | None = None
+        self._thread: threading.Thread | None = None
+        # Set when the window is over, or the trial failed.
+        self._over = threading.Event()
+        self._zero_ns = 0
+        self._before: Mapping[str, object] = {}
+        self.record = FaultRecord(planned.kind, (), draw.at_ns, draw.lift_ns)
+
+    def prepare(self) -> None:
+        """Draws the servers, and prepares the fault. Raises LoadstoneError."""
+        victims, role = choose_servers(self._site, self._planned, self._seed, self._repeat)
+        self.record = replace(self.record, servers=tuple(victims), role=role)
+        if self._planned.kind != "none":
+            self._action = self._site.action(self._planned, victims)
+            self._action.prepare()
+
+    def begin(self, zero_ns: int) -> None:
+        """Starts the thread."""
+        self._zero_ns = zero_ns
+        if self._action is not None:
+            self._thread = threading.Thread(target=self._run, args=(self._action,), name=f"fault-{self._planned.kind}")
+            self._thread.start()
+
+    def finish(self) -> None:
+        """Lifts the fault if it is in effect, and waits for the thread."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def add_facts(self, facts: Facts) -> None:
+        """Adds facts to the record."""
+        self.record = replace(self.record, facts={**self.record.facts, **facts})
+
+    def _run(self, action: Action) -> None:
+        at_ns = self._zero_ns + self._draw.at_ns
+        if not self._wait_until(at_ns - round(AHEAD_SECONDS * 1e9)):
+            self._fail("held", "the trial ended before the fault")
+            return
+        ordered = False
+        try:
+            self._before = self._site.identities()
+            sizes = {f"{name}.data_bytes": self._site.data_bytes(name) for name in self.record.servers}
+            self.add_facts({name: size for name, size in sizes.items() if size is not None})
+            # Before its instant, so that a slow device does not delay the fault.
+            action.journal()
+            action.aim()
+            if not self._wait_until(at_ns):
+                self._fail("held", "the trial ended before the fault")
+                action.withdraw()
+                return
+            # From here on the fault may be in effect, even if the next call fails.
+            ordered = True
+            self._stamp("ordered_ns")
+            action.inject()
+            self._verify("held", "held_ns", action.missing_effect, self._draw.lift_ns)
+            self.add_facts(action.facts())
+            if self._draw.lift_ns is None:
+                self._over.wait()
+            else:
+                self._wait_until(self._zero_ns + self._draw.lift_ns)
+        except (LoadstoneError, OSError) as error:
+            self._fail("held", message_of(error))
+        finally:
+            if ordered:
+                self._lift(action)
+
+    def _lift(self, action: Action) -> None:
+        self._stamp("lift_ordered_ns")
+        try:
+            action.lift()
+            if action.ending:
+                self._stamp("ready_ns")
+            self._verify("lifted", "lifted_ns", action.remaining_effect)
+            if not action.ending:
+                self.record = replace(self.record, ready_ns=self.record.lifted_ns)
+            started = [self._site.find_start_ns(name) for name in self.record.servers] if action.ending else []
+            known = [start for start in started if start is not None]
+            if known and "lifted" not in self.record.unverified:
+                # The start of the last new process; `lift` returned only when it was ready.
+                self.record = replace(self.record, lifted_ns=max(known) - self._zero_ns)
+            self._check_bystanders()
+            self._await_settled()
+        except (LoadstoneError, OSError) as error:
+            self._fail("lifted", message_of(error))
+
+    def _verify(self, step: str, instant: str, check: Callable[[], str | None], lift_ns: int | None = None) -> None:
+        """Waits until a check returns None, and records the instant. A fault is not prolonged by its verification."""
+        until = time.monotonic() + EFFECT_SECONDS
+        if lift_ns is not None and lift_ns > self._draw.at_ns:
+            until = min(until, (self._zero_ns + lift_ns) / 1e9)
+        while (reason := check()) is not None:
+            if time.monotonic() >= until:
+                self._fail(step, reason)
+                return
+            time.sleep(POLL_SECONDS)
+        self._stamp(instant)
+
+    def _check_bystanders(self) -> None:
+        """Every other server is the process that it was before, and runs."""
+        after = self._site.identities()
+        for name, identity in self._before.items():
+            if name not in self.record.servers and after.get(name) != identity:
+                self._fail("bystanders", f"{name} was affected, too")
+
+    def _await_settled(self) -> None:
+        while True:
+            with contextlib.suppress(LoadstoneError):
+                if self._site.backlog() is None:
+                    self._stamp("settled_ns")
+                    return
+            if self._over.wait(SETTLED_POLL_SECONDS):
+                return
+
+    def _wait_until(self, instant_ns: int) -> bool:
+        """Waits for an instant of the monotonic clock; False if the trial ended before."""
+        while (remaining_ns := instant_ns - time.monotonic_ns()) > 0:
+            if self._over.wait(remaining_ns / 1e9):
+                return False
+        return not self._over.is_set()
+
+    def _stamp(self, instant: str) -> None:
+        now: dict[str, Any] = {instant: time.monotonic_ns() - self._zero_ns}
+        self.record = replace(self.record, **now)
+
+    def _fail(self, step: str, reason: str) -> None:
+        self.record = replace(self.record, unverified={step: reason, **self.record.unverified})
+
+
+def message_of(error: LoadstoneError | OSError) -> str:
+    """The first line of an error."""
+    return str(error.args[0]) if isinstance(error, LoadstoneError) else str(error)
+
+
+def choose_servers(site: Site, planned: PlannedFault, seed: int, repeat: int) -> tuple[list[str], str | None]:
+    """The servers of a fault, and the role by which they were drawn. Raises FaultError if one does not exist."""
+    every, request = [*site.servers()], planned.servers
+    if request == (ALL,):
+        return every, None
+    if request == (ANY,):
+        return draw_servers(planned, seed, repeat, every), None
+    if len(request) == 1 and request[0] not in every:
+        roles = site.roles()
+        if request[0] in roles:
+            return draw_servers(planned, seed, repeat, roles[request[0]]), request[0]
+        raise unknown(request[0], [*every, *roles])
+    for name in request:
+        if name not in every:
+            raise unknown(name, every)
+    return [*request], None
+
+
+def unknown(name: str, known: Sequence[str]) -> FaultError:
+    """The error for a server that does not exist."""
+    return FaultError(f'faults.server names "{name}", which does not exist', suggestion(name, [*known], "there are"))

@@ -1,0 +1,42 @@
+"""`kill`: SIGKILL to a server and to all that it has started, as by the kernel's OOM killer or a crash."""
+
+from __future__ import annotations
+
+import signal
+import socket
+
+from loadstone.faults.fault import Fault
+from loadstone.systems.base import process
+
+CONNECT_S = 0.2
+
+
+class Kill(Fault):
+    """A crash of processes. The kernel keeps the data that were handed to it."""
+
+    ending = True
+
+    def inject(self) -> None:
+        """Sends all signals at once, each by a pidfd."""
+        for member in self.members:
+            process.send(member, signal.SIGKILL)
+
+    def missing_effect(self) -> str | None:
+        """The first process that still exists, or the first port that still accepts connections."""
+        for member in self.members:
+            if process.alive(member):
+                return f"{member.name} (pid {member.pid}) still exists"
+        for address in dict.fromkeys(member.address for member in self.members):
+            host, _, port = address.rpartition(":")
+            if accepts(host, int(port)):
+                return f"port {address} still accepts connections"
+        return None
+
+
+def accepts(host: str, port: int) -> bool:
+    """Whether a port accepts connections."""
+    try:
+        socket.create_connection((host, port), CONNECT_S).close()
+    except OSError:
+        return False
+    return True

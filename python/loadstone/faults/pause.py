@@ -1,0 +1,56 @@
+"""`pause`: SIGSTOP to a server and all that it has started, as in a long collection or a lost processor.
+
+Its sockets stay open, and the kernel accepts further connections for it: a check of its port calls it alive.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+
+from loadstone.faults.fault import Fault
+from loadstone.observe.kernel_file import PROC, names, text
+from loadstone.systems.base import process
+from loadstone.systems.base.process import PAUSED
+from loadstone.systems.base.system import Process
+from loadstone.systems.base.undo import Step
+
+
+class Pause(Fault):
+    """A server that keeps its connections and does not answer."""
+
+    def undo_steps(self) -> Sequence[Step]:
+        """Resumes each server."""
+        return [Step("resume", name) for name in self.victims]
+
+    def inject(self) -> None:
+        """Stops all processes, and their children started in the meantime."""
+        sent: set[int] = set()
+        while new := [member for member in self.members if member.pid not in sent]:
+            for member in new:
+                process.send(member, signal.SIGSTOP)
+                sent.add(member.pid)
+            self.aim()
+
+    def missing_effect(self) -> str | None:
+        """The first process of which a thread still runs."""
+        for member in self.members:
+            if not process.alive(member):
+                return f"{member.name} (pid {member.pid}) has ended"
+            if states_of_threads(member) - PAUSED:
+                return f"a thread of {member.name} (pid {member.pid}) still runs"
+        return None
+
+    def remaining_effect(self) -> str | None:
+        """The first process of which a thread is still stopped."""
+        for member in self.members:
+            if states_of_threads(member) & PAUSED:
+                return f"a thread of {member.name} (pid {member.pid}) is still stopped"
+        return None
+
+
+def states_of_threads(member: Process) -> set[str]:
+    """The distinct states of the threads of a process, as ps has them."""
+    tasks = PROC / str(member.pid) / "task"
+    stats = (text(tasks / thread / "stat").rpartition(")")[2].split() for thread in names(tasks))
+    return {stat[0] for stat in stats if stat}

@@ -1,0 +1,49 @@
+"""`power`: the node's file system stops without writing its journal, then its processes are killed.
+
+Data in the kernel that no process had synced are lost, as if the host had lost its power. What this emulates is one
+node's storage; the device's volatile cache is not part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from loadstone.faults.fault import Fault, FaultError
+from loadstone.faults.kill import Kill
+from loadstone.systems.base import disks
+from loadstone.systems.base.undo import Step
+
+
+class Power(Kill):
+    """A power cut of nodes with a file system each."""
+
+    def prepare(self) -> None:
+        """Each victim has a mounted file system. Raises FaultError."""
+        for name in self.victims:
+            find_disk(self, name)
+
+    def undo_steps(self) -> Sequence[Step]:
+        """Unmounts each file system that has stopped; the next start mounts it again."""
+        return [Step("unmount", name, text=str(find_disk(self, name))) for name in self.victims]
+
+    def inject(self) -> None:
+        """Stops all file systems, then all processes."""
+        for name in self.victims:
+            disks.shut_down(find_disk(self, name))
+        self._writable = [name for name in self.victims if not disks.is_shut_down(find_disk(self, name))]
+        super().inject()
+
+    def missing_effect(self) -> str | None:
+        """Also whether a file system accepted a write after it had stopped."""
+        if self._writable:
+            return f"the file system of {self._writable[0]} still accepts writes"
+        return super().missing_effect()
+
+
+def find_disk(fault: Fault, name: str) -> Path:
+    """The mount point of a node. Raises FaultError if it has none."""
+    directory = (fault.running.place.data / name).resolve()
+    if not disks.is_mounted(directory):
+        raise FaultError(f"{name} has no separate file system", "add `start: {file_system: 1GB}` to the system")
+    return directory

@@ -1,0 +1,79 @@
+"""The servers that the lab started, as faults need them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from loadstone.experiment.plan.faults import PlannedFault
+from loadstone.faults.cut import Cut
+from loadstone.faults.fault import Fault
+from loadstone.faults.full import Full
+from loadstone.faults.kill import Kill
+from loadstone.faults.pause import Pause
+from loadstone.faults.power import Power
+from loadstone.faults.slow import Slow
+from loadstone.faults.stop import Restart, Stop
+from loadstone.observe.host_counters import TICKS_PER_SECOND
+from loadstone.observe.servers import size
+from loadstone.systems.base import process
+from loadstone.systems.base.running import Running
+
+FAULTS: Mapping[str, type[Fault]] = {
+    "kill": Kill,
+    "stop": Stop,
+    "restart": Restart,
+    "pause": Pause,
+    "power": Power,
+    "full": Full,
+    "slow": Slow,
+    "cut": Cut,
+}
+
+
+class StartedSite:
+    """The servers of one system."""
+
+    def __init__(self, running: Running) -> None:
+        self._running = running
+
+    def servers(self) -> Sequence[str]:
+        """The names of all servers."""
+        return [server.name for server, _ in self._running.status()]
+
+    def roles(self) -> Mapping[str, Sequence[str]]:
+        """The servers by role, and by name without number: `region-server`. Raises LoadstoneError."""
+        roles: dict[str, list[str]] = {}
+        for name in self.servers():
+            stem, _, number = name.rpartition("-")
+            if number.isdecimal():
+                roles.setdefault(stem, []).append(name)
+        return {**roles, **self._running.system.roles(self._running.place, self._running.plan)}
+
+    def action(self, planned: PlannedFault, victims: Sequence[str]) -> Fault:
+        """The fault on these servers."""
+        return FAULTS[planned.kind](self._running, victims, planned)
+
+    def identities(self) -> Mapping[str, object]:
+        """Pid and start time of each running server; None for a paused one."""
+        return {
+            server.name: None if process.paused(server) else (server.pid, server.started_ticks)
+            for server in self._running.processes()
+        }
+
+    def find_start_ns(self, server: str) -> int | None:
+        """When its current process began, on the monotonic clock (of a host that was not suspended), to 10 ms."""
+        ticks = [running.started_ticks for running in self._running.processes() if running.name == server]
+        return round(ticks[0] * 1e9 / TICKS_PER_SECOND) if ticks else None
+
+    def backlog(self) -> str | None:
+        """The work that must end before every server has all writes. Raises LoadstoneError."""
+        return self._running.find_backlog()
+
+    def data_bytes(self, server: str) -> int | None:
+        """The size of the files in its directory; None if it has none of that name."""
+        directory = self._running.place.data / server
+        if not directory.exists():
+            return None
+        return sum(size(Path(where, file)) for where, _, files in os.walk(directory.resolve()) for file in files)

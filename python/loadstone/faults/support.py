@@ -1,0 +1,104 @@
+"""The faults that this host supports: each mechanism is tried on processes, files and namespaces made for the probe."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadstone.errors import LoadstoneError
+from loadstone.experiment.plan.plan import Plan
+from loadstone.experiment.plan.servers import Attached
+from loadstone.systems.base import disks
+from loadstone.systems.base.networks import probe_network
+from loadstone.systems.base.system import SystemsError
+
+PROBE_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A mechanism of faults: its name, and a probe that returns None, or why it does not work."""
+
+    name: str
+    probe: Callable[[], str | None]
+    # The faults that need it.
+    faults: tuple[str, ...]
+
+
+def probe_signals() -> str | None:
+    """Stops, resumes and kills a process by its pidfd."""
+    try:
+        with subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL) as child:
+            handle = os.pidfd_open(child.pid)
+            try:
+                for number in (signal.SIGSTOP, signal.SIGCONT, signal.SIGKILL):
+                    signal.pidfd_send_signal(handle, number)
+            finally:
+                os.close(handle)
+                child.kill()
+            child.wait()
+    except OSError as error:
+        return f"pidfd: {error.strerror}"
+    return None
+
+
+def probe_disks() -> str | None:
+    """Mounts ext4 on a loop device, stops it as a power cut does, and mounts it again."""
+    if os.geteuid() != 0:
+        return "it needs root"
+    if missing := [name for name in ("mkfs.ext4", "mount", "umount") if shutil.which(name) is None]:
+        return f"there is no {missing[0]}"
+    with tempfile.TemporaryDirectory() as name:
+        directory, image = Path(name).resolve() / "mounted", Path(name) / "disks/probe.ext4"
+        directory.mkdir()
+        try:
+            disks.mount_disk(image, directory, PROBE_BYTES)
+            disks.shut_down(directory)
+            if not disks.is_shut_down(directory):
+                return "ext4 accepts writes after its shutdown"
+            disks.unmount(directory)
+            disks.mount_disk(image, directory, PROBE_BYTES)
+        except (SystemsError, OSError) as error:
+            return str(error.args[0]) if isinstance(error, SystemsError) else f"ext4 shutdown: {error.strerror}"
+        finally:
+            with contextlib.suppress(SystemsError):
+                disks.unmount(directory)
+    return None
+
+
+MECHANISMS = (
+    Mechanism("signals by pidfd", probe_signals, ("kill", "stop", "pause", "restart", "power", "slow")),
+    Mechanism("file systems on loop devices", probe_disks, ("power", "full")),
+    Mechanism("network namespaces", probe_network, ("cut",)),
+)
+
+
+def probe_faults(kinds: Iterable[str] | None = None) -> Mapping[str, str]:
+    """The faults that this host does not support, of these or of all, each with the reason."""
+    reasons: dict[str, str] = {}
+    for mechanism in MECHANISMS:
+        affected = mechanism.faults if kinds is None else [kind for kind in mechanism.faults if kind in {*kinds}]
+        if affected and (reason := mechanism.probe()) is not None:
+            reasons |= {kind: f"{mechanism.name}: {reason}" for kind in affected if kind not in reasons}
+    return reasons
+
+
+def require_support(plan: Plan) -> None:
+    """Raises LoadstoneError if the plan has a fault of started servers that this host does not support."""
+    kinds = {
+        fault.kind
+        for variant in plan.variants
+        for fault in variant.faults
+        if variant.servers is not None and not isinstance(variant.servers.how, Attached)
+    }
+    for kind, reason in sorted(probe_faults(kinds - {"none"}).items()):
+        raise LoadstoneError(
+            f"this host does not support the fault {kind}: {reason}", "`loadstone doctor` lists faults"
+        )

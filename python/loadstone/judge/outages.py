@@ -1,0 +1,221 @@
+"""Outage, recovery and losses of each variant with a fault, over its repeats and next to its twin's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from loadstone.format import units, wording
+from loadstone.judge.checks import faults, loss
+from loadstone.judge.finding import Finding, Severity
+from loadstone.judge.judgement import VariantKey
+from loadstone.judge.settings import Settings
+from loadstone.results.trial_result import TrialResult
+from loadstone.statistics.centre import summary
+from loadstone.statistics.estimate import Estimate
+
+# The clauses of an answer.
+CLAUSES_MAX = 4
+
+
+@dataclass(frozen=True)
+class Outage:
+    """The figures of one variant with a fault: only of trials whose faults took place as requested, ns."""
+
+    variant: VariantKey
+    kind: str
+    trials: tuple[TrialResult, ...]
+    # How many of its repeats do not count.
+    excluded: int
+    twin: VariantKey | None
+    # None without due times.
+    outage: Estimate | None
+    # The median difference from the twin of the same block, and the number of blocks.
+    excess_ns: float | None
+    blocks: int
+    # Of the repeats that recovered and were watched for long enough; the remaining repeats are counted.
+    recovered_ns: tuple[float, ...]
+    # How long the repeats without a recovery were watched.
+    censored_ns: tuple[float, ...]
+    losses: loss.Losses | None
+
+    @property
+    def has_recovered(self) -> bool:
+        """Whether most repeats recovered, so that their median is known."""
+        return len(self.recovered_ns) > len(self.censored_ns)
+
+    @property
+    def median_recovery_ns(self) -> float:
+        """The median over all repeats, to which those without a recovery contribute the longest times."""
+        every = sorted(self.recovered_ns) + [float("inf")] * len(self.censored_ns)
+        return median(every)
+
+
+def summarize_outages(
+    variants: Mapping[VariantKey, Sequence[TrialResult]],
+    findings: Mapping[str, Sequence[Finding]],
+    settings: Settings,
+) -> list[Outage]:
+    """The figures of each variant with a fault."""
+    twins = {key: trials for key, trials in variants.items() if is_twin(trials)}
+    return [
+        summarize_outage(key, trials, find_twin(key, twins), twins, findings, settings)
+        for key, trials in variants.items()
+        if any(map(faults.has_fault, trials))
+    ]
+
+
+def is_twin(trials: Sequence[TrialResult]) -> bool:
+    """Whether a variant is the one without a fault of an experiment with faults."""
+    return any(trial.faults for trial in trials) and not any(map(faults.has_fault, trials))
+
+
+def find_twin(key: VariantKey, twins: Mapping[VariantKey, object]) -> VariantKey | None:
+    """The variant without a fault that differs in one dimension."""
+    return next((twin for twin in twins if len(set(twin) - set(key)) == 1), None)
+
+
+def is_evidence(trial: TrialResult, findings: Mapping[str, Sequence[Finding]]) -> bool:
+    """Whether a trial counts: a finding that excludes it makes it another trial than requested."""
+    every = findings.get(trial.trial, ())
+    return bool(trial.values) and not any(
+        finding.effect.excludes and finding.severity == Severity.INVALID for finding in every
+    )
+
+
+def summarize_outage(
+    key: VariantKey,
+    trials: Sequence[TrialResult],
+    twin: VariantKey | None,
+    twins: Mapping[VariantKey, Sequence[TrialResult]],
+    findings: Mapping[str, Sequence[Finding]],
+    settings: Settings,
+) -> Outage:
+    """The figures of one variant."""
+    counted = tuple(trial for trial in trials if is_evidence(trial, findings))
+    outages = [value for trial in counted if (value := trial.value("outage")) is not None]
+    undisturbed = {
+        trial.repeat: value
+        for trial in (twins[twin] if twin is not None else ())
+        if is_evidence(trial, findings) and (value := trial.value("outage")) is not None
+    }
+    differences = [
+        value - undisturbed[trial.repeat]
+        for trial in counted
+        if (value := trial.value("outage")) is not None and trial.repeat in undisturbed
+    ]
+    recovered, censored = split_recoveries(counted)
+    kinds = dict.fromkeys(fault.kind for trial in trials for fault in trial.faults)
+    return Outage(
+        variant=key,
+        kind=units.join_names([*kinds]),
+        trials=counted,
+        excluded=len(trials) - len(counted),
+        twin=twin,
+        outage=summary(outages) if outages else None,
+        excess_ns=median(differences) if differences else None,
+        blocks=len(differences),
+        recovered_ns=tuple(recovered),
+        censored_ns=tuple(censored),
+        losses=loss.count_losses(counted, settings),
+    )
+
+
+def split_recoveries(trials: Sequence[TrialResult]) -> tuple[list[float], list[float]]:
+    """The times of recovery, and how long trials without a recovery were watched, ns.
+
+    A recovery that was not watched for long enough may not have been one.
+    """
+    recovered, censored = list[float](), list[float]()
+    for trial in trials:
+        figure, kept_ns = trial.values.get("recovered"), trial.value("recovered.held") or 0.0
+        if figure is None:
+            continue
+        if figure.bound is None and kept_ns >= (trial.value("recovered.hold") or 0.0):
+            recovered.append(float(figure.value))
+        else:
+            censored.append(figure.value + (kept_ns if figure.bound is None else 0.0))
+    return recovered, censored
+
+
+def outage_text(outage: Outage) -> str:
+    """`8.02 s (95 % interval 7.90 to 8.11 s, n=6)`; why there is none."""
+    estimate = outage.outage
+    if estimate is None:
+        return "unknown" if outage.trials else "unknown, as no repeat counts"
+    figure = wording.figure(estimate, "ns", None)
+    if estimate.low is None or estimate.high is None or estimate.level is None:
+        return f"{figure} (n={estimate.n}, no interval)"
+    if estimate.high - estimate.low <= 1:
+        return f"{units.duration(estimate.value)} (n={estimate.n}, all equal)"
+    # An outage is never negative.
+    ends = wording.span(max(estimate.low, 0.0), estimate.high, "ns", wording.last_digit(estimate), " to ")
+    return f"{figure} ({estimate.level * 100:.3g} % interval {ends}, n={estimate.n})"
+
+
+def recovery_text(outage: Outage) -> str:
+    """`recovered after 12.0 s (median, 6 of 6)`, `not recovered within 120 s in 2 of 6`; empty if unknown."""
+    total = len(outage.recovered_ns) + len(outage.censored_ns)
+    if not total:
+        return ""
+    parts = []
+    if outage.recovered_ns:
+        count = f"{len(outage.recovered_ns)} of {total}"
+        if outage.has_recovered:
+            after_ns = outage.median_recovery_ns
+            after = f"after {units.duration(after_ns)} (median, {count})" if after_ns else f"before the lift ({count})"
+            parts.append(f"recovered {after}")
+        else:
+            ends = [units.duration(end) for end in (min(outage.recovered_ns), max(outage.recovered_ns))]
+            parts.append(f"recovered after {' to '.join(dict.fromkeys(ends))} in {count}")
+    if outage.censored_ns:
+        limit = units.duration(min(outage.censored_ns))
+        parts.append(f"not within {limit} in {len(outage.censored_ns)} of {total}")
+    return ", ".join(parts)
+
+
+def throughput_text(outage: Outage) -> str:
+    """The throughput of a closed loop during the fault; empty at a rate."""
+    shares = [share for trial in outage.trials if (share := trial.value("during.throughput_share")) is not None]
+    gaps = [gap for trial in outage.trials if (gap := trial.value("longest_gap")) is not None]
+    if not shares or outage.outage is not None:
+        return ""
+    longest = f", longest gap {units.duration(max(gaps))}" if gaps else ""
+    return (
+        f"throughput during the fault {units.percent(median(shares))} of that before (n={len(shares)}{longest};"
+        " closed loop: stalls count once per client, so there is no outage in seconds)"
+    )
+
+
+def clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
+    """The answer for one variant."""
+    name = names.get(outage.variant, "")
+    figures = throughput_text(outage) or f"outage {outage_text(outage)}"
+    if outage.excess_ns is not None and outage.outage is not None:
+        figures += (
+            f", {units.duration(abs(outage.excess_ns))} {'more' if outage.excess_ns >= 0 else 'less'} than without"
+        )
+        figures += " the fault"
+    losses = outage.losses.sentence if outage.losses is not None else "losses unknown: no conclusive ledger"
+    parts = [part for part in (figures, recovery_text(outage), losses) if part]
+    counted = f" ({units.many(outage.excluded, 'repeat')} excluded)" if outage.excluded else ""
+    return f"{name}: {'; '.join(parts)}{counted}" if name else f"{outage.kind}: {'; '.join(parts)}{counted}"
+
+
+def name_variants(outages: Sequence[Outage]) -> dict[VariantKey, str]:
+    """A name for each variant, of the dimensions in which they differ, and the fault."""
+    varying = [pair for outage in outages for pair in outage.variant]
+    names = {name for name, _ in varying if len({value for other, value in varying if other == name}) > 1}
+    return {
+        outage.variant: ", ".join([*(f"{name}={value}" for name, value in outage.variant if name in names)])
+        for outage in outages
+    }
+
+
+def clauses(outages: Sequence[Outage]) -> Iterator[str]:
+    """The answer for each variant, up to `CLAUSES_MAX`."""
+    names = name_variants(outages)
+    yield from (clause(outage, names) for outage in outages[:CLAUSES_MAX])
+    if len(outages) > CLAUSES_MAX:
+        yield f"{units.many(len(outages) - CLAUSES_MAX, 'more variant')} in the table of faults"

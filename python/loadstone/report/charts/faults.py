@@ -1,0 +1,252 @@
+"""Trials with faults over time: what became of the operations of one trial, and the yield of all repeats.
+
+Time is relative to the order of the fault, so that repeats whose faults began at different instants can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from loadstone.format import units
+from loadstone.judge.outages import Outage
+from loadstone.report.charts import figure
+from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, plot
+from loadstone.report.charts.theme import PALETTE
+from loadstone.report.view import View
+from loadstone.results.fault import FaultRecord
+from loadstone.results.trial_result import Series, TrialResult
+
+# The most points in a line.
+POINTS_MAX = 150
+# The outcomes of operations, and their colours: green for operations in time, red for failed.
+OUTCOMES = {"in time": PALETTE[2], "late": PALETTE[4], "failed": PALETTE[1], "unanswered": PALETTE[7]}
+FAULT, TWIN = "with the fault", "without the fault"
+
+
+@dataclass(frozen=True)
+class FaultSeries:
+    """One trial around its fault: seconds since its order, and shares of the operations that were due."""
+
+    seconds: Sequence[float]
+    step: float
+    due: Sequence[float]
+    outcomes: dict[str, Sequence[float]]
+
+    @property
+    def yields(self) -> list[float]:
+        """The share of the operations answered in time; not a number where none was due."""
+        good = self.outcomes["in time"]
+        return [value / due if due else float("nan") for value, due in zip(good, self.due, strict=True)]
+
+
+def order_seconds(fault: FaultRecord) -> float:
+    """When the fault was ordered, s since the start of the measurement; as planned for a twin."""
+    return (fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns) / 1e9
+
+
+def series_around(series: Series, order_s: float, step: float) -> FaultSeries | None:
+    """The counts of a trial in steps that begin at the order of the fault; None without counts by due time."""
+    if not series.due or not series.good:
+        return None
+    counts = {
+        "in time": np.array(series.good, dtype=float),
+        "late": np.array(series.late or [0] * len(series.good), dtype=float),
+        "failed": np.array(series.failed, dtype=float),
+    }
+    due = np.array(series.due, dtype=float)
+    counts["unanswered"] = np.maximum(due - sum(counts.values()), 0)
+    middle = np.array(series.start_seconds) + np.array(series.length_seconds) / 2 - order_s
+    steps = np.floor(middle / step).astype(int)
+    first = int(steps.min())
+    size = int(steps.max()) - first + 1
+    # The measurement begins and ends within a step, which would look like a dip.
+    lengths = np.bincount(steps - first, series.length_seconds, size)
+    complete = [at for at in range(size) if lengths[at] > 0.99 * step]
+    summed = {name: np.bincount(steps - first, values, size)[complete] for name, values in counts.items()}
+    return FaultSeries(
+        [round((first + at) * step, 3) for at in complete],
+        step,
+        list(np.bincount(steps - first, due, size)[complete]),
+        {name: list(values) for name, values in summed.items()},
+    )
+
+
+def step_of(view: View, trials: Sequence[TrialResult]) -> float:
+    """The length of a point, s: an interval, or more so that a line has at most `POINTS_MAX` points."""
+    for trial in trials:
+        if (series := view.results.series(trial.trial)) is not None and series.length_seconds:
+            usual = float(np.median(series.length_seconds))
+            total = series.start_seconds[-1] + series.length_seconds[-1]
+            return max(1.0, -(-(total / usual) // POINTS_MAX)) * usual
+    return 1.0
+
+
+def timeline(view: View) -> Figure:
+    """What became of the operations of each variant's median trial by outage."""
+    panels = []
+    for outage in view.judgement.outages[:PANELS_MAX]:
+        trial = typical_trial(outage)
+        series = view.results.series(trial.trial) if trial is not None else None
+        if trial is None or series is None:
+            continue
+        time_series = series_around(series, order_seconds(trial.faults[0]), step_of(view, [trial]))
+        if time_series is not None:
+            head = figure.headed(view.name(outage.variant), view.title(view.context(outage.variant)), trial.trial)
+            panels.append(Panel(head, timeline_chart(time_series, trial), 190))
+    caption = (
+        "Operations by the time at which they were due, in the trial with the median outage. Time 0 is the order of the"
+        " fault; the band ends when its lift was verified. Lines mark verified instants."
+    )
+    legend = tuple((name, PALETTE.index(colour)) for name, colour in OUTCOMES.items())
+    alt_text = "operations in time, late, failed and unanswered over time around the fault, a panel for each variant"
+    return Figure("fault-timeline", tuple(panels), caption, alt_text, "What became of the operations", legend)
+
+
+def typical_trial(outage: Outage) -> TrialResult | None:
+    """The trial whose outage is the median, or the upper of two."""
+    known = sorted(
+        (trial for trial in outage.trials if trial.value("outage") is not None),
+        key=lambda trial: trial.value("outage") or 0.0,
+    )
+    return known[len(known) // 2] if known else None
+
+
+def marks_of(trial: TrialResult) -> list[Row]:
+    """The instants of a trial's fault, s since its order."""
+    fault = trial.faults[0]
+    order_ns = order_seconds(fault) * 1e9
+    lift_ns = fault.planned_lift_ns if fault.lift_ordered_ns is None else fault.lift_ordered_ns
+    recovered = trial.values.get("recovered")
+    times = {"detected": fault.detected_ns, "ready": fault.ready_ns, "settled": fault.settled_ns}
+    if recovered is not None and recovered.bound is None:
+        times["recovered"] = round((order_ns if lift_ns is None else lift_ns) + recovered.value)
+    return [
+        {"seconds": (time - order_ns) / 1e9, "label": name, "at": units.duration(time - order_ns)}
+        for name, time in sorted(times.items(), key=lambda item: item[1] or 0)
+        if time is not None
+    ]
+
+
+def band_of(trials: Sequence[TrialResult], end: float) -> list[Row]:
+    """The band from the order to the verified lift: the median of several trials."""
+    ends = []
+    for trial in trials:
+        fault = trial.faults[0]
+        out = fault.lifted_ns if fault.lifted_ns is not None else fault.planned_lift_ns
+        ends.append(end if out is None else out / 1e9 - order_seconds(fault))
+    return [{"start": 0.0, "end": min(median(ends), end)}] if ends else []
+
+
+def x_axis(domain: Sequence[float]) -> tuple[alt.Scale, alt.Axis]:
+    """Seconds since the fault."""
+    axis = alt.Axis(title="seconds since the fault", grid=False, tickCount=7, labelFlush=True)
+    return alt.Scale(domain=list(domain), nice=False), axis
+
+
+def timeline_chart(time_series: FaultSeries, trial: TrialResult) -> dict[str, Any]:
+    """Stacked rates by outcome, over the band of the fault, with a line for each instant."""
+    rows: list[Row] = []
+    for place, at in enumerate(time_series.seconds):
+        low = 0.0
+        for name, values in time_series.outcomes.items():
+            rate = values[place] / time_series.step
+            if rate:
+                span = {"start": at, "end": at + time_series.step, "low": low, "high": low + rate}
+                rows.append({**span, "name": name, "rate": units.rate(rate), "at": f"{at:g} s"})
+            low += rate
+    end = time_series.seconds[-1] + time_series.step
+    scale, axis = x_axis([time_series.seconds[0], end])
+    top = max(
+        sum(values[place] for values in time_series.outcomes.values()) for place in range(len(time_series.seconds))
+    )
+    y_scale = alt.Scale(domain=[0, top / time_series.step * 1.22 or 1], nice=False)
+    y_axis = alt.Axis(title="op/s", labelExpr=figure.RATE_LABEL, tickCount=4)
+    colours = alt.Scale(domain=[*OUTCOMES], range=[*OUTCOMES.values()])
+    bars = plot(rows).encode(
+        x=alt.X("start:Q", scale=scale, axis=axis),
+        x2="end:Q",
+        y=alt.Y("low:Q", scale=y_scale, axis=y_axis),
+        y2="high:Q",
+        color=alt.Color("name:N", scale=colours, legend=None),
+        tooltip=figure.tooltip(name="operations", rate="rate", at="since the fault"),
+    )
+    return figure.layered(
+        # A stroke closes the seams between bars.
+        bars.encode(stroke=alt.Stroke("name:N", scale=colours, legend=None)).mark_rect(strokeWidth=0.7),
+        band_layer(band_of([trial], end), scale, axis),
+        *mark_layers(marks_of(trial), scale, axis),
+    )
+
+
+def band_layer(band: list[Row], scale: alt.Scale, axis: alt.Axis) -> alt.Chart:
+    """The time of the fault."""
+    x = alt.X("start:Q", scale=scale, axis=axis)
+    chart: alt.Chart = plot(band).encode(x=x, x2="end:Q").mark_rect(style="word", opacity=0.12)
+    return chart
+
+
+def mark_layers(marks: list[Row], scale: alt.Scale, axis: alt.Axis) -> tuple[alt.Chart, ...]:
+    """A line for each instant; labels in two rows, so that close instants stay legible."""
+    for number, mark in enumerate(marks):
+        mark["row"] = 4 + 13 * (number % 3)
+    base = plot(marks).encode(
+        x=alt.X("seconds:Q", scale=scale, axis=axis), tooltip=figure.tooltip(label="instant", at="after")
+    )
+    labels = base.encode(text="label:N", y=alt.Y("row:Q", axis=None, scale=None))
+    return (
+        base.mark_rule(strokeDash=[4, 3], strokeWidth=1.2, style="word"),
+        *figure.words_over(labels, align="left", dx=4, baseline="top"),
+    )
+
+
+def repeats(view: View) -> Figure:
+    """The yield of all repeats, and of the twins, aligned at the order of the fault."""
+    panels = []
+    for outage in view.judgement.outages[:PANELS_MAX]:
+        twin = view.variants.get(outage.twin, []) if outage.twin is not None else []
+        step = step_of(view, outage.trials)
+        rows = [
+            {"seconds": at, "value": share, "name": name, "trial": trial.trial, "repeat": str(trial.repeat)}
+            for name, trials in ((TWIN, twin), (FAULT, outage.trials))
+            for trial in trials
+            if trial.faults and (series := view.results.series(trial.trial)) is not None
+            if (time_series := series_around(series, order_seconds(trial.faults[0]), step)) is not None
+            for at, share in zip(time_series.seconds, time_series.yields, strict=True)
+            if not np.isnan(share)
+        ]
+        if rows:
+            head = figure.headed(view.name(outage.variant), view.title(view.context(outage.variant)))
+            panels.append(Panel(head, repeats_chart(rows, outage), 150))
+    caption = (
+        "Yield: operations answered in time ÷ operations due. Each line is a repeat, aligned at the order of its fault."
+        " The dashed line is the level of recovery (median over repeats)."
+    )
+    legend = ((FAULT, 1), (TWIN, 7))
+    return Figure(
+        "fault-repeats", tuple(panels), caption, "the yield of each repeat around the fault", "All repeats", legend
+    )
+
+
+def repeats_chart(rows: list[Row], outage: Outage) -> dict[str, Any]:
+    """Lines of yield, the band of the fault and the level of recovery."""
+    times = [row["seconds"] for row in rows]
+    scale, axis = x_axis([min(times), max(times)])
+    y_axis = alt.Axis(title=None, format="%", tickCount=3)
+    y = alt.Y("value:Q", scale=alt.Scale(domain=[0, 1.04], nice=False), axis=y_axis)
+    x = alt.X("seconds:Q", scale=scale, axis=axis)
+    colours = alt.Scale(domain=[FAULT, TWIN], range=[PALETTE[1], PALETTE[7]])
+    lines = plot(rows).encode(x=x, y=y, color=alt.Color("name:N", scale=colours, legend=None), detail="trial:N")
+    levels = [value for trial in outage.trials if (value := trial.value("recovered.line")) is not None]
+    level = plot([{"value": median(levels)}] if levels else []).encode(y=y)
+    of_line = figure.tooltip(name="trials", trial="trial", repeat="repeat")
+    return figure.layered(
+        band_layer(band_of(outage.trials, max(times)), scale, axis),
+        level.mark_rule(strokeDash=[2, 3], style="word"),
+        lines.mark_line(strokeWidth=1.3, opacity=0.65, interpolate="step-after").encode(tooltip=of_line),
+    )

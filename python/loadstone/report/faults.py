@@ -1,0 +1,208 @@
+"""The report's tables on faults: answer, windows, instants and losses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from loadstone.format import units, wording
+from loadstone.judge.outages import Outage, outage_text, recovery_text
+from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.view import View
+from loadstone.results.fault import FaultRecord
+from loadstone.results.trial_result import TrialResult
+from loadstone.statistics.availability import WINDOWS
+
+LATENCIES = ("p50", "p99", "p99.9", "max")
+# The instants of a fault, ns since its order, by their name in the record.
+INSTANTS = {
+    "held": "held_ns",
+    "detected": "detected_ns",
+    "lift ordered": "lift_ordered_ns",
+    "lifted": "lifted_ns",
+    "ready": "ready_ns",
+    "settled": "settled_ns",
+}
+# Figures of the engine next to them.
+FIRSTS = {"first error": "first_error", "first late": "first_late", "absorbed": "absorbed"}
+INSTANTS_TITLE = "Instants"
+STATUSES = ("failed", "late", "unanswered")
+NONE = Entry(wording.DASH, tone="muted")
+
+
+def tables(view: View) -> Iterator[Table]:
+    """All tables that have rows."""
+    outages = view.judgement.outages
+    for table in (answers(view, outages), windows(view, outages), instants(view, outages), losses(view, outages)):
+        if table:
+            yield drop_empty(table)
+
+
+def answers(view: View, outages: Sequence[Outage]) -> Table:
+    """Outage and recovery by variant."""
+    rows = []
+    for outage in outages:
+        excess = NONE if outage.excess_ns is None else Entry(format_difference(outage.excess_ns), f"n={outage.blocks}")
+        depths = [value for trial in outage.trials if (value := trial.value("depth")) is not None]
+        gaps = [value for trial in outage.trials if (value := trial.value("longest_gap")) is not None]
+        rows.append(
+            (
+                Entry(view.name(outage.variant), view.title(view.context(outage.variant))),
+                Entry(outage_text(outage) if outage.outage else wording.DASH),
+                excess,
+                Entry(units.percent(median(depths)) if depths else wording.DASH),
+                Entry(length(median(gaps)) if gaps else wording.DASH),
+                Entry(recovery_text(outage) or wording.DASH),
+            )
+        )
+    heads = ("variant", "outage", "beyond the twin", "depth", "longest gap", "recovery")
+    notes = ("Outage is the sum of 1 − yield over time since the fault", "depth and longest gap are medians")
+    return Table("Outage and recovery", columns(*heads), (Rows("", tuple(rows)),) if rows else (), notes)
+
+
+def columns(first: str, *figures: str) -> tuple[Column, ...]:
+    """A column of names, and columns of figures."""
+    return (Column(first), *(Column(title, "right") for title in figures))
+
+
+def length(ns: float) -> str:
+    """A time; zero has no unit of nanoseconds here."""
+    return units.duration(ns) if ns else "0 s"
+
+
+def drop_empty(table: Table) -> Table:
+    """The table without columns in which no row has anything."""
+    rows = [row for group in table.groups for row in group.rows]
+    places = [at for at in range(len(table.columns)) if not at or any(row[at] != NONE for row in rows)]
+    groups = (Rows(group.title, tuple(tuple(row[at] for at in places) for row in group.rows)) for group in table.groups)
+    return Table(table.title, tuple(table.columns[at] for at in places), tuple(groups), table.notes)
+
+
+def format_difference(ns: float) -> str:
+    """A difference in time."""
+    return f"{'−' if ns < 0 else '+'}{length(abs(ns))}"
+
+
+def windows(view: View, outages: Sequence[Outage]) -> Table:
+    """Counts and latencies of each window, as medians over the repeats that count."""
+    groups = []
+    for outage in outages:
+        twin = view.variants.get(outage.twin, ()) if outage.twin is not None else ()
+        rows = [row for name in WINDOWS if (row := window_row(name, outage.trials, twin)) is not None]
+        if rows:
+            groups.append(Rows(title_of(view, outage), tuple(rows)))
+    heads = ("window", "length", "due", "in time", "late", "failed", "unanswered", *LATENCIES, "p99 of the twin")
+    note = "Medians over repeats; latencies are response times of all operations, and failed operations are infinite"
+    return Table("By window", columns(*heads), tuple(groups), (note,))
+
+
+def title_of(view: View, outage: Outage) -> str:
+    """The name of a variant with its context."""
+    return ", ".join(part for part in (view.name(outage.variant), view.title(view.context(outage.variant))) if part)
+
+
+def window_row(name: str, trials: Sequence[TrialResult], twin: Sequence[TrialResult]) -> tuple[Entry, ...] | None:
+    """The row of one window; None if no trial has it."""
+    of_window = [trial for trial in trials if f"{name}.due" in trial.values]
+    if not of_window:
+        return None
+    yields = [value for trial in of_window if (value := trial.value(f"{name}.yield")) is not None]
+    return (
+        Entry(name, f"{len(of_window)} of {len(trials)}" if len(of_window) < len(trials) else ""),
+        Entry(length(middle(of_window, f"{name}.length"))),
+        Entry(f"{middle(of_window, f'{name}.due'):,.0f}"),
+        Entry(units.percent(median(yields)) if yields else wording.DASH),
+        *(Entry(f"{middle(of_window, f'{name}.{status}'):,.0f}") for status in ("late", "failed", "unanswered")),
+        *(latency(of_window, f"{name}.all.{statistic}") for statistic in LATENCIES),
+        latency(twin, f"{name}.all.p99"),
+    )
+
+
+def middle(trials: Sequence[TrialResult], metric: str) -> float:
+    """The median of a figure over the trials that have it; 0 without any."""
+    values = [value for trial in trials if (value := trial.value(metric)) is not None]
+    return median(values) if values else 0.0
+
+
+def latency(trials: Sequence[TrialResult], metric: str) -> Entry:
+    """The median of a latency; failed operations are infinite, and lower bounds are marked."""
+    figures = [trial.values[metric] for trial in trials if metric in trial.values]
+    if not figures:
+        return NONE
+    value = median(math.inf if figure.bound == "failed" else figure.value for figure in figures)
+    if math.isinf(value):
+        return Entry("∞", aside="failed operations never gave an answer")
+    bounded = any(figure.bound for figure in figures)
+    return Entry(f"{'≥ ' if bounded else ''}{length(value)}")
+
+
+def instants(view: View, outages: Sequence[Outage]) -> Table:
+    """The instants of each repeat, since the order of its fault."""
+    groups = []
+    for outage in outages:
+        rows = [instant_row(trial, fault) for trial in outage.trials for fault in trial.faults]
+        groups.append(Rows(title_of(view, outage), tuple(rows)))
+    heads = ("repeat", "victim", "ordered at", *INSTANTS, *FIRSTS, "recovered after the lift")
+    note = "Times since the order of the fault; its own time since the start of the measurement"
+    return Table(INSTANTS_TITLE, columns(*heads), tuple(groups), (note,))
+
+
+def instant_row(trial: TrialResult, fault: FaultRecord) -> tuple[Entry, ...]:
+    """The instants of one fault."""
+    order_ns = fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns
+    times = [getattr(fault, name) for name in INSTANTS.values()]
+    recovered = trial.values.get("recovered")
+    kept_ns = trial.value("recovered.held")
+    share = fault.facts.get("share")
+    role = ", ".join(
+        part
+        for part in (fault.role or "", f"{units.percent(share)} of the operations" if isinstance(share, float) else "")
+        if part
+    )
+    return (
+        Entry(f"{trial.repeat}"),
+        Entry(units.listed([*fault.servers]) or wording.DASH, role),
+        Entry(length(order_ns)),
+        *(NONE if time is None else Entry(length(time - order_ns)) for time in times),
+        *(NONE if (time := trial.value(name)) is None else Entry(length(time)) for name in FIRSTS.values()),
+        NONE
+        if recovered is None
+        else Entry(f"{'not within ' if recovered.bound else ''}{length(recovered.value)}")
+        if kept_ns is None
+        else Entry(length(recovered.value), f"held {length(kept_ns)}"),
+    )
+
+
+def losses(view: View, outages: Sequence[Outage]) -> Table:
+    """The losses of each variant next to the guarantee of its setting."""
+    rows = []
+    for outage in outages:
+        summary = outage.losses
+        if summary is None:
+            continue
+        low, high = (units.percent(end) for end in summary.probability)
+        oldest = NONE if summary.oldest_ns is None else Entry(length(summary.oldest_ns))
+        writes = f"{min(summary.writes):,} to {max(summary.writes):,}" if summary.writes else "0"
+        counts = {name: total(outage.trials, f"ledger.{name}") for name in COUNTS}
+        rows.append(
+            (
+                Entry(title_of(view, outage)),
+                Entry(f"{summary.with_loss} of {summary.trials}", f"{low} to {high}"),
+                Entry(writes),
+                oldest,
+                Entry(summary.guarantee.text, summary.guarantee.setting),
+                *(Entry(f"{count:,.0f}") for count in counts.values()),
+            )
+        )
+    heads = ("variant", "faults with a loss", "writes lost", "greatest age", "guarantee", *COUNTS)
+    note = "The interval is for the probability of a loss per fault (Clopper and Pearson, 95 %); counts are sums"
+    return Table("Losses", columns(*heads), (Rows("", tuple(rows)),) if rows else (), (note,))
+
+
+COUNTS = ("acknowledged", "refused", "maybe", "stale", "phantom", "corrupt")
+
+
+def total(trials: Sequence[TrialResult], metric: str) -> float:
+    """The sum of a figure."""
+    return sum(trial.value(metric) or 0 for trial in trials)

@@ -1,0 +1,184 @@
+"""History: the figures of one question in all of its results, by version and commit, each with its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from loadstone.errors import LoadstoneError
+from loadstone.format import wording
+from loadstone.format.suggestion import nearest
+from loadstone.judge.finding import verdict
+from loadstone.judge.judge import judge
+from loadstone.judge.judgement import Cell, Judgement, VariantKey
+from loadstone.results.folder import Folder
+from loadstone.results.projection import filtered
+from loadstone.results.result_set import ResultSet, natural, variant_name
+
+# The columns of a chart of intervals on a terminal.
+WIDTH = 32
+# The facts by which hosts are distinguished, with their names.
+HOST = ("cpu_model", "cpus", "memory_bytes", "kernel")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One variant's figure in one run: a median over repeats."""
+
+    # The time of the run, as its folder is named, and its directory.
+    run: str
+    # The system's version and the commit of the working directory; `+` after a commit with changes.
+    version: str
+    commit: str
+    # The host's letter.
+    host: str
+    cell: Cell
+    # `valid`, `unchecked`, `suspect` or `invalid`: of the variant's trials.
+    verdict: str
+    figure: str
+
+
+@dataclass(frozen=True)
+class Series:
+    """The entries of one metric of one variant."""
+
+    metric: str
+    variant: VariantKey
+    entries: Sequence[Entry]
+
+    @property
+    def title(self) -> str:
+        """Metric and variant."""
+        return f"{wording.metric(self.metric)}, {variant_name(self.variant)}"
+
+
+@dataclass(frozen=True)
+class History:
+    """All series of a question, and its hosts by letter."""
+
+    question: str
+    series: Sequence[Series]
+    hosts: Mapping[str, str]
+    # A line for each result that could not be read.
+    problems: Sequence[str]
+
+
+def select(folders: Iterable[Folder], name: str) -> list[Folder]:
+    """The results of a question, by its text, a part of it, an experiment's name or a folder. Raises LoadstoneError."""
+    every = list(folders)
+    named = [folder for folder in every if name in (folder.path.parent.name, folder.name, str(folder.path))]
+    questions = {folder.question.text for folder in named if folder.question.text}
+    if not named:
+        needle = " ".join(name.lower().split())
+        texts = dict.fromkeys(folder.question.text for folder in every)
+        questions = {text for text in texts if text and needle in " ".join(text.lower().split())}
+        if len(questions) > 1:
+            raise LoadstoneError(f'{len(questions)} questions contain "{name}"', f"for example: {min(questions)}")
+    matches = [folder for folder in every if folder in named or folder.question.text in questions]
+    if not matches:
+        near = nearest(name, [folder.path.parent.name for folder in every], 3)
+        hint = f"did you mean {', '.join(near)}?" if near else "`loadstone list` shows all results and their questions"
+        raise LoadstoneError(f'there are no results of the question "{name}"', hint)
+    return matches
+
+
+def trace(folders: Sequence[Folder], metrics: Sequence[str], expression: str) -> History:
+    """The history of some results, in the order of hosts, versions and times. Raises LoadstoneError for no results."""
+    hosts: dict[str, str] = {}
+    entries: dict[tuple[str, VariantKey], list[Entry]] = {}
+    problems: list[str] = []
+    question = ""
+    for folder in sorted(folders, key=lambda folder: folder.path.name):
+        try:
+            results = filtered(folder.load(), expression)
+            judgement = judge(results)
+        except LoadstoneError as error:
+            problems.append(f"omitted: {error.args[0]}")
+            continue
+        question = results.question.text or results.name
+        for key in results.variants:
+            for metric in metrics or results.headline_metrics:
+                if (key, metric) in judgement.cells:
+                    entries.setdefault((metric, key), []).append(read_entry(folder, judgement, key, metric, hosts))
+    if not entries:
+        raise LoadstoneError("none of the results has these figures", "; ".join(problems) or "name another --metric")
+    return History(question, list(arrange(entries)), {letter: text for text, letter in hosts.items()}, problems)
+
+
+def arrange(entries: Mapping[tuple[str, VariantKey], Sequence[Entry]]) -> Iterator[Series]:
+    """Series by metric in the order of appearance, then by variant; their entries by host, version and time."""
+    metrics = list(dict.fromkeys(metric for metric, _ in entries))
+    for metric, key in sorted(entries, key=lambda pair: (metrics.index(pair[0]), natural(pair[1]))):
+        every = entries[metric, key]
+        yield Series(metric, key, sorted(every, key=lambda entry: (entry.host, natural(entry.version), entry.run)))
+
+
+def read_entry(folder: Folder, judgement: Judgement, key: VariantKey, metric: str, hosts: dict[str, str]) -> Entry:
+    """One figure; a new host gets the next letter."""
+    results = judgement.results
+    trials = results.variants[key]
+    versions = dict.fromkeys(str(trial.facts["version"]) for trial in trials if "version" in trial.facts)
+    cell = judgement.cells[key, metric]
+    findings = [*judgement.variants.get(key, ())]
+    for trial in trials:
+        findings += judgement.trials.get(trial.trial, ())
+    bound = judgement.bound(cell)
+    return Entry(
+        run=f"{folder.path.parent.name}/{folder.path.name}",
+        version=" + ".join(versions) or "unknown",
+        commit=read_commit(results),
+        host=hosts.setdefault(describe_host(results), letter(len(hosts))),
+        cell=cell,
+        verdict=str(verdict(findings)),
+        figure=cell.withheld or wording.figure(cell.estimate, cell.unit, bound),
+    )
+
+
+def read_commit(results: ResultSet) -> str:
+    """The commit of the experiment's repository, shortened; `+` means that files had changed."""
+    git = results.environment.get("git")
+    commit = str(git.get("commit") or "") if isinstance(git, dict) else ""
+    return f"{commit[:9]}{'+' if isinstance(git, dict) and git.get('dirty') else ''}" if commit else "unknown"
+
+
+def describe_host(results: ResultSet) -> str:
+    """The hosts of a run in words: names, processors, memory, kernel."""
+    hosts = results.environment.get("hosts")
+    names = [str(host.get("name")) for host in hosts if isinstance(host, dict)] if isinstance(hosts, list) else []
+    facts = results.trials[0].facts if results.trials else {}
+    parts = [", ".join(dict.fromkeys(names)), *(f"{name} {facts[name]}" for name in HOST if name in facts)]
+    return "; ".join(part for part in parts if part) or "unknown"
+
+
+def letter(number: int) -> str:
+    """A, B … Z, A1, B1 …"""
+    return f"{chr(ord('A') + number % 26)}{number // 26 or ''}"
+
+
+def draw_interval(cell: Cell, low: float, high: float, width: int = WIDTH) -> str:
+    """A figure `●` and its interval `├─┤` on an axis from `low` to `high`; `·` without one, nothing if withheld."""
+    estimate = cell.estimate
+    if cell.withheld or not math.isfinite(estimate.value):
+        return ""
+
+    def place(value: float) -> int:
+        return round((value - low) / (high - low) * (width - 1)) if high > low else 0
+
+    marks = [" "] * width
+    if estimate.low is not None and estimate.high is not None:
+        left, right = place(estimate.low), place(estimate.high)
+        marks[left : right + 1] = "─" * (right + 1 - left)
+        marks[left], marks[right] = "├", "┤"
+    marks[place(estimate.value)] = "○" if cell.bound else "●"
+    return "".join(marks).rstrip()
+
+
+def find_limits(entries: Iterable[Entry]) -> tuple[float, float]:
+    """The axis that all figures and intervals of a series need; (0, 0) without any."""
+    numbers: list[float] = []
+    for entry in entries:
+        estimate = entry.cell.estimate
+        if not entry.cell.withheld and math.isfinite(estimate.value):
+            numbers += [end for end in (estimate.low, estimate.value, estimate.high) if end is not None]
+    return (min(numbers), max(numbers)) if numbers else (0.0, 0.0)

@@ -1,0 +1,121 @@
+"""A result folder as one zip file, which opens like the folder; and everything of a folder in open formats."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from loadstone.errors import LoadstoneError
+from loadstone.results import export
+from loadstone.results.folder import UNDER_WAY, Folder
+from loadstone.results.redaction import Redaction
+from loadstone.results.result_set import ResultSet
+
+SUFFIX = ".zip"
+# Files of a folder that its archive lacks: a lock, and trials of a run that is in progress.
+OMITTED = ("lock",)
+# A report repeats names in charts, and can be written again.
+REPORT = ("report.html", "report.md", "report")
+# The first moment that a zip file can express: equal folders give equal archives.
+EPOCH = (1980, 1, 1, 0, 0, 0)
+# Unpacked archives, which are deleted when this process ends.
+_unpacked: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def files(folder: Folder) -> Iterator[Path]:
+    """The files of a folder that belong in its archive, in a fixed order."""
+    for path in sorted(folder.path.rglob("*")):
+        parts = path.relative_to(folder.path).parts
+        if path.is_file() and parts[0] not in OMITTED and not any(part.endswith(UNDER_WAY) for part in parts):
+            yield path
+
+
+def write_archive(folder: Folder, path: Path, *, redact: bool) -> list[str]:
+    """Writes a folder as a zip file, below its experiment's name and time; returns the names of omitted files.
+
+    With `redact`, host names and absolute paths are replaced, and reports and binary files omitted. Raises
+    LoadstoneError.
+    """
+    every = list(files(folder))
+    omitted: list[str] = []
+    if redact:
+        every = [file for file in every if file.relative_to(folder.path).parts[0] not in REPORT]
+    try:
+        redaction = Redaction(every) if redact else None
+        root = PurePosixPath(folder.path.parent.resolve().name, folder.path.resolve().name)
+        new = path.with_name(f".{path.name}.new")
+        try:
+            with zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
+                for file in every:
+                    name = str(root / file.relative_to(folder.path).as_posix())
+                    data = file.read_bytes()
+                    if redaction is not None:
+                        text = redaction.redact_file(file, data)
+                        if text is None:
+                            omitted.append(name)
+                            continue
+                        name, data = redaction.redact_text(name), text
+                    archive.writestr(zipfile.ZipInfo(name, EPOCH), data, zipfile.ZIP_DEFLATED)
+            new.replace(path)
+        finally:
+            new.unlink(missing_ok=True)
+    except OSError as error:
+        where = error.filename or path
+        raise LoadstoneError(f"cannot write {where}: {error.strerror}", "name another file with --output") from error
+    return omitted
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a file is a zip file."""
+    return path.is_file() and zipfile.is_zipfile(path)
+
+
+def unpack(path: Path) -> Folder:
+    """The folder in an archive, in a temporary directory. Raises LoadstoneError if it has none, or is damaged."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            headers = [name for name in archive.namelist() if PurePosixPath(name).name == "folder.json"]
+            if len(headers) != 1:
+                message = f"{path} has {len(headers)} result folders instead of one"
+                raise LoadstoneError(
+                    message, "write an archive of a result folder by `loadstone export DIR -o FILE.zip`"
+                )
+            for member in archive.infolist():
+                check_member(path, member)
+            directory = tempfile.TemporaryDirectory(prefix="loadstone-")
+            _unpacked.append(directory)
+            total = sum(member.file_size for member in archive.infolist())
+            if total > shutil.disk_usage(directory.name).free:
+                raise LoadstoneError(f"{path} unpacks to {total:,} B, more than {directory.name} has", "set TMPDIR")
+            archive.extractall(directory.name)
+    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise LoadstoneError(f"cannot read {path}: {error}", "the archive is damaged: copy it again") from error
+    return Folder(Path(directory.name, headers[0]).parent)
+
+
+def check_member(path: Path, member: zipfile.ZipInfo) -> None:
+    """Raises LoadstoneError for a member outside the archive's directory."""
+    name = PurePosixPath(member.filename.replace("\\", "/"))
+    if name.is_absolute() or ".." in name.parts:
+        raise LoadstoneError(f'{path} has a member outside it: "{member.filename}"', "do not trust this archive")
+
+
+def write_everything(results: ResultSet, directory: Path) -> None:
+    """Writes each table as Parquet and each histogram log below a directory. Raises LoadstoneError."""
+    import pyarrow.parquet as pq
+
+    tables = {"figures": export.figures, "trials": export.trials, "intervals": export.intervals, "facts": export.facts}
+    tables |= {"hosts": export.hosts, "samples": export.host_samples}
+    try:
+        (directory / "histograms").mkdir(parents=True, exist_ok=True)
+        for name, table in tables.items():
+            pq.write_table(table(results), directory / f"{name}.parquet")
+        for trial in results.trials:
+            source = results.files(trial.trial)
+            for log in sorted(source.glob("*.hlog")) if source is not None else ():
+                shutil.copyfile(log, directory / "histograms" / f"{trial.trial.replace(':', '.')}.{log.name}")
+    except OSError as error:
+        raise LoadstoneError(f"cannot write {directory}: {error.strerror}", "name another with --output") from error

@@ -1,0 +1,194 @@
+"""Redaction of a result folder: host names, addresses and absolute paths, replaced by numbered names.
+
+Equal names get equal replacements, so facts that agreed still agree. Names are collected where files state them (hosts
+of the environment, settings such as `hosts=…`, URLs, addresses) and replaced everywhere.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+import socket
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+# A setting with hosts, in command lines and other text: `-p hosts=a,b`, `-node a`, `hosts: [a, b]`.
+WORD = r"(?:hosts?|host_?names?|address(?:es)?|nodes?|quorum|contact_points)"
+SETTING = re.compile(
+    rf"(?i)(?:(?<![a-z]){WORD}[\"']?\s*[=:]|(?<!\S)--?{WORD}\s)\s*\[?[\"']?"
+    r"([\w.:-]+(?:[\"']?\s*,\s*[\"']?[\w.:-]+)*)"
+)
+KEY = re.compile(rf"(?:.*[._-])?{WORD}", re.IGNORECASE)
+URL = re.compile(r"([a-z][a-z0-9+.-]*://)([^/\s\"'<>]*)(/[^\s\"'`,;()<>|]*)?", re.IGNORECASE)
+ADDRESS = re.compile(
+    r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]|\.\d)|(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])",
+    re.IGNORECASE,
+)
+# An absolute path in a text; not a part of a word, a share or a rate.
+PATH = re.compile(
+    r"(?<![\w.+/@%~-])(?:~[\w.-]*)?/[^\s\"'`,;:()<>|&*?\\\[\]{}=]+|/(?:home|Users)/[^\s\"'`,;:()<>|&*?=]+"
+)
+# The kernel's files are the same everywhere.
+PUBLIC_PATH = re.compile(r"/(?:proc|sys|dev)(?:/|$)")
+PUBLIC_NAME = re.compile(r"(?i)localhost(?:\.localdomain)?|\d+|none|null|true|false|all")
+# The words of the format: keys, and the values of these keys.
+FORMAT_KEY = re.compile(r"[a-z_]+")
+FORMAT_VALUES = frozenset({"end", "loop", "unit", "metric", "bound", "kind", "mark", "version"})
+# The beginning of every histogram in base64.
+HISTOGRAM = "HISTF"
+
+
+class Redaction:
+    """The names in some files, and their replacements."""
+
+    def __init__(self, files: Iterable[Path]) -> None:
+        """Collects the names. Raises OSError."""
+        self._names: dict[str, str] = {}
+        self._paths: dict[str, str] = {}
+        # Paths that are whole values may have blanks in them.
+        blanks: dict[str, None] = {}
+        names: dict[str, None] = {}
+        for name in (socket.gethostname(), socket.getfqdn()):
+            names.update(dict.fromkeys(find_hosts(name)))
+        for file in files:
+            for key, text in strings(decode(file.read_bytes()) or "", file.suffix):
+                names.update(dict.fromkeys(names_in(key, text)))
+                if is_path(text) and " " in text:
+                    blanks[text] = None
+        for name in sorted(names, key=lambda name: (-len(name), name)):
+            self._names.setdefault(name.lower(), f"host-{len(self._names) + 1}")
+        self._name_pattern = alternatives(self._names, r"(?i)(?<![A-Za-z0-9])(?:{})(?![A-Za-z0-9])")
+        self._blank_pattern = alternatives(blanks, "(?:{})")
+
+    def redact_file(self, path: Path, data: bytes) -> bytes | None:
+        """A file's redacted content; None for a binary file."""
+        text = decode(data)
+        if text is None:
+            return None
+        if path.suffix == ".json":
+            document = parse(text)
+            if document is not None:
+                return (json.dumps(self._redact(document), indent=2, ensure_ascii=False) + "\n").encode()
+        return "".join(self._redact_line(line) for line in text.splitlines(keepends=True)).encode()
+
+    def redact_text(self, text: str) -> str:
+        """A text without the names."""
+        text = self._blank_pattern.sub(lambda match: self._path(match[0]), text)
+        text = URL.sub(lambda match: match[1] + match[2] + (self._path(match[3]) if match[3] else ""), text)
+        text = PATH.sub(lambda match: self._path(match[0]), text)
+        return self._name_pattern.sub(lambda match: self._names[match[0].lower()], text)
+
+    def _redact_line(self, line: str) -> str:
+        document = parse(line) if line.lstrip().startswith("{") else None
+        if document is not None:
+            return json.dumps(self._redact(document), separators=(",", ":"), ensure_ascii=False) + "\n"
+        return line if f",{HISTOGRAM}" in line else self.redact_text(line)
+
+    def _redact(self, part: Any, key: str = "") -> Any:
+        if isinstance(part, dict):
+            return {
+                name if FORMAT_KEY.fullmatch(name) else self._redact(name): self._redact(value, name)
+                for name, value in part.items()
+            }
+        if isinstance(part, list):
+            return [self._redact(value, key) for value in part]
+        if not isinstance(part, str) or part.startswith(HISTOGRAM) or key in FORMAT_VALUES:
+            return part
+        return self._path(part) if is_path(part) else self.redact_text(part)
+
+    def _path(self, path: str) -> str:
+        if path == "/" or PUBLIC_PATH.match(path):
+            return path
+        return self._paths.setdefault(path, f"/redacted/{len(self._paths) + 1}")
+
+
+def is_path(text: str) -> bool:
+    """Whether a whole value is an absolute path."""
+    return re.match(r"(?:~[\w.-]*)?/[^\n]", text) is not None and "\n" not in text and " /" not in text
+
+
+def decode(data: bytes) -> str | None:
+    """A file's text; None for a binary file."""
+    try:
+        return None if b"\0" in data else data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def parse(text: str) -> Any:
+    """A JSON document; None where a text is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def strings(text: str, suffix: str) -> Iterator[tuple[str, str]]:
+    """Each text in a file with its key: values of JSON documents, and lines of everything else."""
+    document = parse(text) if suffix == ".json" else None
+    for part in text.splitlines() if document is None else [document]:
+        value = part if document is not None else (parse(part) if part.lstrip().startswith("{") else None)
+        if value is not None:
+            yield from leaves(value)
+        elif f",{HISTOGRAM}" not in part:
+            yield "", part
+
+
+def leaves(part: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Each text in a document with its key; the names in a list of hosts have the key of the list."""
+    if isinstance(part, dict):
+        for name, value in part.items():
+            yield "", name
+            yield from leaves(value, key if name == "name" and key else name)
+    elif isinstance(part, list):
+        for value in part:
+            yield from leaves(value, key)
+    elif isinstance(part, str) and not part.startswith(HISTOGRAM):
+        yield key, part
+
+
+def names_in(key: str, text: str) -> Iterator[str]:
+    """The host names and addresses in a text."""
+    if KEY.fullmatch(key):
+        yield from find_hosts(text)
+    for match in SETTING.finditer(text):
+        yield from find_hosts(match[1])
+    for match in URL.finditer(text):
+        yield from find_hosts(match[2].rpartition("@")[2])
+    if key not in FORMAT_VALUES:
+        for match in ADDRESS.finditer(text):
+            yield from find_hosts(match[0])
+
+
+def find_hosts(text: str) -> Iterator[str]:
+    """The hosts in a list such as `db-1.example.com:9042, 10.0.0.2`; a name with a number also without its domain."""
+    for word in re.split(r"[\s,;\[\]\"']+", text):
+        if is_address(word):
+            if not ipaddress.ip_address(word).is_loopback and not ipaddress.ip_address(word).is_unspecified:
+                yield word
+            continue
+        name = word.partition(":")[0]
+        if is_address(name):
+            yield from find_hosts(name)
+        elif re.fullmatch(r"[A-Za-z0-9][\w.-]*", name) and not PUBLIC_NAME.fullmatch(name):
+            yield name.rstrip(".-")
+            first, dot, _ = name.partition(".")
+            if dot and re.search(r"[\d-]", first) and not first.isdigit():
+                yield first
+
+
+def is_address(text: str) -> bool:
+    """Whether it is an IP address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def alternatives(texts: Iterable[str], pattern: str) -> re.Pattern[str]:
+    """A pattern that matches any of some texts, the longest first; nothing without any."""
+    escaped = [re.escape(text) for text in sorted(texts, key=lambda text: (-len(text), text))]
+    return re.compile(pattern.format("|".join(escaped)) if escaped else "(?!)")

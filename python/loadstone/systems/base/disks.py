@@ -1,0 +1,126 @@
+"""A file system for each node of a system: ext4 in a file, on a loop device. Needs root.
+
+A power cut or a full disk then affects one node, and no other data of the host.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from loadstone.observe.device import mounts
+from loadstone.observe.kernel_file import PROC
+from loadstone.systems.base.system import SystemsError
+
+# fs/ext4/ext4.h: the file system stops at once, and with this flag its journal is not written first.
+EXT4_IOC_SHUTDOWN, NO_LOG_FLUSH = 0x8004587D, 2
+COMMAND_SECONDS = 60.0
+# A server that was killed keeps its files open until the kernel has removed it.
+BUSY_SECONDS, POLL_SECONDS = 10.0, 0.02
+SIZE_MIN = 16 << 20
+HINT = "run as root, on a kernel with loop devices and ext4; `loadstone doctor` names the faults of this host"
+
+
+def image(root: Path, name: str) -> Path:
+    """The file that holds the file system of a node, in its system's directory."""
+    return root / "disks" / f"{name}.ext4"
+
+
+def mount_disk(path: Path, directory: Path, size_bytes: int) -> None:
+    """Mounts a node's file system, which is created if missing. Raises SystemsError."""
+    if is_mounted(directory):
+        return
+    if not path.exists():
+        if size_bytes < SIZE_MIN:
+            raise SystemsError(f"a file system of {size_bytes} bytes is too small", f"use at least {SIZE_MIN} bytes")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(".new")
+        with draft.open("wb") as file:
+            file.truncate(size_bytes)
+        # Initialised completely: otherwise the kernel initialises it during the measurement.
+        run("mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0,root_owner", str(draft))
+        draft.rename(path)
+    run("mount", "-t", "ext4", "-o", "loop", str(path), str(directory))
+    lost = directory / "lost+found"
+    if lost.is_dir():
+        # PostgreSQL and others refuse a directory that is not empty.
+        lost.rmdir()
+
+
+def unmount_stopped(directory: Path) -> None:
+    """Unmounts a directory whose file system has stopped. Raises SystemsError."""
+    if is_mounted(directory) and is_shut_down(directory):
+        unmount(directory)
+
+
+def unmount(directory: Path) -> None:
+    """Unmounts a directory that is mounted. Raises SystemsError."""
+    until = time.monotonic() + BUSY_SECONDS
+    while is_mounted(directory):
+        try:
+            run("umount", str(directory))
+        except SystemsError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(POLL_SECONDS)
+
+
+def remove_disks(root: Path, directories: Iterable[Path]) -> None:
+    """Unmounts and removes the file systems of a system. Raises SystemsError."""
+    disks = root / "disks"
+    if not disks.is_dir():
+        return
+    for directory in directories:
+        unmount(directory.resolve())
+    for path in disks.iterdir():
+        path.unlink()
+    disks.rmdir()
+
+
+def is_mounted(directory: Path) -> bool:
+    """Whether a file system is mounted exactly here."""
+    return any(mount.point == str(directory) for mount in mounts(PROC))
+
+
+def shut_down(directory: Path) -> None:
+    """Stops a file system as a power cut would: only synced data survive. Raises OSError."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.ioctl(descriptor, EXT4_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
+    finally:
+        os.close(descriptor)
+
+
+def is_shut_down(directory: Path) -> bool:
+    """Whether writing fails as after `shut_down`: with EIO, or EROFS once ext4 has noticed an error."""
+    probe = directory / ".loadstone-probe"
+    try:
+        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT, 0o600))
+        probe.unlink()
+    except OSError as error:
+        return error.errno in (errno.EIO, errno.EROFS)
+    return False
+
+
+def run(*command: str) -> None:
+    """Runs a command. Raises SystemsError."""
+    run_command(command, HINT)
+
+
+def run_command(command: Sequence[str], hint: str) -> str:
+    """The output of a command. Raises SystemsError with its error message, and `hint`."""
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SystemsError(f"cannot run {command[0]}: {error}", hint) from error
+    if done.returncode:
+        raise SystemsError(f"`{' '.join(command)}` failed: {done.stderr.strip()}", hint)
+    return done.stdout

@@ -1,0 +1,126 @@
+"""The journal of a fault: how to undo it, on disk before the fault begins.
+
+The steps are data, so that any later command can carry them out, whatever became of the process that injected the
+fault. Each step has no effect on a system that is not affected.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from loadstone.engine.document import read
+from loadstone.results import lines
+from loadstone.systems.base.disks import run_command
+from loadstone.systems.base.state import boot_id
+from loadstone.systems.base.system import SystemsError
+
+VERSION = 1
+# The file's name in the directory of a system.
+FILE = "undo.json"
+# A process that is forked in between is in the group, too.
+ATTEMPTS = 50
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step.
+
+    `resume`: the server `target`. `unmount`: its directory `text`, if that file system has stopped. `remove`: the file
+    `target`. `leave_group`: its processes go to the control group `text`, and it is removed. `run`: `command`.
+    """
+
+    do: Literal["resume", "unmount", "remove", "leave_group", "run"]
+    target: str = ""
+    text: str = ""
+    command: tuple[str, ...] = ()
+    # Whether a reboot of the host has the same effect, as for a signal.
+    volatile: bool = True
+
+
+@dataclass(frozen=True)
+class Undo:
+    """How to undo a fault."""
+
+    # For messages: `pause of redis`.
+    fault: str
+    steps: tuple[Step, ...] = ()
+    boot: str = field(default_factory=boot_id)
+
+
+def write(path: Path, undo: Undo) -> None:
+    """Records how to undo a fault; when this returns, it is on the device. Raises SystemsError."""
+    document = {"undo": VERSION, **asdict(undo)}
+    try:
+        lines.replace(path, json.dumps(document, indent=1).encode(), 0o600)
+    except OSError as error:
+        raise SystemsError(f"cannot write {path}: {error.strerror}", "no fault was injected; make room") from error
+
+
+def load(path: Path) -> Undo | None:
+    """Reads a journal; None without one. Raises SystemsError if it is damaged."""
+    try:
+        document = json.loads(path.read_bytes())
+        if document["undo"] != VERSION:
+            raise ValueError(f"its version is {document['undo']}, expected {VERSION}")
+        return read(Undo, document)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        hint = "undo the fault by hand, then remove the file"
+        raise SystemsError(f"{path} is damaged ({error}): a fault may be in effect", hint) from error
+
+
+def clear(path: Path) -> None:
+    """Forgets a fault that was undone."""
+    path.unlink(missing_ok=True)
+
+
+def pending_steps(undo: Undo) -> Sequence[Step]:
+    """The steps that still have an effect: a reboot has undone the volatile ones."""
+    return undo.steps if undo.boot == boot_id() else [step for step in undo.steps if not step.volatile]
+
+
+def carry_out_all(path: Path, say: Callable[[str], object]) -> bool:
+    """Undoes a recorded fault of servers that are not Loadstone's; False if there is none. Raises SystemsError."""
+    fault = load(path)
+    if fault is None:
+        return False
+    say(f"undoing a fault: {fault.fault}")
+    for step in pending_steps(fault):
+        carry_out(step)
+    clear(path)
+    return True
+
+
+def carry_out(step: Step) -> None:
+    """Carries out a step on files or by a command. Raises SystemsError."""
+    try:
+        if step.do == "remove":
+            Path(step.target).unlink(missing_ok=True)
+        elif step.do == "leave_group":
+            leave_group(Path(step.target), Path(step.text))
+        elif step.do == "run":
+            run_command(step.command, "run it by hand")
+    except OSError as error:
+        raise SystemsError(f"cannot undo a fault ({step.do} {step.target}): {error}", "undo it by hand") from error
+
+
+def leave_group(group: Path, parent: Path) -> None:
+    """Moves the processes of a control group to another group, and removes it. Raises OSError."""
+    for _ in range(ATTEMPTS):
+        if not group.is_dir():
+            return
+        for pid in (group / "cgroup.procs").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                (parent / "cgroup.procs").write_text(pid)
+        with contextlib.suppress(OSError):
+            group.rmdir()
+            return
+        time.sleep(0.02)
+    group.rmdir()

@@ -1,0 +1,105 @@
+"""`faults:` of an experiment file: accepted forms, and messages for everything that cannot work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from experiment_support import loaded, mistakes, warnings
+from loadstone.experiment.plan.plan import plan
+
+TEXT = """
+systems:
+  redis: {start: {settings: {port: 7000}}}
+workload: {file: WORKLOADS/workloada, properties: {recordcount: 100}}
+rate: 1000
+vary: {fault: [none, kill]}
+measure: {warmup: 5s, duration: 200s, deadline: 50ms}
+faults:
+  - do: "{fault}"
+    at: {from: 1/3, to: 60%}
+    lift: 10s
+repeats: 6
+"""
+
+
+def test_fault_is_planned_for_each_variant(tmp_path: Path) -> None:
+    experiment = loaded(tmp_path, TEXT).experiment
+    faults = [variant.faults[0] for variant in plan(experiment).variants]
+    assert [fault.kind for fault in faults] == ["none", "kill"]
+    for fault in faults:
+        assert fault.at_s == pytest.approx((200 / 3, 120.0))
+        assert fault.lift_s == (10.0, 10.0)
+        assert fault.servers == ("any",)
+    assert experiment.measure.interval == 0.1
+
+
+def test_short_forms_are_exact_instants(tmp_path: Path) -> None:
+    text = TEXT.replace("at: {from: 1/3, to: 60%}", "at: 70s").replace("lift: 10s", "lift: never\n    server: redis")
+    (fault, _) = (variant.faults[0] for variant in plan(loaded(tmp_path, text).experiment).variants)
+    assert (fault.at_s, fault.lift_s, fault.servers) == ((70.0, 70.0), None, ("redis",))
+
+
+def test_resolved_file_has_the_same_plan(tmp_path: Path) -> None:
+    original = loaded(tmp_path, TEXT)
+    again = loaded(tmp_path, original.resolved)
+    assert again.resolved == original.resolved
+    assert plan(again.experiment).variants == plan(original.experiment).variants
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("kill]", "kil]", 'there is no fault "kil"'),
+        ("{start: {settings: {port: 7000}}}", "{}", "the fault kill needs servers, but redis has none"),
+        ("kill]", "power]", "the fault power needs a file system for each server"),
+        ("kill]", "cut]", "the fault cut needs isolated servers"),
+        ("warmup: 5s, ", "", "an experiment with `faults` needs `measure.warmup`"),
+        ("duration: 200s", "operations: 1000", "`faults` and a number of operations cannot be combined"),
+        ("repeats: 6", "load: {reuse: shared}", "`load.reuse` and `faults` cannot be combined"),
+        ("repeats: 6", "find: {max: throughput}", "`find` and `faults` cannot be combined"),
+        ("from: 1/3", "from: 20s", "only 20s before the fault: 12 windows of 5s are 1m"),
+        ("from: 1/3, to: 60%", "from: 60%, to: 1/2", "at.to is before at.from"),
+        ("lift: 10s", "lift: {from: 10s, to: 5s}", "lift.to is before lift.from"),
+        ("lift: 10s", "server: [any, redis]", "`any` cannot be combined with names"),
+        ("from: 1/3", "from: 3/2", 'faults[1].at.from must be within the window, got "3/2"'),
+        ("from: 1/3", "from: soon", 'faults[1].at.from must be an instant of the window, got "soon"'),
+        ("lift: 10s", "lift: ever", 'faults[1].lift.from must be a length, got "ever"'),
+        ("lift: 10s", "lif: 10s", 'there is no key "lif" in faults[1]'),
+        ("do: ", "fault: ", 'there is no key "fault" in faults[1]'),
+    ],
+)
+def test_mistake_is_reported(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in TEXT
+    messages = mistakes(tmp_path, TEXT.replace(old, new))
+    assert any(text.startswith(message) for text in messages), messages
+
+
+def test_fault_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    (message,) = mistakes(tmp_path, TEXT.replace("to: 60%", "to: 90%"))
+    assert message == ("the fault does not fit: at 3m + lift 10s + start 2s + hold 30s is 222s, but the window is 200s")
+    assert mistakes(tmp_path, TEXT.replace("to: 60%", "to: 158s")) == []
+
+
+def test_closed_loop_is_warned_of(tmp_path: Path) -> None:
+    messages = warnings(tmp_path, TEXT.replace("rate: 1000", ""))
+    assert any("in a closed loop a stall counts once" in message for message in messages)
+
+
+def test_second_fault_may_not_begin_within_the_first(tmp_path: Path) -> None:
+    second = TEXT.replace("repeats: 6", "  - {do: kill, at: 125s, lift: 1s}\nrepeats: 6")
+    (message,) = mistakes(tmp_path, second)
+    assert message.startswith("this fault may begin at 125s, before the fault above it has ended")
+    assert mistakes(tmp_path, second.replace("125s", "140s")) == []
+
+
+def test_attached_servers_need_commands(tmp_path: Path) -> None:
+    attached = TEXT.replace("{start: {settings: {port: 7000}}}", "{attach: {hosts: [a], kill: k, fresh: f}}")
+    assert mistakes(tmp_path, attached) == [
+        "the fault kill needs a command `attach.restart`",
+        "the fault kill needs a command `attach.verify`",
+    ]
+    complete = attached.replace("kill: k", "kill: k, status: s, restart: r, verify: v")
+    assert mistakes(tmp_path, complete) == []
+    assert mistakes(tmp_path, complete.replace("kill]", "slow]")) == ["the fault slow cannot be used with `attach`"]

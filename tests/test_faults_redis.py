@@ -1,0 +1,130 @@
+"""Faults of a real Redis in an experiment: the record in results, lost writes, and a lab that is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab_support import ROOT, command, environment, experiment, loadstone, only_folder, start, trials
+from loadstone.runner.servers import DIED
+from loadstone.systems.base import undo
+from loadstone.systems.base.running import Running, ServerState
+from systems_support import free_port, systems, temporary_root
+from tiny_support import until
+
+TEXT = f"""
+systems:
+  redis: {{start: {{settings: {{port: PORT, appendonly: "yes", appendfsync: everysec}}}}}}
+workload: {{file: {ROOT}/workloads/workloada, properties: {{recordcount: 200, fieldcount: 1}}}}
+rate: 200
+clients: 8
+vary: {{fault: [none, kill]}}
+measure: {{warmup: 0, duration: DURATION, deadline: 100ms, ledger: true}}
+faults:
+  - {{do: "{{fault}}", at: {{from: 600ms, to: 900ms}}, lift: 400ms, recovered: {{window: 50ms, hold: 0}}}}
+repeats: 2
+"""
+
+
+@pytest.fixture
+def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The servers' state directory; servers that are up at the end are stopped."""
+    with temporary_root() as path:
+        monkeypatch.setenv("LOADSTONE_SYSTEMS", str(path))
+        yield path
+        systems(path, "down", "redis")
+
+
+def write_experiment(home: Path, text: str = TEXT) -> Path:
+    """An experiment on a free port that leaves time for the start of a server."""
+    # Validation expects 2 s for the restart of Redis.
+    duration = "5s" if "lift: 2s" in text else "3300ms"
+    return experiment(home, text.replace("DURATION", duration).replace("PORT", str(free_port())))
+
+
+def test_faults_of_a_block_are_equal_and_verified(tmp_path: Path, root: Path) -> None:
+    loadstone(tmp_path, "run", write_experiment(tmp_path), "--no-report", timeout=300)
+    results = trials(only_folder(tmp_path))
+    assert len(results) == 4
+    for repeat in (1, 2):
+        block = {str(trial.config["fault"]): trial.faults[0] for trial in results if trial.repeat == repeat}
+        assert {kind: fault.kind for kind, fault in block.items()} == {kind: kind for kind in ("none", "kill")}
+        assert len({(fault.planned_at_ns, fault.planned_lift_ns, fault.servers) for fault in block.values()}) == 1
+    assert len({trial.faults[0].planned_at_ns for trial in results}) == 2
+    for trial in results:
+        fault = trial.faults[0]
+        assert fault.unverified == {}
+        assert not [note for note in trial.notes if note.name == DIED]
+        assert trial.value("ledger.lost") == 0
+        if fault.kind != "none":
+            assert fault.ordered_ns is not None
+            assert fault.ordered_ns >= fault.planned_at_ns
+            assert fault.held_ns is not None
+            assert fault.ready_ns is not None
+        # The engine and the lab agree on the start of the window.
+        assert abs(int(fault.facts["clock_offset_ns"])) < 1_000_000
+    assert Running("redis", root).status() == []
+
+
+def test_resume_undoes_the_fault_of_a_killed_lab(tmp_path: Path, root: Path) -> None:
+    text = TEXT.replace("[none, kill]", "[pause]").replace("lift: 400ms", "lift: 2s")
+    path = write_experiment(tmp_path, text)
+    lab = start(tmp_path, "run", path, "--no-report")
+    journal = root / "redis" / undo.FILE
+    until(journal.exists, "the journal of the fault")
+    until(lambda: ServerState.PAUSED in [state for _, state in Running("redis", root).status()], "a paused server")
+    lab.send_signal(signal.SIGKILL)
+    lab.communicate()
+    assert journal.exists()
+    loadstone(tmp_path, "run", path, "--no-report", "--resume", timeout=300)
+    assert not journal.exists()
+    assert [trial.end for trial in trials(only_folder(tmp_path))] == ["done", "done"]
+    assert Running("redis", root).status() == []
+
+
+def test_interrupt_during_a_fault_leaves_nothing(tmp_path: Path, root: Path) -> None:
+    text = TEXT.replace("[none, kill]", "[pause]").replace("lift: 400ms", "lift: 2s")
+    lab = start(tmp_path, "run", write_experiment(tmp_path, text), "--no-report")
+    until((root / "redis" / undo.FILE).exists, "the journal of the fault")
+    time.sleep(0.3)
+    lab.send_signal(signal.SIGINT)
+    _, stderr = lab.communicate(timeout=60)
+    assert lab.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    assert not (root / "redis" / undo.FILE).exists()
+    assert Running("redis", root).status() == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_power_cut_loses_only_unsynced_writes(tmp_path: Path, root: Path) -> None:
+    text = TEXT.replace("[none, kill]", "[power]").replace("appendfsync: everysec", 'appendfsync: "{sync}"')
+    text = text.replace("vary: {fault", "vary: {sync: [always, 'no'], fault").replace(
+        "start: {", "start: {file_system: 64MB, "
+    )
+    loadstone(tmp_path, "run", write_experiment(tmp_path, text), "--no-report", timeout=300)
+    results = trials(only_folder(tmp_path))
+    lost = {"always": 0.0, "no": 0.0}
+    for trial in results:
+        assert trial.faults[0].unverified == {}
+        lost[str(trial.config["sync"])] += (trial.value("ledger.lost") or 0) + (trial.value("ledger.lost_allowed") or 0)
+    assert lost["always"] == 0
+    assert lost["no"] > 0
+
+
+def test_dry_run_refuses_an_unsupported_fault(tmp_path: Path, root: Path) -> None:
+    text = TEXT.replace("[none, kill]", "[power]").replace("start: {", "start: {file_system: 64MB, ")
+    path = write_experiment(tmp_path, text)
+    # Without mkfs.ext4 and mount on its path, the host does not support the fault.
+    (tmp_path / "bin").mkdir()
+    variables = {**environment(tmp_path), "PATH": str(tmp_path / "bin")}
+    done = subprocess.run(
+        command("run", path, "--dry-run"), cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1, done.stderr
+    assert "this host does not support the fault power" in done.stderr

@@ -1,0 +1,63 @@
+"""What a new user writes first: one repeat, a rate with its unit, a workload without a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab_support import experiment, loadstone
+from loadstone.experiment.file import load
+from loadstone.experiment.mistake import ExperimentError
+from loadstone.runner.progress import RunProgress
+
+ONE = """
+systems: {first: {store: lmdb}, second: {store: lmdb}}
+workload: {properties: {recordcount: 200}}
+rate: 3000 op/s
+measure: {warmup: 0, duration: 200ms}
+repeats: 1
+"""
+
+
+def test_one_repeat_claims_nothing(tmp_path: Path) -> None:
+    done = loadstone(tmp_path, "run", experiment(tmp_path, ONE), "--no-report")
+    assert "warning: 1 repeat is too few for any claim" in done.stderr
+    document = loadstone(tmp_path, "show", "small", "--json").stdout
+    assert '"claim": "better"' not in document
+    assert '"claim": "worse"' not in document
+    assert "3,000 op/s" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [("3000 op/s", 3000), ("3,000 ops/s", 3000), ("2.5 op/s", 2.5), ("3000", None), ("-1 op/s", None), ("op/s", None)],
+)
+def test_rate_takes_its_unit(tmp_path: Path, text: str, rate: float | None) -> None:
+    path = experiment(tmp_path, ONE.replace("3000 op/s", f"'{text}'"))
+    if rate is None:
+        with pytest.raises(ExperimentError, match="rate must be a number of operations per second"):
+            load(path)
+    else:
+        assert load(path).experiment.rate == rate
+
+
+def test_varied_rate_takes_its_unit(tmp_path: Path) -> None:
+    text = ONE.replace("rate: 3000 op/s", "vary: {rate: [1000 op/s, 2000]}")
+    assert load(experiment(tmp_path, text)).experiment.vary.matrix["rate"] == (1000, 2000)
+
+
+def test_workload_without_file_needs_recordcount(tmp_path: Path) -> None:
+    path = experiment(tmp_path, ONE.replace("recordcount: 200", "fieldcount: 2"))
+    with pytest.raises(ExperimentError, match="`workload` sets neither `file` nor recordcount"):
+        load(path)
+
+
+def test_long_first_trial_corrects_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock: dict[str, Any] = {"now": 0.0}
+    monkeypatch.setattr("loadstone.runner.progress.time.monotonic", lambda: clock["now"])
+    run = RunProgress("run", 4, 0, 10.0)
+    assert run.state == "0:40 left"
+    clock["now"] = 30.0
+    assert run.state == "1:30 left"

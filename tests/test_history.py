@@ -1,0 +1,142 @@
+"""History over all results of one question, and folders that are damaged, half-written, newer or foreign."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import loadstone
+from lab_support import loadstone as command
+from loadstone.judge.judgement import Cell
+from loadstone.report.history import draw_interval
+from loadstone.results.folder import Folder
+from loadstone.results.result_set import Question
+from loadstone.statistics.estimate import Estimate
+from results_support import trial
+
+QUESTION = "Is | release 2 faster?"
+HOST: dict[str, Any] = {"cpu_model": "EPYC", "cpus": 2, "kernel": "6.1"}
+
+
+def write_run(
+    root: Path, time: str, version: str, commit: str, rates: list[float], question: str = QUESTION, **host: Any
+) -> Folder:
+    """A run of one variant."""
+    environment = {"hosts": [{"name": "localhost"}], "git": {"commit": commit * 20, "dirty": commit == "b"}}
+    recorded = Question(text=question, by="system")
+    folder = Folder.create(root / f"releases/{time}", "releases", recorded, interleaved=True, environment=environment)
+    for number, rate in enumerate(rates, 1):
+        facts = {**HOST, "version": version, **host}
+        folder.append(trial(f"r{number}", {"system": "a"}, rate, number, facts=facts, order=number))
+    # An interrupted attempt never counts.
+    folder.append(trial("r1", {"system": "a"}, 9e9, 1, facts=HOST, order=1, attempt=2, end="interrupted"))
+    return folder
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Two versions on one host, one on another, and another question."""
+    results = tmp_path / "results"
+    write_run(results, "2026-01-03", "v10", "a", [100, 101, 102, 103, 104, 105])
+    write_run(results, "2026-01-02", "v9", "b", [90, 91, 92, 93, 94, 95])
+    write_run(results, "2026-01-01", "v10", "c", [50, 51], cpus=64)
+    other = Folder.create(results / "other/2026-01-01", "other", Question(text="Is it large?"), interleaved=True)
+    other.append(trial("x", {"system": "a"}, 7.0))
+    return tmp_path
+
+
+def test_history_shows_versions_and_hosts(home: Path) -> None:
+    output = command(home, "history", "releases", "--metric", "throughput").stdout
+    rows = [line.split() for line in output.splitlines() if re.match(r" [AB] ", line)]
+    assert [row[:4] for row in rows] == [
+        ["A", "v10", "ccccccccc", "releases/2026-01-01"],
+        ["B", "v9", "bbbbbbbbb+", "releases/2026-01-02"],
+        ["B", "v10", "aaaaaaaaa", "releases/2026-01-03"],
+    ], "by host, then by version as numbers"
+    assert [row[4] for row in rows] == ["2", "6", "6"], "interrupted attempts do not count"
+    assert "cpus 64" in output
+    intervals = [line.count("├") for line in output.splitlines() if re.match(r" [AB] ", line)]
+    assert intervals == [0, 1, 1], "two repeats have no interval"
+
+
+def test_history_figures_equal_the_reports(home: Path) -> None:
+    output = command(home, "history", "release 2", "--metric", "throughput", "--markdown").stdout
+    rows = [line.split(" | ") for line in output.splitlines() if line.startswith("| B")]
+    run = loadstone.open(home / "results/releases/2026-01-03")
+    (cell,) = [row for row in run.judgement.figures.to_pylist() if row["metric"] == "throughput"]
+    assert (cell["value"], cell["low"], cell["high"]) == (102.5, 100, 105)
+    assert rows[1][5:7] == ["102 op/s", "100 – 105 op/s"]
+    report = command(home, "show", "results/releases/2026-01-03").stdout
+    assert "102 op/s" in report
+    assert "# Is \\| release 2 faster?" in output
+
+
+def test_history_selects_one_question(home: Path) -> None:
+    assert "7.00 op/s" in command(home, "history", "LARGE", "--metric", "throughput").stdout
+    done = command(home, "history", "is", code=1)
+    assert '2 questions contain "is"' in done.stderr
+    assert "did you mean releases?" in command(home, "history", "relaeses", code=1).stderr
+    assert "no results of the question" in command(home, "history", "absent", code=1).stderr
+
+
+def test_unreadable_folders_get_one_line_each(home: Path) -> None:
+    results = home / "results"
+    damaged: dict[str, str] = {
+        "damaged": '{"results": 2, "question"',
+        "newer": '{"results": 99}',
+        "deep": "[" * 100_000,
+        "foreign": '{"something": "else"}',
+        "question": '{"results": 2, "name": "q", "question": {"at_least": "many"}}',
+    }
+    for name, text in damaged.items():
+        (results / name / "now").mkdir(parents=True)
+        (results / name / "now/folder.json").write_text(text)
+    # The lab ended while it created the folder.
+    (results / "half/now/trials").mkdir(parents=True)
+    (results / "half/now/environment.json").write_text("{}")
+    (results / "notes/now").mkdir(parents=True)
+    (results / "table/now/values.jsonl").mkdir(parents=True)
+    (results / "table/now/folder.json").write_text(json.dumps({"results": 2, "name": "table"}))
+    for arguments in (("list",), ("history", "releases")):
+        done = command(home, *arguments)
+        lines = [line for line in done.stderr.splitlines() if line.startswith("omitted: ")]
+        named = {name: sum(f"results/{name}/now" in line for line in lines) for name in (*damaged, "half")}
+        assert set(named.values()) == {1}, (arguments, lines)
+        assert "releases" in done.stdout
+    assert "results/table/now" in command(home, "list").stderr
+    done = command(home, "show", "results/newer/now", code=1)
+    assert "has results of version 99" in done.stderr
+
+
+def test_damaged_parts_leave_figures_readable(home: Path) -> None:
+    path = home / "results/releases/2026-01-03"
+    (path / "environment.json").write_bytes(b"\xff{")
+    (path / "pilot.json").write_text("[" * 100_000)
+    (path / "experiment.yaml").mkdir()
+    (path / "plan.jsonl").write_bytes(b"\0\0\n{}\n")
+    run = loadstone.open(path)
+    assert len(run.trials) == 6
+    files = sorted(warning.split()[0] for warning in run.warnings)
+    assert files == ["environment.json", "experiment.yaml", "pilot.json"]
+    assert "102 op/s" in command(home, "show", path).stdout
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "withheld", "drawing"),
+    [
+        (5.0, 0.0, 10.0, "", "├────●────┤"),
+        (5.0, None, None, "", "     ●"),
+        (0.0, 0.0, 0.0, "", "●"),
+        (float("inf"), None, None, "", ""),
+        (5.0, 0.0, 10.0, "too few", ""),
+    ],
+)
+def test_intervals_are_drawn_to_scale(
+    value: float, low: float | None, high: float | None, withheld: str, drawing: str
+) -> None:
+    cell = Cell((), "throughput", "op/s", Estimate(value, 6, low, high, 0.95), (), withheld)
+    assert draw_interval(cell, 0.0, 10.0, 11) == drawing

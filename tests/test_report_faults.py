@@ -1,0 +1,176 @@
+"""The report of an experiment with faults: answer, charts, tables; as a page, as Markdown and on a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import vl_convert
+from rich.console import Console
+
+from fault_support import REPEATS, experiment_with_faults, instants, trial_of
+from loadstone.judge.finding import Verdict
+from loadstone.judge.judge import judge
+from loadstone.judge.judgement import Judgement
+from loadstone.judge.outages import clauses, summarize_outages
+from loadstone.judge.settings import Settings
+from loadstone.report import html
+from loadstone.report.charts import faults as charts
+from loadstone.report.charts import figure as figures
+from loadstone.report.charts import theme
+from loadstone.report.faults import tables
+from loadstone.report.markup import countable
+from loadstone.report.sections import sections
+from loadstone.report.terminal.tables import plain_table
+from loadstone.report.view import View
+from loadstone.results.result_set import ResultSet, variant
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import Value
+from report_support import page, pull_request
+
+BAND = {"start", "end"}
+
+
+@cache
+def judge_scripted() -> Judgement:
+    return judge(experiment_with_faults())
+
+
+def alter_kills(change: dict[int, Value]) -> ResultSet:
+    """The experiment with another figure in some repeats of the kill at QUORUM."""
+    results = experiment_with_faults()
+    trials = [
+        replace(trial, values={**trial.values, change[trial.repeat].metric: change[trial.repeat]})
+        if trial.trial.startswith("QUORUM-kill") and trial.repeat in change
+        else trial
+        for trial in results.trials
+    ]
+    return replace(results, trials=trials)
+
+
+def test_answer_has_outage_recovery_and_loss() -> None:
+    judgement = judge_scripted()
+    assert judgement.verdict == Verdict.VALID
+    assert judgement.answer == (
+        "level=ONE: outage 1.67 s (n=6, all equal), 1.67 s more than without the fault; recovered before the lift"
+        " (6 of 6); acknowledged writes lost in 2 of 6 kills, 6 to 15 writes, at most 46.0 ms old (as allowed);"
+        " probability per kill 4.3–78 %"
+    )
+    quorum, comparison, *_ = judgement.further
+    assert "outage 14.3 s (96.9 % interval 14.0 to 14.7 s, n=6)" in quorum
+    assert "recovered after 12.0 s (median, 6 of 6); no acknowledged write lost in 6 kills" in quorum
+    assert "outage of ONE is 88 % lower" in comparison
+
+
+def test_censored_recoveries_are_counted_and_not_averaged() -> None:
+    censored = Value("recovered", 77e9, "ns", 1, "at_least")
+    judgement = judge(alter_kills({1: censored, 2: censored}))
+    assert "recovered after 12.6 s (median, 4 of 6), not within 77.0 s in 2 of 6" in judgement.further[0]
+
+
+def test_mostly_censored_recovery_has_no_median() -> None:
+    censored = Value("recovered", 77e9, "ns", 1, "at_least")
+    judgement = judge(alter_kills(dict.fromkeys(range(1, 5), censored)))
+    assert "recovered after 11.0 s to 13.1 s in 2 of 6, not within 77.0 s in 4 of 6" in judgement.further[0]
+
+
+def test_unverified_faults_are_excluded_from_the_outage() -> None:
+    results = experiment_with_faults()
+    trials = [
+        replace(trial, faults=(replace(trial.faults[0], held_ns=None),)) if trial.trial == "QUORUM-kill-3" else trial
+        for trial in results.trials
+    ]
+    outages = judge(replace(results, trials=trials)).outages
+    assert [(len(outage.trials), outage.excluded) for outage in outages] == [(6, 0), (5, 1)]
+
+
+def test_outage_is_paired_with_the_blocks_twin() -> None:
+    results = experiment_with_faults()
+    trials = [
+        replace(trial, values={**trial.values, "outage": Value("outage", 1e9 * trial.repeat, "ns", 1)})
+        if trial.config["fault"] == "none"
+        else replace(trial, values={**trial.values, "outage": Value("outage", 1e9 * trial.repeat + 5e8, "ns", 1)})
+        for trial in results.trials
+    ]
+    settings = Settings()
+    for outage in summarize_outages(replace(results, trials=trials).variants, {}, settings):
+        assert (outage.excess_ns, outage.blocks) == (5e8, REPEATS)
+
+
+def close_loop(trial: TrialResult) -> TrialResult:
+    figures = {metric: value for metric, value in trial.values.items() if metric not in ("outage", "recovered")}
+    share = Value("during.throughput_share", 0.4, "share", 1)
+    return replace(trial, loop="closed", values={**figures, share.metric: share})
+
+
+def test_closed_loop_answers_without_an_outage() -> None:
+    results = experiment_with_faults()
+    outages = summarize_outages(replace(results, trials=[*map(close_loop, results.trials)]).variants, {}, Settings())
+    first = next(iter(clauses(outages)))
+    assert "throughput during the fault 40 % of that before (n=6, longest gap" in first
+    assert "so there is no outage in seconds" in first
+
+
+@pytest.mark.parametrize("repeat", [1, 4])
+def test_timeline_has_every_operation(repeat: int) -> None:
+    trial, series = trial_of("QUORUM", "kill", repeat)
+    time_series = charts.series_around(series, charts.order_seconds(trial.faults[0]), 0.1)
+    assert time_series is not None
+    assert [sum(values) for values in zip(*time_series.outcomes.values(), strict=True)] == pytest.approx(
+        time_series.due
+    )
+    first = time_series.seconds.index(0.0)
+    assert min(time_series.yields[:first]) == 1
+    assert min(time_series.yields[first + 1 : first + 20]) < 1
+
+
+def test_repeats_are_aligned_at_the_order() -> None:
+    assert len({instants(repeat)[0] for repeat in range(1, REPEATS + 1)}) == REPEATS
+    for panel in charts.repeats(View(judge_scripted())).panels:
+        [rows] = [rows for rows in panel.spec["datasets"].values() if rows and "trial" in rows[0]]
+        falling = {row["trial"] for row in rows if 0 < row["seconds"] < 2 and row["value"] < 0.9}
+        assert len(falling) == REPEATS
+        assert all(row["value"] == 1 for row in rows if row["seconds"] < -2)
+
+
+def test_charts_render_with_band_and_instants() -> None:
+    view = View(judge_scripted())
+    for chart in (charts.timeline(view), charts.repeats(view)):
+        spec = json.dumps(countable(figures.picture(chart, theme.picture_config())))
+        assert "<svg" in vl_convert.vegalite_to_svg(spec, vl_version=html.vegalite())
+    text = json.dumps(charts.timeline(view).panels[1].spec)
+    assert all(f'"label": "{name}"' in text for name in ("detected", "ready", "recovered"))
+    [band] = [rows for rows in charts.timeline(view).panels[1].spec["datasets"].values() if rows[0].keys() == BAND]
+    assert band == [{"start": 0.0, "end": pytest.approx(30.3)}]
+
+
+def test_page_and_markdown_have_all_tables() -> None:
+    judgement = judge_scripted()
+    for document in (page(judgement), pull_request(judgement)):
+        for title in ("Outage and recovery", "By window", "Instants", "Losses", "All repeats"):
+            assert title in document or title == "All repeats"
+        assert "returning" in document
+        assert "∞" in document
+    assert next(section.name for section in sections(View(judgement))) == "faults"
+
+
+def test_terminal_prints_tables_of_faults() -> None:
+    console = Console(file=io.StringIO(), width=240)
+    for content in tables(View(judge_scripted())):
+        if (table := plain_table(content.title, content)) is not None:
+            console.print(table)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "14.3 s (96.9 % interval 14.0 to 14.7 s, n=6)" in text
+    assert "node-2" in text
+
+
+def test_results_without_faults_have_no_fault_section() -> None:
+    results = experiment_with_faults()
+    trials = [replace(trial, faults=()) for trial in results.trials]
+    judgement = judge(replace(results, trials=trials))
+    assert judgement.outages == []
+    assert "faults" not in [section.name for section in sections(View(judgement))]
+    assert variant(trials[0].config) in judgement.variants
