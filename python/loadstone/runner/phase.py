@@ -41,7 +41,7 @@ class Finished(Launched):
     observations: Observations = field(default_factory=Observations)
 
     @property
-    def lost_status(self) -> int:
+    def exit_status(self) -> int:
         """The exit status of a launch with lost engines: negative, as of a vanished process, if a host was lost."""
         return LOST_STATUS if self.observations.facts else 1
 
