@@ -111,6 +111,10 @@ def of_engine(
     # On other hosts, their processors count instead of this machine's.
     measured = [*figures_of(each, variant, runs), *watch.values(operations), *run.observations.values]
     if networked:
+        observed = run.observations.facts
+        cpus = observed.get("cpus")
+        if "host_names" in observed and isinstance(cpus, int | float):
+            processors = cpus * int(observed["hosts"])
         measured += engine_share(measured, processors)
     if engines > 1:
         measured += [Value("segments", engines, "segments", 1), Value("segments.lost", lost, "segments", 1)]
