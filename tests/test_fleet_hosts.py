@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Sequence
@@ -18,7 +20,7 @@ from experiment_support import message_of
 from fleet_support import InProcess, ScriptedHost, Simulation, specs
 from lab_support import ROOT, experiment
 from loadstone.engine import program
-from loadstone.engine.events import Event, Result, Summary, parse
+from loadstone.engine.events import Event, Interval, Result, Summary, parse
 from loadstone.engine.trial import EngineError
 from loadstone.errors import LoadstoneError
 from loadstone.fleet.agent import Agent
@@ -245,6 +247,31 @@ def test_hosts_count_what_segments_do() -> None:
     assert abs(values["host.host1.clock_offset"] - 500 * MS) <= values["host.host1.clock_bound"]
     assert sum(values[f"host.host{number}.operations"] for number in range(3)) == 3001
     assert observed.facts["hosts"] == 3
+
+
+def test_killed_engine_is_a_lost_segment() -> None:
+    spec = spec_of("-p", "operationcount=4001", "-target", "1000", "-threads", "4")
+    transport = InProcess([Clock(), Clock()])
+    fleet = Remote(transport, {"": range(2)}, silence_seconds=60)
+    is_killed = False
+    with (
+        fleet.launch(split(spec, 4), lambda part, line: merger.hear(part, line)) as running,
+        Merger([part.title for part in running.parts]) as merger,
+    ):
+        for _, event in running.events():
+            launch = transport.agents[1]._launch
+            if isinstance(event, Interval) and not is_killed and launch is not None:
+                os.kill(launch._trials[0].pid, signal.SIGKILL)
+                is_killed = True
+            assert not isinstance(event, EngineError), "the other engine of the host continues"
+            for _ in merger.take(event):
+                pass
+        end = merger.result().summary
+        observed = running.observations()
+    assert observed.lost == 1
+    (note,) = [note for note in observed.notes if note.name == "lost-segment"]
+    assert note.message == "host host1, segment 2/4: the engine was ended by SIGKILL"
+    assert end.operations == 3001
 
 
 def counts(end: Summary) -> dict[str, Any]:

@@ -5,33 +5,33 @@ Needs root and Ray, and is skipped without them. Host 1 is the head and the lab,
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from importlib import util
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab_support import LOADSTONE, ROOT, environment, experiment, trials
+from lab_support import LOADSTONE, ROOT, experiment, loadstone, trials
 from loadstone.results.folder import Folder, find
 from loadstone.results.trial_result import TrialResult
+from namespace_support import Cluster, boot_cluster, wait_for
 
-SCRIPT = ROOT / "tests/namespace_hosts.sh"
 WORKERS = (2, 3, 4)
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or util.find_spec("ray") is None or not all(map(shutil.which, ("ip", "unshare", "nsenter"))),
     reason="needs root, Ray, and the commands ip, unshare and nsenter",
 )
 EXPERIMENT = """
-systems: {{scripted: {{store: redis, properties: {{redis.host: {host}, redis.timeout: "20000"}}}}}}
+systems: {{scripted: {{store: redis, properties: {{redis.host: {host}, redis.timeout: "20000",
+  redis.password: "${{FLEET_PASSWORD}}"}}}}}}
 workload: {{file: {root}/workloads/workloada, properties: {{recordcount: 200, fieldcount: 2}}}}
 clients: 6
 rate: 150
@@ -40,122 +40,17 @@ fleet: {fleet}
 repeats: {repeats}
 """
 FLEET = "{on: ray, address: '10.77.0.1:6379', engines: 3, hosts: {clients: {label: role=clients}}}"
-# A small Redis for all hosts; it ends with its standard input.
-SERVER = """
-import sys
-from scripted_relay import FakeRedis
-server = FakeRedis()
-server.address, server.port = "10.77.0.1", 6399
-with server:
-    print("up", flush=True)
-    sys.stdin.read()
-"""
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Hosts with Ray."""
-
-    home: Path
-    variables: dict[str, str]
-
-    def hosts(self, *arguments: object) -> str:
-        """Runs the script of the hosts."""
-        line = [str(SCRIPT), *map(str, arguments)]
-        done = subprocess.run(line, env=self.variables, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
-        return done.stdout.strip()
-
-    def boot(self, host: int) -> None:
-        """Starts a host with Ray."""
-        program = Path(sys.executable).parent / "ray"
-        common = f"--node-ip-address=10.77.0.{host} --num-cpus=1 --object-store-memory=100000000 --disable-usage-stats"
-        if host == 1:
-            line = f"{program} start --head --port=6379 --include-dashboard=false {common} --labels=role=lab"
-        else:
-            # The head may need a while.
-            line = f"until {program} start --address=10.77.0.1:6379 {common} --labels=role=clients; do sleep 1; done"
-        self.hosts("boot", host, "bash", "-c", line)
-
-    def start(self, *command: str, **more: str) -> subprocess.Popen[str]:
-        """Starts a command on the lab's host."""
-        line = [str(SCRIPT), "in", "1", "bash", "-c", 'cd "$0" && exec "$@"', str(self.home), *command]
-        pipe = subprocess.PIPE
-        variables = {**environment(self.home), **self.variables, **more}
-        return subprocess.Popen(line, env=variables, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-
-    def run(self, file: Path, *arguments: str, **more: str) -> str:
-        """Runs an experiment to its end; returns its messages."""
-        process = self.start(*LOADSTONE, "run", str(file), "--no-report", *arguments, **more)
-        _, stderr = process.communicate(timeout=170)
-        assert process.returncode == 0, stderr
-        return stderr
-
-    def processes(self, host: int, name: str) -> list[int]:
-        """The processes of a host by their names, as this host numbers them."""
-        space = os.readlink(f"/proc/{self.hosts('pid', host)}/ns/pid")
-        return [pid for pid in pids() if name_of(pid).startswith(name) and space_of(pid) == space]
-
-
-def pids() -> list[int]:
-    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-
-
-def name_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""
-
-
-def space_of(pid: int) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/ns/pid")
-    except OSError:
-        return ""
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 100) -> None:
-    """Waits until a condition holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition never held"
-        time.sleep(0.1)
+# Set by `make soak`.
+KILLS = int(os.environ.get("LOADSTONE_FLEET_KILLS", "0"))
+PASSWORD = "fl33t-s3cret"
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Four hosts with Ray, and the scripted server."""
-    home = tmp_path_factory.mktemp("fleet")
-    prefix = f"lh{os.getpid() % 10_000}-"
-    variables = {
-        **os.environ,
-        "HOSTS_PREFIX": prefix,
-        "HOSTS_DIR": str(home / "hosts"),
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN": "t" * 64,
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "PYTHONPATH": str(ROOT / "tests"),
-    }
-    cluster = Cluster(home, variables)
-    server = None
-    try:
-        cluster.hosts("up", 4)
-        for host in (1, *WORKERS):
-            cluster.boot(host)
-        wait_for(
-            lambda: all("Ray runtime started" in (home / f"hosts/{k}/boot.log").read_text() for k in (1, *WORKERS))
-        )
-        server = cluster.start(sys.executable, "-c", SERVER)
-        assert server.stdout is not None
-        assert server.stdout.readline() == "up\n"
-        yield cluster
-    finally:
-        if server is not None:
-            server.communicate(timeout=30)
-        cluster.hosts("down")
-    left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout
-    assert prefix not in left
+    """The lab's host and three hosts for clients, with Ray and the scripted server."""
+    with boot_cluster(tmp_path_factory.mktemp("fleet"), len(WORKERS)) as hosts:
+        hosts.variables["FLEET_PASSWORD"] = PASSWORD
+        yield hosts
 
 
 def results(cluster: Cluster, name: str) -> Folder:
@@ -201,10 +96,19 @@ def test_three_hosts_equal_three_segments(cluster: Cluster) -> None:
         assert abs(offset - 80e6) <= bound
         assert not any(note.name == "clock" for note in trial.notes), trial.notes
         assert sum(trial.value(f"host.host{host}.operations") or 0 for host in WORKERS) == 450
+    loadstone(cluster.home, "report", results(cluster, "hosts").path)
+    page = (results(cluster, "hosts").path / "report.md").read_text()
+    assert all(f"| host{host} | clients | " in page for host in WORKERS), page
+
+
+def test_passwords_are_in_no_file(cluster: Cluster) -> None:
+    files = [path for path in cluster.home.rglob("*") if path.is_file()]
+    assert any(path.match("hosts/2/tmp/**/*") for path in files), "the logs of Ray on a host"
+    assert [path for path in files if PASSWORD.encode() in path.read_bytes()] == []
 
 
 def test_lost_hosts_are_repeated(cluster: Cluster) -> None:
-    file = write(cluster, "faults", seconds=12, repeats=4)
+    file = write(cluster, "faults", seconds=8, repeats=4)
     lab = cluster.start(*LOADSTONE, "run", str(file), "--no-report")
 
     def await_load(number: int) -> None:
@@ -242,7 +146,56 @@ def test_lost_hosts_are_repeated(cluster: Cluster) -> None:
     for host in ("host2", "host3", "host4"):
         assert any(f"host {host} " in message for message in named), named
     assert [trial.end for trial in trials(results(cluster, "faults"))] == ["done"] * 4
-    assert all(trial.value("operations") == 1800 for trial in trials(results(cluster, "faults")))
+    assert all(trial.value("operations") == 1200 for trial in trials(results(cluster, "faults")))
+
+
+@pytest.mark.skipif(KILLS == 0, reason="LOADSTONE_FLEET_KILLS is not set")
+def test_random_kills_keep_results_intact(cluster: Cluster) -> None:
+    draw = random.Random(KILLS)
+    file = write(cluster, "kills", seconds=6, repeats=max(KILLS // 2, 2))
+    done = 0
+    lab = cluster.start(*LOADSTONE, "run", str(file), "--no-report")
+    for _ in range(KILLS):
+        wait_for(lambda: lab.poll() is not None or all(engines_of(cluster)))
+        if lab.poll() is not None:
+            break
+        time.sleep(draw.uniform(0, 5))
+        host = draw.choice(WORKERS)
+        victims = draw.choice(
+            [
+                cluster.processes(host, "ray::Actor"),
+                cluster.processes(host, "loadstone-engin"),
+                [pid for pid in cluster.processes(1, "python") if b"loadstone.fleet.ray" in command_of(pid)],
+            ]
+        )
+        for pid in victims:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        done += bool(victims)
+    _, stderr = lab.communicate(timeout=1000)
+    while lab.returncode:
+        lab = cluster.start(*LOADSTONE, "run", str(file), "--no-report", "--resume", "--retry-failed")
+        _, stderr = lab.communicate(timeout=1000)
+        assert "error:" not in stderr or lab.returncode, stderr
+    rows = [json.loads(line) for line in (results(cluster, "kills").path / "values.jsonl").read_text().splitlines()]
+    attempts = [(row["trial"], row.get("attempt", 1)) for row in rows]
+    assert len(attempts) == len(set(attempts)), "no attempt counts twice"
+    finished = [row["trial"] for row in rows if row["end"] == "done"]
+    assert len(finished) == len(set(finished)) == max(KILLS // 2, 2)
+    assert done
+
+
+def engines_of(cluster: Cluster) -> list[list[int]]:
+    """The engines of each host."""
+    return [cluster.processes(host, "loadstone-engin") for host in WORKERS]
+
+
+def command_of(pid: int) -> bytes:
+    """The command line of a process."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def test_nothing_is_left_running(cluster: Cluster) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,6 +86,14 @@ def test_the_rooms_of_the_experiment_depend_in_one_direction() -> None:
         if other[0] == "experiment" and other[1] in ROOMS.keys() - allowed - {room}
     ]
     assert climbing == []
+
+
+def test_one_file_imports_ray() -> None:
+    statement = re.compile(r"^\s*(?:import|from) ray\b", re.MULTILINE)
+    files = {
+        file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.py") if statement.search(file.read_text())
+    }
+    assert files == {"fleet/ray.py"}
 
 
 def test_architecture_shows_the_levels() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from rich.console import Console
 
 from event_support import SECOND, earlier, encoded, executor, interval, outcome, parsed, ready, summary
 from loadstone.engine import __main__ as event_types
-from loadstone.engine.events import Interval, Ready, Result, Summary
+from loadstone.engine.events import Interval, Note, Ready, Result, Summary
 from loadstone.engine.trial import EngineError
 from loadstone.experiment.kind import EngineLaunch, Launched
+from loadstone.fleet.interface import Observations
 from loadstone.importers.read import read as imported
 from loadstone.results import hlog
 from loadstone.results.trial_result import Series
@@ -215,6 +217,19 @@ def test_a_load_with_unclosed_clients_fails_the_trial(monkeypatch: pytest.Monkey
     monkeypatch.setattr(conductor, "_run", lambda *_: loaded(0))
     (found,) = conductor._complete(LOAD, "", Path(), 1, Path())
     assert found.result.summary.unclosed == 0
+
+
+def test_load_with_a_lost_host_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    note = Note("lost-segment", "host host1 is lost: silent for 3.1 s", "")
+    loads = replace(result([outcome("INSERT", "OK", [US])]), notes=(note,))
+    conductor = Conductor.__new__(Conductor)
+    conductor.display = PlainLines(Console())
+    for facts, is_negative in (({"host_names": "host0, host1"}, True), ({}, False)):
+        ended = Finished("load", {}, loads, Series((), (), ()), 0, 2, 1, Observations(facts=facts))
+        monkeypatch.setattr(conductor, "_run", lambda *_, ended=ended: [ended])
+        with pytest.raises(EngineError, match="1 of 2 engines ended during the load without a result") as caught:
+            conductor._complete(LOAD, "", Path(), 1, Path())
+        assert (caught.value.status < 0) == is_negative
 
 
 # Intervals.

@@ -53,7 +53,7 @@ class RayTransport:
 
     def open(self, host: int) -> None:
         """Starts an actor on a host, in place of an earlier one."""
-        if self._process.poll() is not None:
+        if self._is_ended:
             self._reconnect()
         chosen = self.hosts[host]
         # Replies of the earlier actor are errors by now.
@@ -84,6 +84,7 @@ class RayTransport:
         replies = []
         for line in lines:
             if line is None:
+                self._is_ended = True
                 reason = "the connection to the cluster's head was lost"
                 now_ns = time.time_ns()
                 replies += [Reply(number, now_ns, now_ns, None, reason) for number in places.values()]
@@ -118,6 +119,7 @@ class RayTransport:
             [sys.executable, "-c", CHILD, self._address], stdin=pipe, stdout=pipe, stderr=pipe, process_group=0
         )
         self._stderr: list[str] = []
+        self._is_ended = False
         threading.Thread(target=self._read_stderr, args=(self._process.stderr,), daemon=True).start()
         threading.Thread(target=self._read, args=(self._process.stdout, self._lines), daemon=True).start()
         try:
@@ -138,6 +140,8 @@ class RayTransport:
     def _reconnect(self) -> None:
         """Connects again after the loss of the head. Raises LoadstoneError if hosts have changed."""
         before = self.hosts
+        self._process.kill()
+        self._process.wait()
         self._connect()
         nodes = {host.name: host for host in self.hosts}
         if missing := [host.name for host in before if host.name not in nodes]:

@@ -1,4 +1,4 @@
-"""Tables of the hosts of a fleet: what they are, by role, and what each did under load."""
+"""Tables of the hosts of a fleet: their hardware and roles, and their figures under load."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View
 
 NAME = re.compile(r"host\.(.+)\.operations")
-# What is known of a host in each trial, in the order of the columns.
+# The figures of a host in each trial, in the order of the columns.
 USED = {
     "throughput": "throughput",
     "p99": "p99",
@@ -34,7 +34,7 @@ def tables(view: View) -> list[Table]:
     names = [match[1] for metric in view.results.metrics if (match := NAME.fullmatch(metric))]
     if not names:
         return []
-    return [table for table in (describe_hosts(view), by_host(view, names)) if table]
+    return [table for table in (describe_hosts(view), compare_hosts(view, names)) if table]
 
 
 def describe_hosts(view: View) -> Table:
@@ -58,11 +58,11 @@ def describe(host: Mapping[str, Any]) -> Iterator[str]:
     yield str(host.get("kernel", wording.DASH))
 
 
-def by_host(view: View, names: list[str]) -> Table:
+def compare_hosts(view: View, names: list[str]) -> Table:
     """A row for each host with medians over all trials; the slowest first."""
     figures = {name: {key: middle(view, f"host.{name}.{key}") for key in USED} for name in names}
     known = [key for key in USED if any(figures[name][key] is not None for name in names)]
-    ordered = sorted(names, key=lambda name: -(value_of(figures[name]["p99"])))
+    ordered = sorted(names, key=lambda name: -(number_of(figures[name]["p99"])))
     rows = tuple((Entry(name), *(render_figure(figures[name][key]) for key in known)) for name in ordered[:HOSTS_MAX])
     notes = ("medians over the trials; the host with the highest p99 first", *cut_note(len(names)))
     return Table("", (Column("host"), *(Column(USED[key]) for key in known)), (Rows("", rows),), notes)
@@ -77,7 +77,7 @@ def middle(view: View, metric: str) -> Figure:
     return (median(value.value for value in values), values[0].unit) if values else None
 
 
-def value_of(figure: Figure) -> float:
+def number_of(figure: Figure) -> float:
     """A figure without its unit; 0 if it is missing."""
     return figure[0] if figure else 0.0
 

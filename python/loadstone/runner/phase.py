@@ -19,6 +19,7 @@ from loadstone.engine.trial import EngineError, Spec
 from loadstone.experiment.kind import Launched
 from loadstone.faults.injector import Injector
 from loadstone.fleet.interface import Fleet, Observations, Running, split
+from loadstone.fleet.launch import LOST_STATUS
 from loadstone.fleet.merge import Merger
 from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Series
@@ -38,6 +39,11 @@ class Finished(Launched):
     # Of those, how many ended without a result.
     lost: int = 0
     observations: Observations = field(default_factory=Observations)
+
+    @property
+    def exit_status(self) -> int:
+        """The exit status of a launch with lost engines: negative, as of a vanished process, if a host was lost."""
+        return LOST_STATUS if self.observations.facts else 1
 
     @property
     def loop(self) -> Loop:
@@ -107,7 +113,7 @@ def run(
         except EngineError as error:
             raise explained(error) from None
         if injector is not None:
-            injector.note_start(result.summary.start_unix_ns)
+            injector.note_summary(result.summary.start_unix_ns, result.summary.server_events)
         phase.finish(result.summary)
         histograms.finish(result.summary)
         display.update()

@@ -111,6 +111,10 @@ def of_engine(
     # On other hosts, their processors count instead of this machine's.
     measured = [*figures_of(each, variant, runs), *watch.values(operations), *run.observations.values]
     if networked:
+        observed = run.observations.facts
+        cpus = observed.get("cpus")
+        if "host_names" in observed and isinstance(cpus, int | float):
+            processors = cpus * int(observed["hosts"])
         measured += engine_share(measured, processors)
     if engines > 1:
         measured += [Value("segments", engines, "segments", 1), Value("segments.lost", lost, "segments", 1)]
@@ -145,7 +149,9 @@ def of_engine(
 
 
 # Parts of a spec that differ between trials of one variant, or say only how results are reported.
-NOT_REQUESTED = frozenset({"spec", "seed", "segment", "sinks", "interval_ms", "lease_ms", "wait_for_start", "ledger"})
+NOT_REQUESTED = frozenset(
+    {"spec", "seed", "run", "segment", "sinks", "interval_ms", "lease_ms", "wait_for_start", "ledger"}
+)
 
 
 def flatten_spec(spec: Mapping[str, Any]) -> dict[str, Scalar]:

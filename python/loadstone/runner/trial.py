@@ -257,7 +257,8 @@ class Conductor:
             if load.lost:
                 message = f"{load.lost} of {load.engines} engines ended during the load without a result"
                 last = load.result.notes[-1]
-                raise EngineError(f"{message}: {last.message}", last.hint, 1)
+                # On other hosts, the trial is repeated.
+                raise EngineError(f"{message}: {last.message}", last.hint, load.exit_status)
             if summary.end != "done":
                 reason = f": {summary.reason}" if summary.reason else ""
                 raise EngineError(f"the load ended early{reason}", phase_result.ENDED_EARLY_HINT, 1)
