@@ -142,7 +142,7 @@ impl<S: Session> Sync<S> {
         let session = tasks.block_on(&runtime, async {
             let mut session = store.session()?;
             session.connect().await?;
-            Ok::<S, EngineError>(session)
+            Ok::<_, EngineError>(session)
         })?;
         Ok(Self { session, tasks, runtime })
     }
