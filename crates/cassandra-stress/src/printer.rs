@@ -29,7 +29,7 @@ use super::run::Log;
 #[derive(Debug)]
 pub struct Names {
     /// Name, and whether each operation that did not fail was one row of one partition, even in a failed write.
-    names: Vec<(String, bool)>,
+    kinds: Vec<(String, bool)>,
     /// The rows of profiles' operations so far.
     pub counts: Arc<Counts>,
     is_counted: bool,
@@ -42,10 +42,10 @@ impl Names {
             Some(user) => {
                 let operations = user.operations.iter().filter(|(_, weight)| *weight > 0.0);
                 let names: Vec<_> = operations.map(|(name, _)| (name.clone(), false)).collect();
-                Self { counts: Arc::new(Counts::new(names.len())), names, is_counted: true }
+                Self { counts: Arc::new(Counts::new(names.len())), kinds: names, is_counted: true }
             }
             None => Self {
-                names: Command::ALL.iter().map(|command| (command.name().to_owned(), command.writes())).collect(),
+                kinds: Command::ALL.iter().map(|command| (command.name().to_owned(), command.writes())).collect(),
                 counts: Arc::default(),
                 is_counted: false,
             },
@@ -53,12 +53,12 @@ impl Names {
     }
 
     fn name(&self, operation: usize) -> &str {
-        self.names.get(operation).map_or("", |(name, _)| name)
+        self.kinds.get(operation).map_or("", |(name, _)| name)
     }
 
     /// The operation of a step; `None` for the end of a session.
     fn operation_of(&self, step: StepId) -> Option<usize> {
-        (usize::from(step.0) < self.names.len()).then_some(usize::from(step.0))
+        (usize::from(step.0) < self.kinds.len()).then_some(usize::from(step.0))
     }
 
     /// The operations that occur, by name.
@@ -109,7 +109,7 @@ impl<'a> Printer<'a> {
     /// A printer.
     pub fn new(settings: &'a Settings, names: Names, log: &'a mut Log, hdr: Option<&'a mut HdrLog>) -> Self {
         Self {
-            earlier: vec![(0, 0); names.names.len()],
+            earlier: vec![(0, 0); names.kinds.len()],
             names,
             settings,
             log,
@@ -153,7 +153,7 @@ impl<'a> Printer<'a> {
             operations += count;
             errors += if status.is_ok() { 0 } else { count };
             if !self.names.is_counted {
-                rows += if status.is_ok() || self.names.names[own].1 { count } else { 0 };
+                rows += if status.is_ok() || self.names.kinds[own].1 { count } else { 0 };
                 partitions = rows;
             }
             latencies.merge(&all[self.choose_time()]);

@@ -58,6 +58,7 @@ impl Log {
 }
 
 /// Performs what the settings ask for. Returns the exit code.
+#[allow(clippy::too_many_lines, reason = "the steps of a run, in their order")]
 pub fn run(settings: &Settings, profiles: &[Profile], controls: &Receiver<Control>) -> Result<u8, EngineError> {
     let mut log = Log::open(settings.log.file.as_deref())?;
     let has_rate = matches!(&settings.rate, RateSettings::Threads { limit, .. } if limit.per_second() > 0);

@@ -33,13 +33,11 @@ pub fn first_threads(settings: &Settings) -> u32 {
 
 /// The trial of a run with this number of clients.
 pub fn translate(settings: &Settings, profiles: &[Profile], threads: u32) -> Result<TrialSpec, EngineError> {
-    let work = match &settings.command.user {
-        Some(user) => StatementsSpec::Columns(columns_spec(settings, profiles, user)?),
-        None => {
-            let mix =
-                settings.operations().into_iter().filter_map(|(command, weight)| Some((operation(command)?, weight)));
-            StatementsSpec::Stress(stress_spec(settings, mix.collect())?)
-        }
+    let work = if let Some(user) = &settings.command.user {
+        StatementsSpec::Columns(columns_spec(settings, profiles, user)?)
+    } else {
+        let mix = settings.operations().into_iter().filter_map(|(command, weight)| Some((operation(command)?, weight)));
+        StatementsSpec::Stress(stress_spec(settings, mix.collect())?)
     };
     // The tool counts partitions, and limits their rate.
     let partitions = match &work {
@@ -76,24 +74,21 @@ pub fn translate_warmups(settings: &Settings, profiles: &[Profile]) -> Result<Ve
     if operations == 0 {
         return Ok(Vec::new());
     }
-    let works: Vec<(String, StatementsSpec)> = match &settings.command.user {
-        Some(user) => {
-            let all = columns_spec(settings, profiles, user)?;
-            let alone = |operation: &OperationSpec| {
-                let columns = ColumnsSpec { operations: vec![operation.clone()], ..all.clone() };
-                (format!("[{}]", operation.name), StatementsSpec::Columns(columns))
-            };
-            all.operations.iter().filter(|operation| operation.weight > 0.0).map(alone).collect()
+    let works: Vec<(String, StatementsSpec)> = if let Some(user) = &settings.command.user {
+        let all = columns_spec(settings, profiles, user)?;
+        let alone = |operation: &OperationSpec| {
+            let columns = ColumnsSpec { operations: vec![operation.clone()], ..all.clone() };
+            (format!("[{}]", operation.name), StatementsSpec::Columns(columns))
+        };
+        all.operations.iter().filter(|operation| operation.weight > 0.0).map(alone).collect()
+    } else {
+        let mut works = Vec::new();
+        for (command, _) in settings.operations() {
+            let Some(kind) = operation(command) else { continue };
+            let work = stress_spec(settings, [(kind, 1.0)].into())?;
+            works.push((command.label().to_owned(), StatementsSpec::Stress(work)));
         }
-        None => {
-            let mut works = Vec::new();
-            for (command, _) in settings.operations() {
-                let Some(kind) = operation(command) else { continue };
-                let work = stress_spec(settings, [(kind, 1.0)].into())?;
-                works.push((command.label().to_owned(), StatementsSpec::Stress(work)));
-            }
-            works
-        }
+        works
     };
     let mut specs = Vec::new();
     for (name, work) in works {

@@ -153,8 +153,8 @@ struct Generators {
     population_ratio: Vec<Option<(Distribution, RatioSpec)>>,
 }
 
-fn usage(invalid: Invalid) -> EngineError {
-    EngineError::usage(format!("work.{}: {}", invalid.field, invalid.reason))
+fn usage(Invalid { field, reason }: Invalid) -> EngineError {
+    EngineError::usage(format!("work.{field}: {reason}"))
 }
 
 impl ColumnsWork {

@@ -165,9 +165,10 @@ impl Builder {
         };
         match &mut parent.content {
             Content::List(nodes) => nodes.push(node),
-            Content::Map(entries) => match key.take() {
-                Some((name, at)) => entries.push((name, at, node)),
-                None => {
+            Content::Map(entries) => {
+                if let Some((name, at)) = key.take() {
+                    entries.push((name, at, node));
+                } else {
                     let name = match node.content {
                         Content::Scalar(name) => name,
                         Content::Null => String::new(),
@@ -179,7 +180,7 @@ impl Builder {
                     }
                     *key = Some((name, line));
                 }
-            },
+            }
             Content::Null | Content::Scalar(_) => {}
         }
         Ok(())
