@@ -136,7 +136,7 @@ FAULTS = [
         "a recovery by chance, at the end of the window",
         lambda: change_trials(alter_figures(recovered__held=5e9)),
         fires("not-recovered", "suspect"),
-        says(r"not within \d+\.\d s in 6 of 6"),
+        says(r"not recovered within \d+\.\d s in 6 of 6"),
         verdict("suspect"),
     ),
     fault_case(

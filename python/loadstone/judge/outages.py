@@ -171,7 +171,7 @@ def recovery_text(outage: Outage) -> str:
             parts.append(f"recovered after {' to '.join(dict.fromkeys(ends))} in {count}")
     if outage.censored_ns:
         limit = units.duration(min(outage.censored_ns))
-        parts.append(f"not within {limit} in {len(outage.censored_ns)} of {total}")
+        parts.append(f"not {'' if parts else 'recovered '}within {limit} in {len(outage.censored_ns)} of {total}")
     return ", ".join(parts)
 
 
