@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,6 +21,7 @@ NAME = "loadstone-engine"
 GLIBC_SYMBOL = re.compile(rb"\0GLIBC_(\d+)\.(\d+)")
 
 
+@cache
 def engine() -> Path:
     """The engine's program, built by cargo unless LOADSTONE_ENGINE names one."""
     if named := os.environ.get("LOADSTONE_ENGINE"):
@@ -76,8 +78,8 @@ class BdistWheel(bdist_wheel):
 
     def get_tag(self) -> tuple[str, str, str]:
         """The tags for Python, ABI and platform."""
-        built = Path(str(self.get_finalized_command("build_scripts").build_dir)) / NAME
-        return "py3", "none", platform_tag(built.read_bytes())
+        # An editable wheel asks before anything is built.
+        return "py3", "none", platform_tag(engine().read_bytes())
 
 
 setup(scripts=[NAME], cmdclass={"bdist_wheel": BdistWheel, "build_scripts": BuildScripts})

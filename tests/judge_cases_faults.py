@@ -92,6 +92,12 @@ def fail_verification(step: str, reason: str) -> FaultRecord:
     return replace(KILL, unverified={step: reason})
 
 
+def fail_reads(trial: TrialResult) -> TrialResult:
+    """Reads that failed, each of which YCSB counts as a verification that failed."""
+    statuses = {"READ": {"OK": 43_000, "TIMEOUT": 7000}, "VERIFY": {"OK": 43_000, "ERROR": 7000}}
+    return replace(set_figures(wrong=7000, before__read__count=1)(trial), statuses=statuses)
+
+
 SOUND = experiment(with_fault())
 CASES = [
     *(Case(check, "a sound trial", SOUND) for check in ("fault-missed", "not-lifted", "bystander-hit")),
@@ -257,6 +263,12 @@ CASES = [
         "1,000 of 200,000 operations outside the fault failed (0.5 %)",
     ),
     Case("errors", "during the fault", experiment(both(with_fault(), set_figures(errors=6000, attempts__failed=6000)))),
+    Case("errors", "in flight at the fault",
+         experiment(both(with_fault(), set_figures(before__failed=1000, before__interrupted=1000)))),
+    Case("unverified", "reads that failed in the fault", experiment(both(with_fault(), fail_reads))),
+    Case("unverified", "a wrong value among them",
+         experiment(both(both(with_fault(), fail_reads), set_figures(wrong=7001))),
+         INVALID, "1 of 43,000 values read were not what had been written"),
     Case("unverified", "losses that the guarantee covers", experiment(ledger(lost_allowed=19, oldest=94e6))),
     Case(
         "client-limited",

@@ -63,6 +63,18 @@ def test_refused_outage_is_independent_of_clients(clients: int) -> None:
     assert measured["before.read.p99"].value == pytest.approx(SERVICE_NS, rel=1e-3)
 
 
+def test_operations_in_flight_at_the_fault_are_interrupted() -> None:
+    # Silent for 0.5 s before the order: operations due then time out during the fault.
+    store = ScriptedStore(100, 60, [Span(29 * SECOND + 500 * MILLISECOND, 32 * SECOND, "silent")], 4000)
+    measured = figures(store, 30 * SECOND, 35 * SECOND)
+    assert measured["before.failed"].value == measured["before.interrupted"].value == 50
+
+
+def test_failures_before_the_fault_are_not_interrupted() -> None:
+    measured = figures(ScriptedStore(100, 60, [Span(20 * SECOND, 21 * SECOND, "refuse")]), 30 * SECOND, 35 * SECOND)
+    assert (measured["before.failed"].value, measured["before.interrupted"].value) == (100, 0)
+
+
 def test_late_answers_of_a_pause_are_an_outage() -> None:
     store = ScriptedStore(100, 120, [Span(60 * SECOND, 70 * SECOND, "pause")], 4000)
     measured = figures(store, 60 * SECOND, 70 * SECOND)

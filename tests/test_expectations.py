@@ -250,6 +250,11 @@ def test_ratio_of_another_figure_leaves_comparisons_alone() -> None:
     assert [item.metric for item in expected.comparisons] == [item.metric for item in plain.comparisons]
 
 
+def test_ratio_of_zeros_is_undecided() -> None:
+    expectation = take_only(make_run({"old": scatter(1000), "new": scatter(900, seed=2)}, "errors <= 1x"))
+    assert expectation.why == "errors is 0 in some repeats, which have no ratio"
+
+
 def test_ratio_without_baseline_is_undecided() -> None:
     expectation = take_only(make_run({"a": scatter(1000)}, "throughput >= 0.95x"))
     assert expectation.why == "there is no baseline to compare with"

@@ -11,11 +11,13 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from loadstone.engine.events import ServerEvent
 from loadstone.experiment.plan.faults import PlannedFault
 from loadstone.faults.cut import Cut
 from loadstone.faults.fault import FaultError
@@ -75,6 +77,11 @@ def run_fault(running: Running, planned: PlannedFault, seconds: float = 20.0) ->
     return injector.records[0]
 
 
+def is_lifted(injector: Injector) -> bool:
+    """Whether the first fault was lifted."""
+    return injector.records[0].lifted_ns is not None
+
+
 @pytest.fixture
 def up(tiny: Tiny) -> Iterator[Running]:
     """Three tiny servers that are up."""
@@ -119,7 +126,8 @@ def test_fault_of_a_host_is_verified(tiny: Tiny, kind: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     (data / "tiny-1/unsynced").write_bytes(b"z" * 100_000)
-    record = run_fault(running, replace(PLANNED, kind=kind, lift_s=(0.5, 0.5)))
+    # The smallest quota: the spinning server uses it up, however busy the host is.
+    record = run_fault(running, replace(PLANNED, kind=kind, cpu=0.01, lift_s=(2.0, 2.0)))
     assert record.unverified == {}
     assert record.held_ns is not None
     assert {state for _, state in running.status()} == {ServerState.UP}
@@ -340,12 +348,45 @@ def test_reboot_undoes_volatile_steps(tmp_path: Path) -> None:
     assert undo.pending_steps(replace(fault, boot="another")) == [lasting]
 
 
+def test_report_of_a_survivor_is_recorded(up: Running) -> None:
+    addresses = StartedSite(up).addresses()
+    reports = [(-1, "tiny-2", "down"), (6, "tiny-2", "up"), (4, "tiny-1", "down"), (9, "tiny-2", "down")]
+    for count, detected_ns in ((3, None), (4, 9 * 10**9)):
+        zero_unix_ns = time.time_ns()
+        injector = injector_of(up, replace(PLANNED, kind="pause"))
+        events = [ServerEvent(zero_unix_ns + at * 10**9, addresses[name], event) for at, name, event in reports]
+        with injector:
+            injector.begin(time.monotonic_ns(), zero_unix_ns)
+            until(partial(is_lifted, injector), "lifted")
+            injector.note_summary(zero_unix_ns + 5, events[:count])
+        assert injector.records[0].detected_ns == detected_ns
+        assert injector.records[0].facts["clock_offset_ns"] == 5
+
+
 def test_servers_by_role_are_drawn_among_them(up: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     site = StartedSite(up)
     assert site.roles() == {"tiny": ["tiny-1", "tiny-2", "tiny-3"]}
     monkeypatch.setattr(site, "roles", lambda: {"replica": ["tiny-3", "tiny-1"]})
     victims = {tuple(choose_servers(site, replace(PLANNED, servers=("replica",)), 1, repeat)[0]) for repeat in (1, 2)}
     assert victims == {("tiny-1",), ("tiny-3",)}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_mount_namespace_does_not_keep_a_stopped_disk(tiny: Tiny) -> None:
+    running = running_of(tiny.root)
+    running.up(2, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
+    # It has a copy of the mount, which an unmount on the host does not remove.
+    command = ["unshare", "--mount", "--propagation", "private", "cat"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as other:
+        device = (running.place.data / "tiny-2").stat().st_dev
+        until(lambda: disks.find_copies(device), "a copy of the mount")
+        record = run_fault(running, replace(PLANNED, kind="power"))
+        assert record.unverified == {}
+        assert not disks.is_shut_down(running.place.data / "tiny-2")
+        running.down()
+        assert other.poll() is None
+        other.kill()
+    assert tiny.nothing_left()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

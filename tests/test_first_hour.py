@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from judge_support import sound
 from lab_support import experiment, loadstone
+from loadstone.engine.events import Note
 from loadstone.experiment.file import load
 from loadstone.experiment.mistake import ExperimentError
+from loadstone.judge.findings import judge_trial
+from loadstone.judge.settings import Settings
 from loadstone.runner.progress import RunProgress
 
 ONE = """
@@ -61,3 +66,18 @@ def test_long_first_trial_corrects_time_left(monkeypatch: pytest.MonkeyPatch) ->
     assert run.state == "0:40 left"
     clock["now"] = 30.0
     assert run.state == "1:30 left"
+
+
+def test_nothing_finished_is_nothing_to_resume(tmp_path: Path) -> None:
+    failing = ONE.replace("rate: 3000 op/s", 'hooks: {before: ["exit 3"]}').replace("repeats: 1", "repeats: 2")
+    done = loadstone(tmp_path, "run", experiment(tmp_path, failing), code=1)
+    assert "error: 3 consecutive trials failed; last error: " in done.stderr
+    assert "--resume" not in done.stderr
+    assert "finished trials are kept" not in done.stderr
+
+
+def test_failed_trial_reports_its_cause_once() -> None:
+    note = Note(name="servers", message="port 1 is in use", hint="stop that process")
+    failed = replace(sound(), end="failed", values={}, notes=(note,))
+    findings = [finding for finding in judge_trial(failed, None, Settings()) if "port 1" in finding.message]
+    assert [(finding.check, finding.hint) for finding in findings] == [("incomplete", "stop that process")]

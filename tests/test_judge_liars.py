@@ -12,6 +12,7 @@ from judge_support import given as set_figures
 from known_truth_expected import Case, Judged
 from known_truth_support import SHAPE, failed, on, parts, scaled, with_parts
 from known_truth_support import world as craft_results
+from liar_cases_faults import FAULTS
 from liar_cases_runs import RUNS
 from liar_cases_sides import SIDES
 from liar_cases_table import SCENARIOS
@@ -20,7 +21,7 @@ from loadstone.experiment.file import load
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 
-CASES = [*SIDES, *RUNS, *SCENARIOS]
+CASES = [*SIDES, *RUNS, *SCENARIOS, *FAULTS]
 TAILS = [f"{kind}.{name}" for kind in ("read", "all") for name in (*SHAPE, "mean")]
 
 

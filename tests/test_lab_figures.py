@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lab_support import experiment, loadstone, only_folder, trials
+from loadstone.runner import phase_result
 from loadstone.workloads import ycsb
 from results_support import by_tag, intervals
 
@@ -87,3 +88,8 @@ def test_the_mean_of_a_zipfian_length_is_that_of_its_distribution() -> None:
     length = {"distribution": "zipfian", "min": 1, "max": 2}
     assert ycsb.mean_length(length) == pytest.approx((1 + 2 * weight) / (1 + weight))
     assert ycsb.mean_length({"distribution": "uniform", "min": 1, "max": 2}) == 1.5
+
+
+def test_random_number_of_a_run_is_no_setting() -> None:
+    spec = {"run": 2409413782708497, "seed": 7, "clients": 4, "store": {"name": "null", "properties": {}}}
+    assert phase_result.flatten_spec(spec) == {"clients": 4}

@@ -59,6 +59,16 @@ def test_port_in_use_names_its_holder(tmp_path: Path, listener: socket.socket) -
     assert f"(pid {os.getpid()})" in stderr
 
 
+def test_port_in_use_precedes_trials(tmp_path: Path, listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
+    port = listener.getsockname()[1]
+    text = f"systems: {{redis: {{start: {{settings: {{port: {port}}}}}}}}}\n{TINY}"
+    done = loadstone(tmp_path, "run", experiment(tmp_path, text), code=1)
+    first = next(line for line in done.stderr.splitlines() if line.startswith("error: "))
+    assert f"port 127.0.0.1:{port}, which redis needs, is in use by " in first
+    assert not (tmp_path / "results").exists()
+
+
 def test_too_little_space_is_reported(tmp_path: Path) -> None:
     text = "systems: [lmdb]\nworkload: {properties: {recordcount: 1000000000000}}\n"
     assert re.search(
@@ -88,3 +98,9 @@ def test_missing_program_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", str(tmp_path))
     text = errors(tmp_path, f"systems: {{redis: {{start: {{settings: {{port: 1023}}}}}}}}\n{TINY}", code=0)
     assert "warning: apt-get is not on PATH; it fetches redis, unless that is in the cache\nhint: " in text
+
+
+def test_relative_library_is_found(tmp_path: Path) -> None:
+    (tmp_path / "lib.so").write_text("not a library")
+    text = f"systems: {{rocksdb: {{properties: {{rocksdb.library: lib.so}}}}}}\n{TINY}"
+    assert "no file lib.so" not in errors(tmp_path, text)

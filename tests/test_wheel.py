@@ -20,13 +20,18 @@ ENGINE = ROOT / ".venv/bin/loadstone-engine"
 ALLOWED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built without network from a copy of the sources: setuptools leaves files in build/."""
-    home = tmp_path_factory.mktemp("wheel")
+def copy_sources(home: Path) -> None:
+    """Copies what a wheel is built from: setuptools leaves files in build/."""
     for name in ("pyproject.toml", "setup.py", "LICENSE"):
         shutil.copy(ROOT / name, home)
     shutil.copytree(ROOT / "python", home / "python", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built without network from a copy of the sources."""
+    home = tmp_path_factory.mktemp("wheel")
+    copy_sources(home)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
     options = ["--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(home), "."]
     subprocess.run([*pip, *options], cwd=home, env={**os.environ, "LOADSTONE_ENGINE": str(ENGINE)}, check=True)
@@ -74,6 +79,17 @@ def test_wheel_is_tagged_with_needed_glibc(wheel: Path) -> None:
     headers = subprocess.run(["objdump", "-p", ENGINE], capture_output=True, text=True, check=True).stdout
     libraries = {name for name in re.findall(r"NEEDED +(\S+)", headers) if not name.startswith("ld-linux")}
     assert libraries <= ALLOWED
+
+
+def test_editable_installation_has_engine(tmp_path: Path) -> None:
+    copy_sources(tmp_path)
+    build = "import sys; from setuptools import build_meta; build_meta.build_editable(sys.argv[1])"
+    environment = {**os.environ, "LOADSTONE_ENGINE": str(ENGINE)}
+    done = subprocess.run([sys.executable, "-c", build, tmp_path], cwd=tmp_path, env=environment, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    (built,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(built) as packed:
+        assert [name for name in packed.namelist() if name.endswith("scripts/loadstone-engine")]
 
 
 def test_wheel_holds_stripped_engine(wheel: Path, tmp_path: Path) -> None:

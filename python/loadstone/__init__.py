@@ -9,9 +9,10 @@ The interface is `loadstone.api`, imported at its first use: commands that need 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # typing's own constant costs the import of typing
 if TYPE_CHECKING:
+    from typing import Any
+
     from loadstone.api import Judgement, Latencies, LoadstoneError, Percentile, Run, compare, load, open, run  # noqa: A004
 
 __version__ = "0.1.0"

@@ -87,6 +87,11 @@ def run_command(command: str, arguments: list[str]) -> int:
     """Runs one of the lab's commands, importing only what it needs."""
     import importlib
 
+    if command == "completion":
+        from loadstone.commands import completion
+
+        catalogue = completion.Catalogue(commands(), ENGINE_COMMANDS, usage(), run_command)
+        return completion.create_main(catalogue)(arguments)
     module = importlib.import_module(f"loadstone.commands.{MODULES.get(command, command)}")
     status: int = module.main(arguments)
     return status

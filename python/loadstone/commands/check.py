@@ -11,7 +11,6 @@ from loadstone.format import units
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge
 from loadstone.report.expectations import exit_status
-from loadstone.report.gate import write_files
 from loadstone.report.terminal import standard_output, tables
 
 
@@ -39,5 +38,9 @@ def main(arguments: list[str]) -> int:
     console.print(f"{results.name}: {units.count(len(results.trials))} trials, {judgement.trust}", markup=False)
     for line in tables.expectations(judgement):
         console.print(line, soft_wrap=True)
-    write_files(judgement, options.junit, options.summary)
+    if options.junit or options.summary:
+        # Imported late: the charts' packages take longer than `--help`.
+        from loadstone.report.gate import write_files
+
+        write_files(judgement, options.junit, options.summary)
     return int(judgement.verdict > Verdict.UNCHECKED) or exit_status(judgement.expectations)

@@ -7,7 +7,6 @@ from loadstone.commands.parser import Parser, check_conditions, guarded, joined
 from loadstone.commands.reading import expecting, show
 from loadstone.experiment.interleaved import deciding_experiment
 from loadstone.report.expectations import exit_status
-from loadstone.report.gate import write_files
 from loadstone.results.union import union
 
 
@@ -30,5 +29,9 @@ def main(arguments: list[str]) -> int:
     judgement = show(expecting(union(sides), options.expect), options)
     if any(item.holds is None and item.unit == "×" for item in judgement.expectations) and not options.json:
         print(deciding_experiment(sides, options.expect))
-    write_files(judgement, options.junit, options.summary)
+    if options.junit or options.summary:
+        # Imported late: the charts' packages take longer than `--help`.
+        from loadstone.report.gate import write_files
+
+        write_files(judgement, options.junit, options.summary)
     return exit_status(judgement.expectations)

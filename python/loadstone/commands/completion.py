@@ -4,38 +4,58 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass
 from io import StringIO
 
-from loadstone import __version__, cli
+from loadstone import __version__
 from loadstone.commands.parser import Parser, guarded
 from loadstone.engine import program
 
 OPTION = re.compile(r"(?<![\w-])--?[a-z][a-zA-Z-]*")
 HELP_SECONDS = 30
-
-
-@guarded
-def main(arguments: list[str]) -> int:
-    """Prints the script or the page."""
-    parser = Parser(
-        "completion",
-        "Print completion for a shell, or the man page.",
-        """\
+PLACES = """\
 bash: loadstone completion bash > ~/.local/share/bash-completion/completions/loadstone
 zsh:  loadstone completion zsh > ~/.zsh/_loadstone      (a directory of $fpath)
 fish: loadstone completion fish > ~/.config/fish/completions/loadstone.fish
-man:  loadstone completion man > ~/.local/share/man/man1/loadstone.1""",
-    )
-    parser.add_argument("form", choices=[*FORMS], help="what to print")
-    print(FORMS[parser.parse_args(arguments).form](read_help()), end="")
-    return 0
+man:  loadstone completion man > ~/.local/share/man/man1/loadstone.1"""
 
 
-def read_help() -> dict[str, str]:
+@dataclass(frozen=True)
+class Catalogue:
+    """All commands, as the command line itself knows them."""
+
+    # What each command does.
+    commands: Mapping[str, str]
+    # The engine's commands among them.
+    engine: Collection[str]
+    # The general help.
+    usage: str
+    # Runs a command of the lab.
+    run: Callable[[str, list[str]], int]
+
+
+def create_main(catalogue: Catalogue) -> Callable[[list[str]], int]:
+    """The command `completion` for these commands."""
+
+    @guarded
+    def main(arguments: list[str]) -> int:
+        parser = Parser("completion", "Print completion for a shell, or the man page.", PLACES)
+        parser.add_argument("form", choices=[*FORMS], help="what to print")
+        form = FORMS[parser.parse_args(arguments).form]
+        print(form(catalogue, read_help(catalogue)), end="")
+        return 0
+
+    return main
+
+
+def read_help(catalogue: Catalogue) -> dict[str, str]:
     """The help text of every command."""
-    return {name: engine_help(name) if name in cli.ENGINE_COMMANDS else lab_help(name) for name in cli.commands()}
+    return {
+        name: engine_help(name) if name in catalogue.engine else lab_help(catalogue, name)
+        for name in catalogue.commands
+    }
 
 
 def engine_help(name: str) -> str:
@@ -44,11 +64,11 @@ def engine_help(name: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=HELP_SECONDS, check=True).stdout
 
 
-def lab_help(name: str) -> str:
+def lab_help(catalogue: Catalogue, name: str) -> str:
     """The help of a command of the lab."""
     printed = StringIO()
     with redirect_stdout(printed), suppress(SystemExit):
-        cli.run_command(name, ["--help"])
+        catalogue.run(name, ["--help"])
     return printed.getvalue()
 
 
@@ -58,7 +78,7 @@ def options(text: str) -> list[str]:
     return list(dict.fromkeys(option for line in lines for option in OPTION.findall(line)))
 
 
-def bash(texts: Mapping[str, str]) -> str:
+def bash(catalogue: Catalogue, texts: Mapping[str, str]) -> str:
     """Completion for bash: commands, then options or files."""
     cases = "\n".join(f'        {name}) words="{" ".join(options(text))}" ;;' for name, text in texts.items())
     return f"""\
@@ -79,10 +99,10 @@ complete -o filenames -F _loadstone loadstone
 """
 
 
-def zsh(texts: Mapping[str, str]) -> str:
+def zsh(catalogue: Catalogue, texts: Mapping[str, str]) -> str:
     """Completion for zsh."""
     cases = "\n".join(f"    {name}) compadd -- {' '.join(options(text))} ;;" for name, text in texts.items())
-    listed = "\n".join(f"    '{name}:{quote(about(name))}'" for name in texts)
+    listed = "\n".join(f"    '{name}:{quote(about(catalogue, name))}'" for name in texts)
     return f"""\
 #compdef loadstone
 # zsh completion for loadstone {__version__}, made by `loadstone completion zsh`
@@ -104,27 +124,27 @@ fi
 """
 
 
-def fish(texts: Mapping[str, str]) -> str:
+def fish(catalogue: Catalogue, texts: Mapping[str, str]) -> str:
     """Completion for fish."""
     lines = [f"# fish completion for loadstone {__version__}, made by `loadstone completion fish`"]
     for name, text in texts.items():
-        lines += [f"complete -c loadstone -n __fish_use_subcommand -f -a {name} -d '{quote(about(name))}'"]
+        lines += [f"complete -c loadstone -n __fish_use_subcommand -f -a {name} -d '{quote(about(catalogue, name))}'"]
         for option in options(text):
             flag = f"-l {option[2:]}" if option.startswith("--") else f"-o {option[1:]}"
             lines.append(f"complete -c loadstone -n '__fish_seen_subcommand_from {name}' {flag}")
     return "\n".join(lines) + "\n"
 
 
-def man(texts: Mapping[str, str]) -> str:
+def man(catalogue: Catalogue, texts: Mapping[str, str]) -> str:
     """The man page: the general help, then the help of each command."""
     parts = [f'.TH LOADSTONE 1 "" "loadstone {__version__}"\n.SH NAME\nloadstone \\- compare data stores under load']
-    parts += [f".SH {title}\n.nf\n{roff(text)}\n.fi" for title, text in [("SYNOPSIS", cli.usage()), *texts.items()]]
+    parts += [f".SH {title}\n.nf\n{roff(text)}\n.fi" for title, text in [("SYNOPSIS", catalogue.usage), *texts.items()]]
     return "\n".join(parts) + "\n"
 
 
-def about(name: str) -> str:
+def about(catalogue: Catalogue, name: str) -> str:
     """What a command does, without its example."""
-    return cli.commands()[name].partition(":")[0]
+    return catalogue.commands[name].partition(":")[0]
 
 
 def quote(text: str) -> str:
@@ -138,4 +158,9 @@ def roff(text: str) -> str:
     return re.sub(r"^([.'])", r"\\&\1", escaped, flags=re.MULTILINE)
 
 
-FORMS: Mapping[str, Callable[[Mapping[str, str]], str]] = {"bash": bash, "zsh": zsh, "fish": fish, "man": man}
+FORMS: Mapping[str, Callable[[Catalogue, Mapping[str, str]], str]] = {
+    "bash": bash,
+    "zsh": zsh,
+    "fish": fish,
+    "man": man,
+}

@@ -40,6 +40,11 @@ class AttachedSite:
         """No roles are known."""
         return {}
 
+    def addresses(self) -> Mapping[str, str]:
+        """The address of each host, if the port is known."""
+        port = self.commands.how.port
+        return {} if port is None else {host: f"{host}:{port}" for host in self.servers()}
+
     def action(self, planned: PlannedFault, victims: Sequence[str]) -> AttachedFault:
         """The fault on these hosts."""
         return AttachedFault(self, victims, planned.kind)

@@ -21,6 +21,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from loadstone.engine.events import ServerEvent
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.model.faults import ALL, ANY
 from loadstone.experiment.plan.faults import Draw, PlannedFault, draw_instants, draw_servers
@@ -67,6 +68,9 @@ class Site(Protocol):
     def roles(self) -> Mapping[str, Sequence[str]]:
         """The servers by role."""
 
+    def addresses(self) -> Mapping[str, str]:
+        """The address of each server, as clients know it: `127.0.0.1:9042`."""
+
     def action(self, planned: PlannedFault, victims: Sequence[str]) -> Action:
         """The fault on these servers. Raises LoadstoneError."""
 
@@ -89,6 +93,8 @@ class Injector:
     def __init__(self, site: Site, planned: Sequence[PlannedFault], seed: int, repeat: int) -> None:
         # The start of the measured window, ns since the epoch; 0 before it is known.
         self.zero_unix_ns = 0
+        self._start_unix_ns: int | None = None
+        self._events: Sequence[ServerEvent] = ()
         self._runs = [FaultRun(site, fault, draw_instants(fault, seed, repeat), seed, repeat) for fault in planned]
 
     @property
@@ -116,10 +122,12 @@ class Injector:
         for run in self._runs:
             run.begin(zero_ns)
 
-    def note_start(self, unix_ns: int) -> None:
-        """Records by how much the start of the window differs by the engine's own report, ns."""
-        for run in self._runs:
-            run.add_facts({"clock_offset_ns": unix_ns - self.zero_unix_ns})
+    def note_summary(self, start_unix_ns: int, events: Sequence[ServerEvent]) -> None:
+        """What the engine reports at its end: its start of the window, ns since the epoch, and servers' reports.
+
+        The records then have the difference between both clocks, and when a server first considered a victim down.
+        """
+        self._start_unix_ns, self._events = start_unix_ns, events
 
     def __enter__(self) -> Self:
         return self
@@ -127,6 +135,12 @@ class Injector:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         for run in self._runs:
             run.finish()
+        if self._start_unix_ns is None:
+            return
+        down = [(event.unix_ns - self.zero_unix_ns, event.server) for event in self._events if event.event == "down"]
+        for run in self._runs:
+            run.add_facts({"clock_offset_ns": self._start_unix_ns - self.zero_unix_ns})
+            run.note_detected(down)
 
 
 class FaultRun:
@@ -143,12 +157,14 @@ class FaultRun:
         self._over = threading.Event()
         self._zero_ns = 0
         self._before: Mapping[str, object] = {}
+        self._addresses: Mapping[str, str] = {}
         self.record = FaultRecord(planned.kind, (), draw.at_ns, draw.lift_ns)
 
     def prepare(self) -> None:
         """Draws the servers, and prepares the fault. Raises LoadstoneError."""
         victims, role = choose_servers(self._site, self._planned, self._seed, self._repeat)
         self.record = replace(self.record, servers=tuple(victims), role=role)
+        self._addresses = self._site.addresses()
         if self._planned.kind != "none":
             self._action = self._site.action(self._planned, victims)
             self._action.prepare()
@@ -165,6 +181,14 @@ class FaultRun:
         self._over.set()
         if self._thread is not None:
             self._thread.join()
+
+    def note_detected(self, reports: Sequence[tuple[int, str]]) -> None:
+        """Records the first report of a victim after the order; instants in ns since the start of the window."""
+        ordered_ns = self.record.ordered_ns
+        victims = {self._addresses.get(name) for name in self.record.servers}
+        instants = [at for at, server in reports if ordered_ns is not None and at >= ordered_ns and server in victims]
+        if instants:
+            self.record = replace(self.record, detected_ns=min(instants))
 
     def add_facts(self, facts: Facts) -> None:
         """Adds facts to the record."""

@@ -51,6 +51,10 @@ class StartedSite:
                 roles.setdefault(stem, []).append(name)
         return {**roles, **self._running.system.roles(self._running.place, self._running.plan)}
 
+    def addresses(self) -> Mapping[str, str]:
+        """The address of each server."""
+        return {server.name: server.address for server, _ in self._running.status()}
+
     def action(self, planned: PlannedFault, victims: Sequence[str]) -> Fault:
         """The fault on these servers."""
         return FAULTS[planned.kind](self._running, victims, planned)

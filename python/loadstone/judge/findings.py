@@ -45,7 +45,7 @@ SERIES: tuple[SeriesCheck, ...] = (
     *(faults.before_fault(rate.check_series), faults.before_fault(not_steady.check)),
     faults.outside_fault(stalled.check),
 )
-PAIR: tuple[PairCheck, ...] = (sides_differ.check, impossible.across)
+PAIR: tuple[PairCheck, ...] = (sides_differ.check, impossible.across, faults.check_pair)
 # The checks that need a course over time, the first one only at a rate.
 COURSE = (rate.RATE_NOT_HELD, not_steady.NAME, stalled.NAME)
 NO_SERIES = "series.json is missing or damaged"

@@ -165,7 +165,7 @@ def instant_row(trial: TrialResult, fault: FaultRecord) -> tuple[Entry, ...]:
         Entry(units.listed([*fault.servers]) or wording.DASH, role),
         Entry(length(order_ns)),
         *(NONE if time is None else Entry(length(time - order_ns)) for time in times),
-        *(NONE if (time := trial.value(name)) is None else Entry(length(time)) for name in FIRSTS.values()),
+        *(first_entry(trial, name) for name in FIRSTS.values()),
         NONE
         if recovered is None
         else Entry(f"{'not within ' if recovered.bound else ''}{length(recovered.value)}")
@@ -198,6 +198,14 @@ def losses(view: View, outages: Sequence[Outage]) -> Table:
     heads = ("variant", "faults with a loss", "writes lost", "greatest age", "guarantee", *COUNTS)
     note = "The interval is for the probability of a loss per fault (Clopper and Pearson, 95 %); counts are sums"
     return Table("Losses", columns(*heads), (Rows("", tuple(rows)),) if rows else (), (note,))
+
+
+def first_entry(trial: TrialResult, name: str) -> Entry:
+    """When something happened first; it is known to the interval in which the operation was due."""
+    figure = trial.values.get(name)
+    if figure is None:
+        return NONE
+    return Entry(f"< {length(figure.resolution)}" if figure.value < figure.resolution else length(figure.value))
 
 
 COUNTS = ("acknowledged", "refused", "maybe", "stale", "phantom", "corrupt")

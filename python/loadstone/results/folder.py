@@ -235,20 +235,19 @@ class Folder:
     def attempts(self, name: str = VALUES) -> tuple[list[TrialResult], list[str]]:
         """Every attempt at every trial, in the order in which they ended, and warnings on what had to be left out."""
         found, warnings = [], []
-        with pause_collector():
-            for number, line in lines.iterate_lines(self.path / name):
+        for number, line in lines.iterate_lines(self.path / name):
+            try:
+                found.append(TrialResult.from_line(line))
+            except (ValueError, OverflowError):
+                # Python's JSON reader decides which lines are damaged, and words the reasons.
+                document = lines.parsed(line)
+                if document is None:
+                    warnings.append(f"{name}:{number} is damaged and left out")
+                    continue
                 try:
-                    found.append(TrialResult.from_line(line))
-                except (ValueError, OverflowError):
-                    # Python's JSON reader decides which lines are damaged, and words the reasons.
-                    document = lines.parsed(line)
-                    if document is None:
-                        warnings.append(f"{name}:{number} is damaged and left out")
-                        continue
-                    try:
-                        found.append(TrialResult.from_json(document))
-                    except (ValueError, OverflowError) as error:
-                        warnings.append(f"{name}: a line is not a trial and left out ({error})")
+                    found.append(TrialResult.from_json(document))
+                except (ValueError, OverflowError) as error:
+                    warnings.append(f"{name}: a line is not a trial and left out ({error})")
         return found, warnings
 
     def pilots(self) -> list[TrialResult]:
@@ -258,6 +257,10 @@ class Folder:
 
     def load(self) -> ResultSet:
         """Reads everything except series and histograms. Raises LoadstoneError when it cannot be read."""
+        with pause_collector():
+            return self._load()
+
+    def _load(self) -> ResultSet:
         attempts, warnings = self.attempts()
         trials: dict[str, TrialResult] = {}
         interrupted = Counter(result.trial for result in attempts if result.interrupted)
@@ -265,6 +268,9 @@ class Folder:
             before = trials.get(result.trial)
             # A line that was copied back, as by an editor, is of an attempt that is already known.
             if result.interrupted or (before is not None and result.attempt < before.attempt):
+                continue
+            if before is None and not interrupted[result.trial]:
+                trials[result.trial] = result
                 continue
             failures = () if before is None else (*before.failures, *([before.reason] if before.failed else []))
             trials[result.trial] = replace(result, failures=failures, interruptions=interrupted[result.trial])

@@ -190,10 +190,24 @@ def measure_open_loop(
             yield Value("recovered.held", recovery.held_ns, "ns", 1)
         yield Value("recovered.hold", options.hold_ns, "ns", 1)
     yield from record_figures(faults, order_ns, lift_ns)
+    yield Value("before.interrupted", count_interrupted(rows, order_ns), "operations", 1)
     back = None
     if recovery is not None and recovery.after_ns is not None:
         back = (order_ns if lift_ns is None else lift_ns) + recovery.after_ns
     yield from window_figures(rows, order_ns, lift_ns, back)
+
+
+def count_interrupted(rows: Sequence[Row], order_ns: int) -> int:
+    """Operations that were due before the fault and failed after its order: they were in flight."""
+    interrupted = 0
+    for row in (row for row in rows if row.failed and row.start_ns + row.length_ns <= order_ns):
+        for outcome in row.outcomes:
+            if outcome.failed and outcome.count and outcome.operation not in BESIDE | COMPOSED:
+                histogram = decode(outcome.response or outcome.service)
+                highest = histogram.layout.highest_equivalent
+                ends_ns = ((row.start_ns + row.length_ns + highest(at), n) for at, n in histogram.counts.items())
+                interrupted += sum(count for end_ns, count in ends_ns if end_ns >= order_ns)
+    return interrupted
 
 
 def first_figures(rows: Sequence[Row], order_ns: int, deadline_ns: int, step: float) -> Iterator[Value]:

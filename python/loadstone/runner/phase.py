@@ -113,7 +113,7 @@ def run(
         except EngineError as error:
             raise explained(error) from None
         if injector is not None:
-            injector.note_start(result.summary.start_unix_ns)
+            injector.note_summary(result.summary.start_unix_ns, result.summary.server_events)
         phase.finish(result.summary)
         histograms.finish(result.summary)
         display.update()

@@ -149,7 +149,9 @@ def of_engine(
 
 
 # Parts of a spec that differ between trials of one variant, or say only how results are reported.
-NOT_REQUESTED = frozenset({"spec", "seed", "segment", "sinks", "interval_ms", "lease_ms", "wait_for_start", "ledger"})
+NOT_REQUESTED = frozenset(
+    {"spec", "seed", "run", "segment", "sinks", "interval_ms", "lease_ms", "wait_for_start", "ledger"}
+)
 
 
 def flatten_spec(spec: Mapping[str, Any]) -> dict[str, Scalar]:

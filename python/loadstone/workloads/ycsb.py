@@ -129,7 +129,7 @@ def store_failure(store: str, durability: str, properties: tuple[tuple[str, str]
         command = [program.find(), "ycsb", phase, store, "-P", "/dev/stdin"]
         try:
             done = subprocess.run(
-                command, input=lines, cwd=directory, capture_output=True, text=True, timeout=OPEN_SECONDS, check=False
+                command, input=lines, capture_output=True, text=True, timeout=OPEN_SECONDS, check=False
             )
         except subprocess.TimeoutExpired:
             # A slow machine is no refusal.

@@ -104,7 +104,9 @@ def kind(schema: dict[str, Any], *, many: bool = False) -> str:
         if kinds == ["integer", "string"]:
             return SIZE
         if kinds[:2] == ["number", "string"]:
-            pattern = schema["anyOf"][1]["pattern"]
+            pattern = others[1]["pattern"]
+            if "ops?/s" in pattern:
+                return "rate"
             is_length = pattern.startswith(DURATION_PATTERN)
             kinds[:2] = [(LENGTH if is_length else SHARE) + ending]
             kinds += [SHARE] if is_length and "%" in pattern else ["`never`"] if "never" in pattern else []

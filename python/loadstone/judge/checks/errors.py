@@ -39,8 +39,9 @@ def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Findi
     count, every, what = failed(trial, prefix), operations(trial, prefix), PHASES[prefix]
     retried = max((trial.value(f"{prefix}attempts.failed") or 0) - count, 0)
     if prefix == MEASURED and (outside := faults.outside_counts(trial, "failed")) is not None:
-        # Failures during a requested fault are its result.
+        # Failures during a requested fault are its result, also of operations that were in flight at its beginning.
         (count, every), retried, what = outside, 0.0, "operations outside the fault"
+        count = max(count - (trial.value("before.interrupted") or 0), 0)
     if count + retried <= 0:
         return
     message, severity = f"{count:,.0f} {what} failed", Severity.NOTE

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from loadstone.format import units
-from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
+from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.fault import FaultRecord
 from loadstone.results.trial_result import Series, TrialResult
@@ -20,6 +20,7 @@ MISSED, NOT_LIFTED, BYSTANDER = "fault-missed", "not-lifted", "bystander-hit"
 UNSTEADY, NOT_RECOVERED = "before-unsteady", "not-recovered"
 RETRIES, SHARED = "hidden-retries", "shared-host"
 NONE = "none"
+SIDES = "sides-differ"
 # Faults that end processes, whose start then takes processor time of the host.
 ENDING = frozenset({"kill", "stop", "restart", "power"})
 # Stores whose clients retry within an operation.
@@ -132,6 +133,25 @@ def check_surroundings(trial: TrialResult) -> Iterator[Finding]:
         message = f"servers, load generator and lab share {shared}: the restart's CPU time is part of the recovery"
         hint = "compare only with trials on an equal host, or limit the CPUs of each server in all variants"
         yield Finding(SHARED, Severity.NOTE, message, hint, here)
+
+
+def check_pair(pair: Pair, _: Settings) -> Looks:
+    """Whether both sides of each block had the same fault: servers and instant are drawn for the block."""
+    contenders = {trial.repeat: trial for trial in pair.contenders if has_fault(trial)}
+    for trial in pair.baselines if pair.blocks else ():
+        other = contenders.get(trial.repeat)
+        if other is None or not has_fault(trial):
+            continue
+        draws = [tuple((fault.servers, fault.planned_at_ns) for fault in side.faults) for side in (trial, other)]
+        if draws[0] != draws[1]:
+            victims = [units.listed([name for names, _ in draw for name in names]) for draw in draws]
+            instants = [units.duration(draw[0][1]) for draw in draws]
+            message = (
+                f"in block {trial.repeat} the faults differ: {victims[0]} at {instants[0]} against {victims[1]} at"
+                f" {instants[1]}"
+            )
+            hint = "compare trials of one experiment, whose faults are drawn for each block"
+            yield Finding(SIDES, Severity.SUSPECT, message, hint, (trial.trial, other.trial))
 
 
 SeriesCheck = Callable[[TrialResult, Series, Settings], Looks]

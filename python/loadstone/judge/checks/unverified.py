@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadstone.format import units
-from loadstone.judge.figures import SUCCESSES, share
+from loadstone.judge.figures import NO_FAILURES, SUCCESSES, share
 from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
@@ -107,4 +107,9 @@ def counts(trial: TrialResult) -> tuple[float, float]:
     wrong = max(trial.value("wrong") or 0.0, failed)
     if checked is None:
         checked = sum(statuses.values())
+    if trial.faults:
+        # A read that failed returned no value, which YCSB counts as a wrong one. A record that is missing is wrong.
+        reads = trial.statuses.get("READ", {})
+        failed_reads = sum(count for status, count in reads.items() if status not in NO_FAILURES | {"NOT_FOUND"})
+        return max(checked - failed_reads, 0), max(wrong - failed_reads, 0)
     return max(checked, wrong), wrong

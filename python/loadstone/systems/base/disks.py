@@ -5,6 +5,7 @@ A power cut or a full disk then affects one node, and no other data of the host.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from loadstone.observe.device import mounts
-from loadstone.observe.kernel_file import PROC
+from loadstone.observe.kernel_file import PROC, pids, text
 from loadstone.systems.base.system import SystemsError
 
 # fs/ext4/ext4.h: the file system stops at once, and with this flag its journal is not written first.
@@ -60,7 +61,14 @@ def unmount_stopped(directory: Path) -> None:
 
 
 def unmount(directory: Path) -> None:
-    """Unmounts a directory that is mounted. Raises SystemsError."""
+    """Unmounts a directory that is mounted, in all mount namespaces. Raises SystemsError.
+
+    A namespace that was created during the mount has a copy of it, which keeps the file system alive: the next mount
+    of its device would be the same file system, still stopped (mount_namespaces(7)).
+    """
+    if not is_mounted(directory):
+        return
+    device = directory.stat().st_dev
     until = time.monotonic() + BUSY_SECONDS
     while is_mounted(directory):
         try:
@@ -69,6 +77,31 @@ def unmount(directory: Path) -> None:
             if time.monotonic() >= until:
                 raise
             time.sleep(POLL_SECONDS)
+    for pid, point in find_copies(device):
+        # A namespace may end at any time.
+        with contextlib.suppress(SystemsError):
+            run("nsenter", f"--target={pid}", "--mount", "--", "umount", point)
+    if copies := find_copies(device):
+        message = f"{directory} is still mounted in the mount namespace of process {copies[0][0]}"
+        raise SystemsError(message, "end that process, or unmount it there")
+
+
+def find_copies(device: int) -> list[tuple[int, str]]:
+    """A process of each other mount namespace with a mount of a device, and the mount point there."""
+    number = f"{os.major(device)}:{os.minor(device)}"
+    own = os.readlink(PROC / "self/ns/mnt")
+    copies: list[tuple[int, str]] = []
+    checked = {own}
+    for pid in pids(PROC):
+        with contextlib.suppress(OSError):
+            namespace = os.readlink(PROC / str(pid) / "ns/mnt")
+            if namespace not in checked:
+                checked.add(namespace)
+                # mount ID, parent ID, device, root, mount point (proc_pid_mountinfo(5))
+                rows = [line.split() for line in text(PROC / str(pid) / "mountinfo").splitlines()]
+                if points := [row[4] for row in rows if row[2] == number]:
+                    copies.append((pid, points[0]))
+    return copies
 
 
 def remove_disks(root: Path, directories: Iterable[Path]) -> None:

@@ -15,7 +15,7 @@ from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.base.plan import choice, whole
 from loadstone.systems.base.system import Place, Plan, Server, SystemsError
 
-# Those that run on Java 17. The cassandra.yaml of 4.0 has other names for times, without units (CASSANDRA-15234).
+# The releases that run on Java 17. In 4.0's cassandra.yaml, times have other names and no units (CASSANDRA-15234).
 RELEASES = ("4.0", "4.1", "5.0")
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 # Cassandra's defaults for each way to sync the commit log; a batch is synced immediately.

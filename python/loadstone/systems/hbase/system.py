@@ -99,9 +99,11 @@ class HBase(System):
         }
 
     def roles(self, place: Place, plan: Plan) -> Mapping[str, Sequence[str]]:
-        """`meta`: the region server that has hbase:meta, without which no client finds a region."""
-        servers = tables_of(place, plan).region_servers()
-        return {"meta": [name_of(plan, server) for server in servers if server.tables.get("hbase:meta")]}
+        """`meta`: the region server that has hbase:meta, which all clients need; `without-meta`: the remaining ones."""
+        names: dict[str, list[str]] = {"meta": [], "without-meta": []}
+        for server in tables_of(place, plan).region_servers():
+            names["meta" if server.tables.get("hbase:meta") else "without-meta"].append(name_of(plan, server))
+        return names
 
     def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
         """Those on local file systems; over HDFS, the data are HDFS's."""
