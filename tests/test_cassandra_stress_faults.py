@@ -427,7 +427,7 @@ def test_ten_thousand_clients_are_counted_exactly(program: Path, engines: int) -
         spec = {**json.loads(printed.splitlines()[-1]), "wait_for_start": False}
         specs = [{**spec, "segment": {"k": k, "n": engines}} for k in range(engines)]
         with ExitStack() as stack:
-            trials = [stack.enter_context(Trial(each)) for each in specs]
+            trials = [stack.enter_context(Trial(share)) for share in specs]
             summaries = [event for _, event in follow(*trials) if isinstance(event, Summary)]
     assert len(summaries) == engines
     assert server.kinds == {"WRITE": 12_000}

@@ -34,7 +34,7 @@ from loadstone.engine.event_types import (
 )
 from loadstone.engine.histogram import Histogram, decode
 
-# What is counted in an interval: with its event, or later.
+# The counts of an interval: at its event, and later additions.
 Counts = Interval | Earlier
 
 __all__ = [
