@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from loadstone.systems import registry
+from loadstone.systems.base.plan import list_nodes
 from loadstone.systems.base.system import System
 
 PAGE = Path("docs/reference/systems.md")
@@ -21,12 +22,12 @@ def settings() -> str:
 
 def part(system: System) -> str:
     """The part of one system."""
-    counts = [str(count) for count in system.nodes]
-    nodes = f"{counts[0]} to {counts[-1]}" if len(counts) > 3 else " or ".join(counts)
     defaults = [(each, f"`{each.default}`" if each.default else "") for each in system.settings]
     rows = [f"| `{each.name}` | {default} | {each.meaning} |" for each, default in defaults]
     head = ["| setting | default | meaning |", "|---|---|---|"]
-    return "\n".join([f"### {system.name}", "", f"{system.title}. Nodes: {nodes}.", "", *head, *rows, ""])
+    return "\n".join(
+        [f"### {system.name}", "", f"{system.title}. Nodes: {list_nodes(system.nodes)}.", "", *head, *rows, ""]
+    )
 
 
 def renewed(page: str) -> str:

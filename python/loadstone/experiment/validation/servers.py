@@ -12,6 +12,7 @@ from loadstone.experiment.model.values import Scalar
 from loadstone.experiment.validation.context import Context, Template, rendered
 from loadstone.format.suggestion import suggestion
 from loadstone.systems import registry
+from loadstone.systems.base.plan import list_nodes
 from loadstone.systems.base.system import System as Kind
 from loadstone.systems.registry import SERVED_BY
 
@@ -115,8 +116,7 @@ def check_nodes(context: Context, path: Keys, kind: Kind, nodes: str | None) -> 
     allowed = [str(count) for count in sorted(kind.nodes)]
     for text in sorted(rendered(context, Template(where, nodes))):
         if text not in allowed:
-            listed = " or ".join(filter(None, [", ".join(allowed[:-1]), allowed[-1]]))
-            context.wrong(where, f'{kind.name} cannot have "{text}" nodes', f"use {listed}")
+            context.wrong(where, f'{kind.name} cannot have "{text}" nodes', f"use {list_nodes(kind.nodes)}")
 
 
 def attached(context: Context, path: Keys, system: System, attach: Attach) -> System:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from loadstone.engine.describe import SECRET_NAME
@@ -29,8 +29,7 @@ def plan_of(
             raise SystemsError(f'{system.name} has no setting "{name}"', f"{did_you_mean(name, known)}it has {listed}")
     nodes = system.nodes[0] if nodes is None else nodes
     if nodes not in system.nodes:
-        allowed = ", ".join(str(each) for each in system.nodes)
-        raise SystemsError(f"{system.name} cannot have {nodes} nodes", f"it can have {allowed}")
+        raise SystemsError(f"{system.name} cannot have {nodes} nodes", f"it can have {list_nodes(system.nodes)}")
     return Plan(nodes, {**known, **settings}, file_system_bytes, network)
 
 
@@ -78,3 +77,12 @@ def differences(old: Plan, new: Plan) -> str:
             # Messages reach terminals and logs.
             found.append(name if SECRET_NAME.search(name) else f"{name}={before}, not {after}")
     return "; ".join(found)
+
+
+def list_nodes(nodes: Sequence[int]) -> str:
+    """The possible numbers of nodes in words: `1 or 3`, or `1 to 9`."""
+    first, *rest = sorted(nodes)
+    if len(rest) > 1 and rest[-1] - first == len(rest):
+        return f"{first} to {rest[-1]}"
+    *most, last = map(str, sorted(nodes))
+    return f"{', '.join(most)} or {last}" if most else last
