@@ -123,7 +123,7 @@ def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> 
     model = dict(reference.parts()).get(title, Experiment)
     path = [*title.replace("NAME", "rocksdb").split("."), key] if title else [key]
     base: dict[str, Any] = {"systems": {"rocksdb": {}, "lmdb": {}}, "workload": {"file": f"{WORKLOADS}/workloada"}}
-    if {*path} & SERVERS.keys():
+    if path[0] == "systems" and {*path} & SERVERS.keys():
         path[1] = "served"
         words = SERVERS["attach" if "attach" in path else "start"]
         base["systems"]["served"] = {"store": "null", **({} if key in ("start", "attach") else words)}
@@ -137,6 +137,8 @@ def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> 
         fields = kind.keys.model_fields
         needed = {name: (each.examples or [])[0] for name, each in fields.items() if each.is_required()}
         base |= {"systems": {"only": {"store": next(iter(kind.stores()))}}, "workload": {path[1]: needed}}
+    if title == "workload.statements.statements.NAME":
+        base["workload"]["statements"]["statements"] = {"rocksdb": {"cql": "SELECT * FROM users WHERE id = ?"}}
     if path == ["workloads"]:
         del base["workload"]
     if path[0] == "faults":
