@@ -70,7 +70,7 @@ CASES = [
         "a trial whose servers did not start",
         experiment(ended("failed", "servers", "port 127.0.0.1:6379, which redis needs, is in use by python3 (pid 7)")),
         INVALID,
-        "failed: port 127.0.0.1:6379, which redis needs, is in use by python3 (pid 7)",
+        "the trial was not finished: failed: port 127.0.0.1:6379, which redis needs, is in use by python3 (pid 7)",
     ),
     Case(
         "incomplete",
