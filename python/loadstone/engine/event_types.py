@@ -185,6 +185,14 @@ class Validation:
 
 
 @dataclass(frozen=True)
+class StatementRows:
+    """The rows that a statement wrote or read."""
+
+    rows: int
+    partitions: int
+
+
+@dataclass(frozen=True)
 class Earlier:
     """What was added to an earlier interval."""
 
@@ -319,6 +327,7 @@ class Summary(SummaryFigures):
     server_events: tuple[ServerEvent, ...] = ()
     settle_seconds: float | None = None
     sort: Sorted | None = None
+    statements: dict[str, StatementRows] = field(default_factory=dict)
     unreached: int = 0
     unsettled: Unsettled = Unsettled(count=0)
     wait_client: str | None = None
