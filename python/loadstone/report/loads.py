@@ -24,7 +24,7 @@ COLUMNS = {
 # More loads than these are in the chart alone.
 ROWS_MAX = 200
 LOADS_MIN = 3
-NOTE = "Medians over the repeats. Percentiles are of the merged histograms of each trial, never of percentiles"
+LEAD = "Medians over the repeats. Percentiles are of the merged histograms of each trial, never of percentiles."
 
 
 def create_table(view: View) -> Table:
@@ -51,7 +51,7 @@ def create_table(view: View) -> Table:
         )
         for context, line in lines
     )
-    return Table("By load", heads, rows, (NOTE,))
+    return Table("", heads, rows)
 
 
 def name_series(view: View, context: VariantKey, line: Line) -> str:

@@ -62,6 +62,7 @@ def sections(view: View) -> list[Section]:
             compared(view),
             tabled("scenarios", "Scenarios", scenarios.LEAD, scenarios.table(view)),
             against_load,
+            tabled("loads", "By load", loads.LEAD, loads.create_table(view)),
             *chart_variants(view, against_load),
             charted("percentiles", "Latency by percentile", percentiles.curves(view)),
             over_time(view),
@@ -185,8 +186,7 @@ def scaled(view: View) -> Section:
         return Section("scaling", "Against load")
     notes = [f"{note[:1].upper()}{note[1:]}" for name, note in view.judgement.notes.items() if name == "curves"]
     lead = tuple(f"{each}." for each in [*scaling.sentences(view), *notes])
-    table = loads.create_table(view)
-    return Section("scaling", "Against load", lead, tables=(table,) if table else (), figures=(figure,))
+    return Section("scaling", "Against load", lead, figures=(figure,))
 
 
 def devices(view: View) -> Section:
