@@ -155,7 +155,18 @@ impl BlockReader {
     fn can_receive_into(&self) -> bool {
         let next = if self.packet > 0 { self.chunk } else { self.size.head };
         let whole = self.size.data > 0 && self.size.data.is_multiple_of(self.chunk) && self.skip == 0;
-        whole && self.ready == 0 && self.pending().len() < next
+        whole && self.ready == 0 && self.pending().len() < next && !self.has_other_size()
+    }
+
+    /// Whether the next packet has begun, with lengths other than this one's. It may be complete already, and shorter than a
+    /// head of this packet.
+    fn has_other_size(&self) -> bool {
+        let pending = self.pending();
+        self.packet == 0 && pending.len() >= LENGTHS && {
+            let (payload, header) = lengths(pending);
+            // The payload's length counts itself.
+            LENGTHS + header + payload != self.size.head + self.size.data + 4
+        }
     }
 
     /// Receives into the caller's buffer, and compares the checksums. Expects packets as large as this one; the bytes of one
@@ -450,6 +461,18 @@ mod tests {
                 let error = reader.read(&mut [0; 1_000]).await.unwrap_err();
                 assert!(error.to_string().ends_with("where 512 was expected"), "{error}");
             }
+        });
+    }
+
+    #[test]
+    fn short_last_packet_is_read_without_waiting() {
+        runtime().block_on(async {
+            // The last packet has one chunk, and is shorter than the head of the packet before it.
+            let script = Script { chunks: 139, chunks_of_third: 196, piece: 297, kind: 1, ..Script::new(296_448) };
+            let expected = script.content[53_673..].to_vec();
+            let block = script.serve(0).await;
+            let mut reader = request(&block, 53_673).await;
+            assert!(read_all(&mut reader, 400_000).await.unwrap() == expected);
         });
     }
 
