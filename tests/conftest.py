@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import browser_support
 from loadstone import workloads
 from loadstone.engine.trial import Trial
 from trial_support import RECORDS, Running, Start, events, spec, summary_of
@@ -295,3 +296,16 @@ def operations(result: CommandResult) -> int:
     return int(
         sum(result.value(m, "Operations") for m in result.metrics() if m in ("READ", "UPDATE", "INSERT", "SCAN"))
     )
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[browser_support.Browser]:
+    """A browser for all tests of a file. On CI there must be one."""
+    path = browser_support.find()
+    if path is None:
+        reason = "no Chromium here: apt-get install chromium"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with browser_support.Browser(path) as opened:
+        yield opened

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import signal
 import socket
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import browser_support
 from browser_support import Browser
 from event_support import interval, outcome
 from lab_support import SMALL, experiment, only_folder, start
@@ -25,19 +22,6 @@ LAYOUT = Path(__file__).with_name("browser_layout.js").read_text()
 # Long enough to be killed while a trial runs.
 LONG = SMALL.replace("duration: 200ms", "duration: 2m").replace("clients: 2", "clients: 1\nrate: 500")
 HOSTILE = '<img src=x onerror="document.title=1">'
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A browser for all tests of this file. On CI there must be one."""
-    path = browser_support.find()
-    if path is None:
-        reason = "no Chromium here: apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with Browser(path) as browser:
-        yield browser
 
 
 def text_of(browser: Browser, selector: str) -> str:

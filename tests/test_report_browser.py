@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import browser_support
 import report_support
 from browser_support import Browser
 from loadstone.judge.judge import judge
@@ -23,19 +20,6 @@ FAULTY = """<!doctype html><title>x</title><body style="margin:0;font:16px/1.2 s
 <p style="color:#bbb;background:#fff">a faint text</p>
 <p style="width:2000px;text-align:right">far out</p></body>"""
 ASKING = """<!doctype html><title>x</title><img src="http://127.0.0.1:9/x.png"><script>console.error("oh")</script>"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A browser for all tests of this file. On CI there must be one."""
-    path = browser_support.find()
-    if path is None:
-        reason = "no Chromium here: apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with Browser(path) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

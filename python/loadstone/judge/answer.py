@@ -92,7 +92,7 @@ def state_metric(judgement: Judgement, comparisons: Sequence[Comparison], matter
     }
     contexts = {each.context for each in comparisons}
     if is_sweep(comparisons):
-        return "; ".join(describe_sweep(comparisons, varying))
+        return "; ".join(describe_sweep(comparisons, varying)) + capacities(comparisons)
     if len(comparisons) == 1 or (len(comparisons) <= CLAUSES_MAX and len(contexts) == len(comparisons)):
         return "; ".join(where(item, varying) + clause(judgement, item, matters) for item in comparisons)
     if len(comparisons) <= PARTS_MAX and len(contexts) <= CONTEXTS_MAX:

@@ -102,11 +102,10 @@ class TrialServers:
                 unit = UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""
                 yield Value(prefix + name, float(number), unit, 1)
 
-        for name in self.after.keys() & self.before.keys():
-            if name.endswith(TOTAL):
-                # A server that was started again counts from 0.
-                growth = max(self.after[name] - self.before[name], 0.0)
-                yield Value(FIGURES + name.removesuffix(TOTAL), growth, "", 1)
+        for name, number in self.after.items():
+            # A server that was started again counts from 0: its growth is unknown.
+            if name.endswith(TOTAL) and number >= self.before.get(name, number + 1):
+                yield Value(FIGURES + name.removesuffix(TOTAL), number - self.before[name], "", 1)
 
     def _with_regions(self, counters: Mapping[str, float]) -> dict[str, float]:
         """Adds the number of regions of the tested table, by a name that does not depend on the table's."""

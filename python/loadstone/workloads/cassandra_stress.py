@@ -79,6 +79,9 @@ def stores() -> Collection[str]:
 
 def check(context: Context, path: Keys, keys: Any) -> None:
     """Refuses the options that the experiment sets."""
+    if keys.written_for is not None and context.experiment.load.reuse:
+        message = "`written_for` and `load.reuse` cannot be combined: each trial reads what its own clients wrote"
+        context.wrong((*path, "written_for"), message, "leave `load.reuse` out")
     tokens = str(keys.command).split()
     for option, key in OF_EXPERIMENT.items():
         if any(word.startswith(option) for word in tokens):
@@ -312,7 +315,8 @@ def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value
     last = launched[-1]
     if last.name == "load":
         population = last.spec["work"]["population"]["sequence"]["last"]
-        yield Value("partitions_written", min(last.result.summary.succeeded, population), "", 1)
+        # Failed writes lie in between, so the last operation names the last partition.
+        yield Value("partitions_written", min(last.result.summary.operations, population), "", 1)
     elif missing := last.result.summary.missing_rows:
         yield Value("rows_missing", missing.reads, "", 1)
 
