@@ -93,6 +93,8 @@ pub enum ConnectError {
     NoDatabase,
     /// The server asks for a password, and none is set.
     NoPassword,
+    /// The server is a standby where a primary is requested, or the reverse.
+    ServerRole,
     /// The connection cannot be encrypted, or must be.
     Tls(TlsFault),
     /// The server does not answer, or something else went wrong.

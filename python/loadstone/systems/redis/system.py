@@ -1,9 +1,10 @@
-"""Redis: one server, in Debian's version. Its settings have the names of redis.conf."""
+"""Redis: one server, or a cluster, in Debian's version. Its settings have the names of redis.conf."""
 
 from __future__ import annotations
 
 import resource
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -21,14 +22,17 @@ PROGRAM = "redis-server"
 ASKED = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy", "io-threads")
 # Files that it has open beside its connections.
 OTHER_FILES = 96
+SLOTS, PORT_MAX = 16_384, 65_535
 HINT = "name a working redis-server with --set binary=PATH"
 
 
 class Redis(System):
-    """One Redis server, without snapshots."""
+    """One Redis server without snapshots, or a cluster of at least three, with equal shares of the slots."""
 
     name = "redis"
-    title = "Redis 7, one server"
+    title = "Redis 7, one server or a cluster"
+    # The smallest cluster has three masters.
+    nodes = (1, *range(3, 10))
     activities: ClassVar = {
         "snapshot": "Background saving started",
         "log_rewrite": "Background append only file rewriting started",
@@ -36,7 +40,8 @@ class Redis(System):
     settings = (
         Setting("version", "7.0.15", "of the package, or its beginning: `7.0`"),
         Setting("binary", "debian", "`debian` (the package), or the path of a redis-server"),
-        Setting("port", "6379", "the port"),
+        Setting("port", "6379", "the port; of a cluster, the first node's"),
+        Setting("cluster", "no", "a Redis Cluster of all nodes: `yes` or `no`"),
         Setting("password", "", "for AUTH; none by default"),
         Setting("appendonly", "no", "write a log of all writes: `yes` or `no`"),
         Setting("appendfsync", "everysec", "when the log is synced: `always`, `everysec` or `no`"),
@@ -48,42 +53,59 @@ class Redis(System):
     )
 
     def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
-        """Writes redis.conf; one server."""
-        text = configuration(place, plan)
-        allow(whole(plan, "maxclients", 1))
+        """Writes each redis.conf; all nodes in one stage."""
+        if is_cluster(plan) != (plan.nodes > 1):
+            raise SystemsError(
+                f"cluster={plan.settings['cluster']} does not fit {plan.nodes} nodes",
+                "use --nodes 3 --cluster, or one node",
+            )
+        if is_cluster(plan) and tls.is_requested(plan):
+            raise SystemsError("tls cannot be combined with cluster", "leave out one of them")
+        texts = {node: configuration(place, plan, node) for node in range(1, plan.nodes + 1)}
+        allow(plan.nodes * whole(plan, "maxclients", 1))
         binary, variables = find(place, plan)
-        directory = place.data / "redis"
-        directory.mkdir(parents=True, exist_ok=True)
         if tls.is_requested(plan):
-            tls.ensure_certificates(place, [address(plan)])
-        path = directory / "redis.conf"
-        # It contains the password.
-        lines.replace(path, text.encode(), 0o600)
-        argv, port = [binary, str(path)], whole(plan, "port", 1)
-        return [[Server("redis", argv, address(plan), port, environment=variables, directory=directory)]]
+            tls.ensure_certificates(place, [address(plan, 1)])
+        servers = []
+        for node, text in texts.items():
+            directory = place.data / name(plan, node)
+            directory.mkdir(parents=True, exist_ok=True)
+            path = directory / "redis.conf"
+            # It contains the password.
+            lines.replace(path, text.encode(), 0o600)
+            host = address(plan, node)
+            bus = [(host, bus_port(plan, node))] if is_cluster(plan) else []
+            argv, port = [binary, str(path)], port_of(plan, node)
+            servers.append(
+                Server(name(plan, node), argv, host, port, environment=variables, directory=directory, ports=bus)
+            )
+        return [servers]
 
     isolatable: ClassVar = True
 
     def node_directories(self, plan: Plan) -> Sequence[str]:
-        """The server's."""
-        return ["redis"]
+        """A directory for each server."""
+        return [name(plan, node) for node in range(1, plan.nodes + 1)]
 
     def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
-        """When it answers PING, with its data loaded, and accepts as many clients as configured."""
-        try:
-            with connect(plan) as client:
-                client.ask("PING")
-                allowed = client.ask("CONFIG", "GET", "maxclients")
-        except (OSError, RedisError) as error:
-            # LOADING: it is reading its log.
-            return f"redis does not answer PING: {error}"
-        if allowed != ["maxclients", plan.settings["maxclients"]]:
-            return f"redis accepts only {allowed} clients: too few open files"
-        return None
+        """When each answers PING, with its data loaded, and accepts as many clients as configured."""
+        for node in range(1, plan.nodes + 1):
+            try:
+                with connect(plan, node) as client:
+                    client.ask("PING")
+                    allowed = client.ask("CONFIG", "GET", "maxclients")
+            except (OSError, RedisError) as error:
+                # LOADING: it is reading its log.
+                return f"{name(plan, node)} does not answer PING: {error}"
+            if allowed != ["maxclients", plan.settings["maxclients"]]:
+                return f"{name(plan, node)} accepts only {allowed} clients: too few open files"
+        return form_cluster(plan) if is_cluster(plan) else None
 
     def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
         """By the names of YCSB's binding."""
-        properties = {"redis.host": address(plan), "redis.port": plan.settings["port"]}
+        properties = {"redis.host": address(plan, 1), "redis.port": plan.settings["port"]}
+        if is_cluster(plan):
+            properties["redis.cluster"] = "true"
         if tls.is_requested(plan):
             properties |= {"redis.tls": "true", "redis.tls.ca": tls.authority(place)}
         password = plan.settings["password"]
@@ -123,32 +145,85 @@ class Redis(System):
         }
 
     def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
-        """Keys, memory, connections and evictions."""
+        """Keys, memory, connections and evictions, of all nodes."""
+        figures: Counter[str] = Counter()
         try:
-            with connect(plan) as client:
-                keys = client.ask("DBSIZE")
-                memory, clients, stats = (client.information(each) for each in ("memory", "clients", "stats"))
+            for node in range(1, plan.nodes + 1):
+                with connect(plan, node) as client:
+                    keys = client.ask("DBSIZE")
+                    memory, clients, stats = (client.information(part) for part in ("memory", "clients", "stats"))
+                figures["redis.keys"] += keys if isinstance(keys, int) else 0
+                figures["redis.used_memory_bytes"] += int(memory["used_memory"])
+                figures["redis.connections"] += int(clients["connected_clients"])
+                figures["redis.evicted_keys"] += int(stats["evicted_keys"])
         except (OSError, RedisError):
             return {}
-        return {
-            "redis.keys": float(keys) if isinstance(keys, int) else 0.0,
-            "redis.used_memory_bytes": float(memory["used_memory"]),
-            "redis.connections": float(clients["connected_clients"]),
-            "redis.evicted_keys": float(stats["evicted_keys"]),
-        }
+        return {figure: float(count) for figure, count in figures.items()}
 
     def create(self, place: Place, plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
         """Removes every key: Redis has no tables, and YCSB's index of keys is a key too."""
         try:
-            with connect(plan, timeout_s=60.0) as client:
-                return bool(client.ask("FLUSHDB"))
+            for node in range(1, plan.nodes + 1):
+                with connect(plan, node, timeout_s=60.0) as client:
+                    client.ask("FLUSHDB")
         except (OSError, RedisError) as error:
             raise SystemsError(f"redis cannot be emptied: {error}", "`loadstone systems status redis`") from error
+        return True
 
 
-def address(plan: Plan) -> str:
-    """The server's address."""
-    return f"{plan.network}.1" if plan.network else HOST
+def is_cluster(plan: Plan) -> bool:
+    """Whether the nodes form a cluster. Raises SystemsError for a value that is neither yes nor no."""
+    # A system that an earlier version started has no such setting.
+    return "cluster" in plan.settings and truth(plan, "cluster")
+
+
+def name(plan: Plan, node: int) -> str:
+    """The name of a node's server; nodes count from 1."""
+    return f"redis-{node}" if is_cluster(plan) else "redis"
+
+
+def port_of(plan: Plan, node: int) -> int:
+    """The port of a node for clients."""
+    return whole(plan, "port", 1) + node - 1
+
+
+def bus_port(plan: Plan, node: int) -> int:
+    """The port of a node for other nodes: 10,000 above, as Redis has it, or below where there is none."""
+    port = port_of(plan, node)
+    return port + 10_000 if port <= PORT_MAX - 10_000 else port - 10_000
+
+
+def form_cluster(plan: Plan) -> str | None:
+    """Introduces the nodes to each other and assigns the slots, if that is not done; the reason why it is not ready."""
+    reasons = []
+    try:
+        for node in range(1, plan.nodes + 1):
+            with connect(plan, node) as client:
+                state = client.ask("CLUSTER", "INFO")
+                assert isinstance(state, str)
+                info = dict(line.split(":", 1) for line in state.splitlines() if ":" in line)
+                nodes = client.ask("CLUSTER", "NODES")
+                assert isinstance(nodes, str)
+                own = next(line for line in nodes.splitlines() if "myself" in line)
+                # Eight fields, and then its slots.
+                if len(own.split()) == 8:
+                    first, last = ((node - 1) * SLOTS // plan.nodes, node * SLOTS // plan.nodes - 1)
+                    client.ask("CLUSTER", "ADDSLOTSRANGE", str(first), str(last))
+                if int(info["cluster_known_nodes"]) < plan.nodes:
+                    for peer in range(1, plan.nodes + 1):
+                        client.ask(
+                            "CLUSTER", "MEET", address(plan, peer), str(port_of(plan, peer)), str(bus_port(plan, peer))
+                        )
+                if info["cluster_state"] != "ok" or info["cluster_slots_assigned"] != str(SLOTS):
+                    reasons.append(f"{name(plan, node)} knows the nodes of {info['cluster_slots_assigned']} slots")
+    except (OSError, RedisError) as error:
+        return f"the cluster has not formed: {error}"
+    return reasons[0] if reasons else None
+
+
+def address(plan: Plan, node: int) -> str:
+    """The address of a node."""
+    return f"{plan.network}.{node}" if plan.network else HOST
 
 
 def setting(client: RedisClient, name: str) -> str:
@@ -174,10 +249,10 @@ def kept(settings: Mapping[str, str]) -> tuple[str, str]:
     return "interval", "append-only log, synced each second; during a sync, writes wait in the server's memory"
 
 
-def connect(plan: Plan, timeout_s: float = 3.0) -> RedisClient:
-    """A connection to the server. Raises OSError or RedisError."""
-    port, password = whole(plan, "port", 1), plan.settings["password"]
-    return RedisClient(address(plan), port, password, timeout_s, encrypted=tls.is_requested(plan))
+def connect(plan: Plan, node: int = 1, timeout_s: float = 3.0) -> RedisClient:
+    """A connection to a node. Raises OSError or RedisError."""
+    host, port, password = address(plan, node), port_of(plan, node), plan.settings["password"]
+    return RedisClient(host, port, password, timeout_s, encrypted=tls.is_requested(plan))
 
 
 def find(place: Place, plan: Plan) -> tuple[str, Mapping[str, str]]:
@@ -196,12 +271,12 @@ def find(place: Place, plan: Plan) -> tuple[str, Mapping[str, str]]:
     return binary, variables
 
 
-def configuration(place: Place, plan: Plan) -> str:
+def configuration(place: Place, plan: Plan, node: int = 1) -> str:
     """redis.conf. Raises SystemsError for an invalid setting."""
     settings = {
-        "bind": address(plan),
-        "port": str(whole(plan, "port", 1)),
-        "dir": quoted(str(place.data / "redis")),
+        "bind": address(plan, node),
+        "port": str(port_of(plan, node)),
+        "dir": quoted(str(place.data / name(plan, node))),
         "daemonize": "no",
         "supervised": "no",
         "logfile": '""',
@@ -219,6 +294,8 @@ def configuration(place: Place, plan: Plan) -> str:
         "tcp-backlog": "4096",
         "timeout": "0",
     }
+    if is_cluster(plan):
+        settings |= {"cluster-enabled": "yes", "cluster-port": str(bus_port(plan, node))}
     if tls.is_requested(plan):
         files = tls.directory(place)
         settings |= {
@@ -231,7 +308,7 @@ def configuration(place: Place, plan: Plan) -> str:
         }
     password = plan.settings["password"]
     if password:
-        settings["requirepass"] = quoted(password)
+        settings["requirepass"] = settings["masterauth"] = quoted(password)
     return "".join(f"{name} {value}\n" for name, value in settings.items())
 
 
