@@ -299,5 +299,5 @@ def test_copied_log_of_a_process_is_refused(tmp_path: Path) -> None:
 
 def test_processes_of_different_work_are_refused(tmp_path: Path) -> None:
     read_log = written(tmp_path, intervals_of("READ-st", comment=STRESS), "read.hlog")
-    with pytest.raises(LoadstoneError, match=r"unit or tags are not the ones in process-1.hlog"):
+    with pytest.raises(LoadstoneError, match=r"unit or tags differ from process-1.hlog"):
         merge_logs([write_process(tmp_path, 1), read_log], {})

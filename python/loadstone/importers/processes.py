@@ -37,7 +37,7 @@ def merge_logs(paths: Sequence[Path], facts: Mapping[str, Scalar], name: str | N
     for source, log in zip(sources, logs, strict=True):
         if (log.ns, log.additive, {*log.tags}) != (logs[0].ns, logs[0].additive, {*logs[0].tags}):
             hint = "import processes that did different work separately"
-            raise source.error(f"its unit or tags are not the ones in {first.path.name}", hint)
+            raise source.error(f"its unit or tags differ from {first.path.name}", hint)
     total = hlog.Log(logs[0].ns, {}, logs[0].additive, dict(logs[0].unknown))
     spans = []
     for source, log in zip(sources, logs, strict=True):
