@@ -9,7 +9,7 @@ import pytest
 from loadstone.commands.systems import VERBS
 from loadstone.systems import reference, registry
 
-PAGE = Path(__file__).parent.parent / reference.PAGE
+PAGE = Path(__file__).parents[2] / reference.PAGE
 
 
 def test_the_page_is_up_to_date() -> None:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BASELINE = ROOT / "tests/fixtures/style_baseline.txt"
 HEADER = """\
-# Occurrences of words that STYLE.md replaces, by file. `python tests/test_style.py --shrink` deletes entries, and
+# Occurrences of words that STYLE.md replaces, by file. `python tests/unit/test_style.py --shrink` deletes entries, and
 # nothing adds any. A phrase is named by its first alternatives.
 # A file that moves keeps its entries: change its heading.
 """
@@ -24,7 +24,7 @@ SUFFIXES = {".py", ".rs", ".md", ".java", ".yaml"}
 TOPS = ("python", "crates", "java/src", "tests", "docs", "experiments", "benchmarks", "scripts")
 # Output of older tools, and data.
 # The texts of the generated types are those of the Rust types.
-EXCLUDED = ("tests/fixtures/", "tests/test_style.py", "python/loadstone/engine/event_types.py")
+EXCLUDED = ("tests/fixtures/", "tests/unit/test_style.py", "python/loadstone/engine/event_types.py")
 TEST_WORDS_MAX = 8
 # Verbs, nouns of the field and conventions of a language that end like participles.
 NO_PARTICIPLES = {"embed", "exceed", "elapsed", "expected", "feed", "need", "proceed", "seed", "speed", "succeed"}
@@ -284,8 +284,8 @@ def test_baseline_lists_only_present_offenders() -> None:
         for name, offenders in baseline.items()
         for item, text in offenders - counts.get(name, Counter())
     ]
-    assert not gone, "delete these entries: python tests/test_style.py --shrink\n" + "\n".join(gone)
-    assert render_baseline(baseline) == BASELINE.read_text(), "sort it: python tests/test_style.py --shrink"
+    assert not gone, "delete these entries: python tests/unit/test_style.py --shrink\n" + "\n".join(gone)
+    assert render_baseline(baseline) == BASELINE.read_text(), "sort it: python tests/unit/test_style.py --shrink"
 
 
 PYTHON = """
@@ -381,7 +381,7 @@ def test_shrinking_deletes_and_never_adds() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:] != ["--shrink"]:
-        sys.exit("usage: python tests/test_style.py --shrink")
+        sys.exit("usage: python tests/unit/test_style.py --shrink")
     counts = count(present())
     # Without a baseline, the present offenders are the first one.
     baseline = parse_baseline(BASELINE.read_text()) if BASELINE.exists() else counts

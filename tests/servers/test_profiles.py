@@ -23,7 +23,7 @@ def target(program: Path) -> Iterator[Target]:
         yield Target(cassandra, program)
 
 
-PROFILES = Path(__file__).parent / "fixtures" / "cassandra-stress"
+PROFILES = Path(__file__).parents[1] / "fixtures" / "cassandra-stress"
 # Of a partition with three clustering columns, cassandra-stress writes the first rows alone.
 SHAPES = ["simple", "levels", "lists", "statics", "series", "types", "composite", "condition"]
 

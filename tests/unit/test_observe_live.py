@@ -147,7 +147,7 @@ def test_a_host_that_hides_everything_is_observed_without_a_figure(tmp_path: Pat
 
 
 def test_every_figure_of_this_host_is_in_the_reference(tmp_path: Path) -> None:
-    reference = (Path(__file__).parent.parent / "docs/reference/observation.md").read_text()
+    reference = (Path(__file__).parents[2] / "docs/reference/observation.md").read_text()
     with Observer(tmp_path, {"engine": os.getpid()}) as observer:
         observe(observer, 0.6)
         found = observer.summary("measure")

@@ -174,7 +174,7 @@ def test_workload_property_under_a_system_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "sides.yaml"
     file.write_text(
         "systems: {a: {store: lmdb}, b: {store: lmdb, properties: {readproportion: 1}}}\n"
-        f"workload: {{file: {Path(__file__).parent.parent / 'workloads/workloada'}}}\n"
+        f"workload: {{file: {Path(__file__).parents[2] / 'workloads/workloada'}}}\n"
         "vary: {system: [a, b]}\n"
     )
     with pytest.raises(Exception, match="readproportion"):

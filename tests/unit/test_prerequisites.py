@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 BASH = shutil.which("bash") or "/bin/bash"
 
 # A shell script for each program of a machine that lacks nothing, with the oldest versions that will do.

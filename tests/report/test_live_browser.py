@@ -18,7 +18,7 @@ from live_support import serve, write_folder
 from loadstone.results.fault import FaultRecord
 from test_expectations import make_run, scatter
 
-LAYOUT = Path(__file__).with_name("browser_layout.js").read_text()
+LAYOUT = (Path(__file__).parents[1] / "support/browser_layout.js").read_text()
 # Long enough to be killed while a trial runs.
 LONG = SMALL.replace("duration: 200ms", "duration: 2m").replace("clients: 2", "clients: 1\nrate: 500")
 HOSTILE = '<img src=x onerror="document.title=1">'

@@ -17,7 +17,7 @@ from loadstone.importers import unit
 from loadstone.importers.json_paths import parse_figure
 from loadstone.importers.read import FORMATS, read
 
-GUIDE = (Path(__file__).parents[1] / "docs" / "guides" / "importing-results.md").read_text()
+GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "importing-results.md").read_text()
 
 
 def indented(start: str) -> str:

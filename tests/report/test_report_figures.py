@@ -22,7 +22,7 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
 
 OUTPUTS = sorted(path for path in FIXTURES.iterdir() if ".facts." not in path.name and path.name != "README.md")
-VERSIONS = sorted((Path(__file__).parent / "fixtures/results").iterdir())
+VERSIONS = sorted((Path(__file__).parents[1] / "fixtures/results").iterdir())
 
 
 @pytest.mark.parametrize("name", report_support.ALL)

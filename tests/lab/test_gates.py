@@ -72,7 +72,7 @@ def test_undecided_comparison_prints_deciding_experiment(tmp_path: Path) -> None
     text = output[output.index("# This experiment would decide") :]
     document = yaml.safe_load(text)
     assert document["systems"]["new"]["properties"] == {"lmdb.mapsize": 2000000}
-    (tmp_path / "decide.yaml").write_text(text.replace("workloads/", f"{Path(__file__).parent.parent}/workloads/"))
+    (tmp_path / "decide.yaml").write_text(text.replace("workloads/", f"{Path(__file__).parents[2]}/workloads/"))
     decided = load(tmp_path / "decide.yaml").experiment
     assert (decided.compare.baseline, decided.repeats.at_least) == ("old", 6)
     assert decided.expect == ("throughput >= 0.95x",)

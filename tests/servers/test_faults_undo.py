@@ -42,7 +42,7 @@ PLANNED = PlannedFault("kill", 0, ("tiny-2",), 1, (0.2, 0.2), (0.2, 0.2), 0.1, "
 # A lab in a separate process: pauses a server of the system in a root, prints a line, and waits.
 LAB = """
 import sys, time
-sys.path.insert(0, {tests!r})
+sys.path[:] = {path!r}
 from pathlib import Path
 from test_faults_undo import PLANNED, injector_of, running_of
 from dataclasses import replace
@@ -269,7 +269,7 @@ def test_next_command_undoes_a_killed_lab(tiny: Tiny, command: str) -> None:
     chooser = random.Random(command)
     for _ in range(2):
         lab = subprocess.Popen(
-            [sys.executable, "-c", LAB.format(tests=str(Path(__file__).parent)), str(tiny.root)],
+            [sys.executable, "-c", LAB.format(path=sys.path), str(tiny.root)],
             stdout=subprocess.PIPE,
             text=True,
         )

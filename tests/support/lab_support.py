@@ -13,7 +13,7 @@ from typing import Any
 from loadstone.results.folder import Folder, find
 from loadstone.results.trial_result import TrialResult
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 LOADSTONE = (sys.executable, "-c", "import sys; from loadstone.cli import main; sys.exit(main())")
 
 # Two variants, three repeats, a fifth of a second each.

@@ -24,7 +24,7 @@ from loadstone.report.write import write
 from loadstone.results.result_set import Question, ResultSet, variant
 from loadstone.results.trial_result import values
 
-SNAPSHOTS = Path(__file__).parent / "fixtures/report"
+SNAPSHOTS = Path(__file__).parents[1] / "fixtures/report"
 
 
 class Outline(HTMLParser):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 # Prints what a front end receives: its arguments, one per line, then its standard input.
 ECHO = """#!/bin/sh

@@ -357,7 +357,7 @@ def verified(summary: dict[str, Any]) -> int:
 def test_where_io_uring_is_forbidden_a_warning_says_what_is_used_instead(
     program: Path, tmp_path: Path, place: Path
 ) -> None:
-    forbidden = [sys.executable, str(Path(__file__).parent / "without_uring.py")]
+    forbidden = [sys.executable, str(Path(__file__).parents[1] / "support/without_uring.py")]
     line = "-nrFiles 3 -fileSize 150001B --seed 7 --io uring --depth 4 -bufferSize 65536"
     contents = []
     for prefix in ([], forbidden):

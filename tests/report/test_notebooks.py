@@ -1,6 +1,6 @@
 """The notebooks of the docs run, their figures equal the command line's, and their outputs are current.
 
-`python tests/test_notebooks.py` executes them and writes their outputs.
+`python tests/report/test_notebooks.py` executes them and writes their outputs.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def test_outputs_of_notebooks_are_current(notebook: tuple[str, Any]) -> None:
     name, executed = notebook
     saved = nbformat.read(NOTEBOOKS / f"{name}.ipynb", 4)
     cells = len(saved.cells)
-    assert texts(saved, cells) == texts(executed, cells), "python tests/test_notebooks.py"
+    assert texts(saved, cells) == texts(executed, cells), "python tests/report/test_notebooks.py"
     outputs = [output for cell in saved.cells for output in cell.get("outputs", ())]
     assert any("image/png" in output.get("data", {}) for output in outputs), "charts are in the page"
 

@@ -11,8 +11,8 @@ from loadstone.errors import LoadstoneError
 from loadstone.importers.read import Imported, read
 from loadstone.results.trial_result import Scalar
 
-FIXTURES = Path(__file__).parent / "fixtures" / "imports"
-YCSB = Path(__file__).parent / "fixtures" / "ycsb"
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "imports"
+YCSB = Path(__file__).parents[1] / "fixtures" / "ycsb"
 
 
 def one(path: Path, **facts: Scalar) -> Imported:

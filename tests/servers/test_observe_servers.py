@@ -21,7 +21,7 @@ from loadstone.runner.watch import Watch
 from loadstone.systems.base.jvm import collections
 from systems_support import free_port
 
-SERVER = Path(__file__).parent / "forking_server.py"
+SERVER = Path(__file__).parents[1] / "support/forking_server.py"
 MILLION = 1_000_000
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from lab_support import LOADSTONE, ROOT, environment
 
-SCRIPT = ROOT / "tests/namespace_hosts.sh"
+SCRIPT = ROOT / "tests/support/namespace_hosts.sh"
 # A small Redis for all hosts; it ends with its standard input.
 SERVER = """
 import sys
@@ -109,7 +109,7 @@ def boot_cluster(home: Path, clients: int, late_seconds: float | None = None) ->
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": "t" * 64,
         "RAY_USAGE_STATS_ENABLED": "0",
-        "PYTHONPATH": str(ROOT / "tests"),
+        "PYTHONPATH": str(ROOT / "tests/support"),
     }
     cluster = Cluster(home, variables)
     server = None

@@ -18,7 +18,7 @@ from loadstone.live.run import Run
 from test_expectations import make_run, scatter
 from test_live import parse_families, write_attempt
 
-DEPLOY = Path(__file__).parent.parent / "deploy"
+DEPLOY = Path(__file__).parents[2] / "deploy"
 DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana-dashboard.json").read_text())
 PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
 # What Grafana requires of a dashboard of this schema version (its JSON model), as far as this one uses it.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from loadstone.experiment.file import ExperimentError, Loaded, load
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 WORKLOADS = ROOT / "workloads"
 PAGE = (ROOT / "docs/reference/experiment-file.md").read_text()
 # The examples of the reference page; the second has most keys.

@@ -16,7 +16,7 @@ from loadstone.importers.run import bucket
 from loadstone.results import hlog
 from results_support import intervals
 
-# Of `tests/test_histogram.py`: five values, a thousand of 5,000, and two large ones.
+# Of `tests/unit/test_histogram.py`: five values, a thousand of 5,000, and two large ones.
 ENCODED = "HISTFAAAADt4nJNpmSzMwMAgwwABzFCaEch0M9ixgMH+A0SAiemnPBPTX36mg8wX+E97MV08z8i0O7MBBBwAVH4O1g=="
 HEADER = '#[Histogram log format version 1.3]\n"StartTimestamp","Interval_Length","Interval_Max","Compressed"\n'
 

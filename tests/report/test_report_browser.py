@@ -11,7 +11,7 @@ import report_support
 from browser_support import Browser
 from loadstone.judge.judge import judge
 
-LAYOUT = Path(__file__).with_name("browser_layout.js").read_text()
+LAYOUT = (Path(__file__).parents[1] / "support/browser_layout.js").read_text()
 SIZES = {"desk": (1280, 900), "phone": (360, 800)}
 # A page with every fault that the audit looks for, and one that asks the network.
 FAULTY = """<!doctype html><title>x</title><body style="margin:0;font:16px/1.2 sans-serif">
