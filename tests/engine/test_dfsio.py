@@ -50,9 +50,7 @@ def spec_of(program: Path, home: Path, line: str, place: Path) -> dict[str, Any]
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_what_is_written_is_read_back_and_every_byte_is_compared(
-    program: Path, tmp_path: Path, place: Path, how: str
-) -> None:
+def test_read_back_compares_every_written_byte(program: Path, tmp_path: Path, place: Path, how: str) -> None:
     result = dfsio(program, tmp_path, f"{WRITE} {how}", place)
     assert result.code == 0, result.err
     files = sorted((place / "io_data").iterdir())
@@ -70,7 +68,7 @@ def test_what_is_written_is_read_back_and_every_byte_is_compared(
     assert written[0]["Total MBytes processed"] == "3"
 
 
-def test_the_content_is_the_same_however_it_is_written(program: Path, tmp_path: Path, place: Path) -> None:
+def test_content_is_independent_of_write_settings(program: Path, tmp_path: Path, place: Path) -> None:
     contents = set()
     for how in HOW:
         assert dfsio(program, tmp_path, f"{WRITE} --seed 7 {how}", place).code == 0
@@ -81,7 +79,7 @@ def test_the_content_is_the_same_however_it_is_written(program: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_a_length_that_is_not_a_multiple_of_the_buffer(program: Path, tmp_path: Path, place: Path, how: str) -> None:
+def test_length_needs_no_multiple_of_the_buffer(program: Path, tmp_path: Path, place: Path, how: str) -> None:
     result = dfsio(program, tmp_path, f"-write -nrFiles 2 -fileSize 150001B {how}", place)
     assert result.code == 0, result.err
     assert [file.stat().st_size for file in (place / "io_data").iterdir()] == [150_001] * 2
@@ -94,7 +92,7 @@ def test_a_length_that_is_not_a_multiple_of_the_buffer(program: Path, tmp_path: 
     [("GzipCodec", gzip.decompress), ("org.apache.hadoop.io.compress.DefaultCodec", zlib.decompress)],
 )
 @pytest.mark.parametrize("how", ["", "--io uring --depth 2 -bufferSize 65536"])
-def test_compressed_files_are_those_of_the_codec_and_are_read_back(
+def test_compressed_files_match_the_codec_and_are_readable(
     program: Path, tmp_path: Path, place: Path, codec: str, decompress: Callable[[bytes], bytes], how: str
 ) -> None:
     size, files = f"-nrFiles 2 -fileSize 1500001B {how}", [place / f"io_data/test_io_{number}" for number in range(2)]
@@ -132,7 +130,7 @@ def test_empty_files_are_written_and_read(program: Path, tmp_path: Path, place: 
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_a_flipped_bit_is_named_by_file_and_offset(program: Path, tmp_path: Path, place: Path, how: str) -> None:
+def test_flipped_bit_is_named_by_file_and_offset(program: Path, tmp_path: Path, place: Path, how: str) -> None:
     assert dfsio(program, tmp_path, WRITE, place).code == 0
     victim, offset = place / "io_data/test_io_1", 700_003
     with victim.open("r+b") as file:
@@ -153,7 +151,7 @@ def test_a_flipped_bit_is_named_by_file_and_offset(program: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_a_truncated_file_is_named_by_file_and_offset(program: Path, tmp_path: Path, place: Path, how: str) -> None:
+def test_truncated_file_is_named_by_file_and_offset(program: Path, tmp_path: Path, place: Path, how: str) -> None:
     assert dfsio(program, tmp_path, WRITE, place).code == 0
     os.truncate(place / "io_data/test_io_2", 600_000)
     result = dfsio(program, tmp_path, f"{READ} {how}", place)
@@ -162,7 +160,7 @@ def test_a_truncated_file_is_named_by_file_and_offset(program: Path, tmp_path: P
     assert result.ours("files done") == "2, 1, 0, 0"
 
 
-def test_a_missing_file_fails_and_the_others_are_read(program: Path, tmp_path: Path, place: Path) -> None:
+def test_missing_file_fails_while_remaining_files_are_read(program: Path, tmp_path: Path, place: Path) -> None:
     assert dfsio(program, tmp_path, WRITE, place).code == 0
     (place / "io_data/test_io_0").unlink()
     result = dfsio(program, tmp_path, READ, place)
@@ -225,7 +223,7 @@ def test_a_lost_beginning_is_found(program: Path, tmp_path: Path, place: Path, b
     assert "test_io_0 at byte 0: found 0x00, expected 0x89" in result.err
 
 
-def test_a_test_without_results_leaves_no_empty_result_file(program: Path, tmp_path: Path, place: Path) -> None:
+def test_test_without_results_leaves_no_result_file(program: Path, tmp_path: Path, place: Path) -> None:
     assert dfsio(program, tmp_path, READ, place).code == 1
     assert not (tmp_path / "TestDFSIO_results.log").exists()
     result = dfsio(program, tmp_path, WRITE, place, "-resFile", "/dev/full")
@@ -234,7 +232,7 @@ def test_a_test_without_results_leaves_no_empty_result_file(program: Path, tmp_p
     assert Path("/dev/full").exists()
 
 
-def test_clean_keeps_files_that_are_not_of_a_test(program: Path, tmp_path: Path, place: Path) -> None:
+def test_clean_retains_foreign_files(program: Path, tmp_path: Path, place: Path) -> None:
     assert dfsio(program, tmp_path, WRITE, place).code == 0
     (place / "io_control").mkdir()
     (place / "letters").write_text("precious")
@@ -249,9 +247,7 @@ def test_clean_keeps_files_that_are_not_of_a_test(program: Path, tmp_path: Path,
 
 
 @pytest.mark.parametrize("test", ["-clean", WRITE])
-def test_files_of_others_in_a_tests_directory_are_named_when_they_are_deleted(
-    program: Path, tmp_path: Path, place: Path, test: str
-) -> None:
+def test_foreign_files_in_a_test_directory_are_named(program: Path, tmp_path: Path, place: Path, test: str) -> None:
     """Hadoop deletes the directory whatever is in it."""
     assert dfsio(program, tmp_path, WRITE, place).code == 0
     (place / "io_data/letters").write_text("precious")
@@ -290,7 +286,7 @@ def test_truncate_cuts_and_clean_deletes(program: Path, tmp_path: Path, place: P
     assert not place.exists()
 
 
-def test_each_guarantee_of_a_write_has_its_own_figures(program: Path, tmp_path: Path, place: Path) -> None:
+def test_write_guarantees_have_separate_figures(program: Path, tmp_path: Path, place: Path) -> None:
     spec = spec_of(program, tmp_path, f"{WRITE} --sync close", place)
     files = trial(program, spec)["files"]
     assert files["durable"]["files"] == files["closed"]["files"] == files["returned"]["files"] == 3
@@ -315,9 +311,7 @@ def test_segments_add_up_to_the_whole(program: Path, tmp_path: Path, place: Path
     assert sum(half["operations"] for half in halves) == whole["operations"] == 25
 
 
-def test_reads_from_the_page_cache_are_reported_and_cold_ones_are_not(
-    program: Path, tmp_path: Path, place: Path
-) -> None:
+def test_only_reads_from_the_page_cache_are_reported(program: Path, tmp_path: Path, place: Path) -> None:
     kind = subprocess.run(["stat", "-f", "-c", "%T", tmp_path], capture_output=True, text=True, check=True)
     if kind.stdout == "tmpfs\n":
         pytest.skip("a tmpfs is nothing but page cache")
@@ -330,7 +324,7 @@ def test_reads_from_the_page_cache_are_reported_and_cold_ones_are_not(
         assert read >= 3 * MEGABYTE
 
 
-def test_many_small_files_are_written_and_read_in_bounded_memory(program: Path, tmp_path: Path, place: Path) -> None:
+def test_memory_is_bounded_for_many_small_files(program: Path, tmp_path: Path, place: Path) -> None:
     peaks: dict[str, list[int]] = {"-write": [], "-read": []}
     # The same buffers in a hundredth of the files: a run that takes longer fills more of its histograms.
     for files in (1_000, 100_000):
@@ -354,9 +348,7 @@ def verified(summary: dict[str, Any]) -> int:
     return sum(each["count"] for each in equal)
 
 
-def test_where_io_uring_is_forbidden_a_warning_says_what_is_used_instead(
-    program: Path, tmp_path: Path, place: Path
-) -> None:
+def test_forbidden_io_uring_is_replaced_with_a_warning(program: Path, tmp_path: Path, place: Path) -> None:
     forbidden = [sys.executable, str(Path(__file__).parents[1] / "support/without_uring.py")]
     line = "-nrFiles 3 -fileSize 150001B --seed 7 --io uring --depth 4 -bufferSize 65536"
     contents = []
@@ -388,7 +380,7 @@ def test_an_option_without_effect_on_tmpfs_is_reported(
     assert "of the bytes read came from the page cache: use a directory on a device" in result.err
 
 
-def test_files_that_were_not_begun_at_ctrl_c_are_counted(program: Path, tmp_path: Path, place: Path) -> None:
+def test_files_not_started_at_ctrl_c_are_counted(program: Path, tmp_path: Path, place: Path) -> None:
     words = [str(program), "dfsio", "-write", "-nrFiles", "50", "-fileSize", "1GB", "--clients", "2", str(place)]
     test = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
@@ -420,9 +412,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("how", ["", "--io uring --depth 4 -bufferSize 65536"])
-def test_a_full_disk_fails_the_files_that_did_not_fit(
-    program: Path, tmp_path: Path, small_disk: Path, how: str
-) -> None:
+def test_full_disk_fails_only_the_files_beyond_it(program: Path, tmp_path: Path, small_disk: Path, how: str) -> None:
     result = dfsio(program, tmp_path, f"-write -nrFiles 6 -fileSize 1MB --clients 1 {how}", small_disk)
     assert result.code == 1
     assert "failed with NO_SPACE" in result.err
@@ -471,9 +461,7 @@ def test_a_read_only_directory_is_reported(program: Path, tmp_path: Path, small_
         ("-write -nrFiles 2 -resFile /nowhere/x /x", "cannot write to /nowhere/x"),
     ],
 )
-def test_a_wrong_command_is_refused_before_anything_is_touched(
-    program: Path, tmp_path: Path, line: str, wanted: str
-) -> None:
+def test_invalid_command_is_refused_before_any_change(program: Path, tmp_path: Path, line: str, wanted: str) -> None:
     result = dfsio(program, tmp_path, line)
     assert result.code == 2, result.err
     hint_of(result)

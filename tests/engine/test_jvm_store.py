@@ -26,14 +26,14 @@ def scripted(classes: Path) -> str:
     return f"jvm -db Scripted -cp {classes}"
 
 
-def test_ycsbs_own_binding_runs_with_a_wildcard_class_path(engine: Engine) -> None:
+def test_ycsb_binding_runs_with_wildcard_class_path(engine: Engine) -> None:
     result = engine(f"load jvm -db site.ycsb.BasicDB -cp {CORE.parent}/* -P workloads/workloada recordcount=5")
     assert result.returns("INSERT") == {"OK": 5}
     assert result.err.count("INSERT usertable user") == 5, "it prints what it is asked, on stderr"
     assert "usertable" not in result.out
 
 
-def test_a_binding_gets_every_property_and_a_clean_end(engine: Engine, scripted: str) -> None:
+def test_binding_gets_every_property_and_a_clean_end(engine: Engine, scripted: str) -> None:
     result = engine(f"run {scripted} {RUN} -threads 3 scripted=tell my.own=value fieldcount=4")
     (first, *_) = result.messages("properties: ")
     for pair in ("my.own=value", "fieldcount=4", "recordcount=1000", "threadcount=3", "dotransactions=true"):
@@ -43,11 +43,11 @@ def test_a_binding_gets_every_property_and_a_clean_end(engine: Engine, scripted:
     assert result.messages("warning: ") == [], "no property is unknown to a binding"
 
 
-def test_what_a_binding_leaves_for_the_end_of_the_jvm_is_done(engine: Engine, scripted: str) -> None:
+def test_shutdown_hooks_of_a_binding_run(engine: Engine, scripted: str) -> None:
     assert engine(f"run {scripted} {RUN} scripted=hook").messages("hook: ") == ["ran"]
 
 
-def test_an_end_that_does_not_come_is_not_waited_for(engine: Engine, scripted: str) -> None:
+def test_hanging_jvm_shutdown_is_abandoned(engine: Engine, scripted: str) -> None:
     result = engine(f"run {scripted} {RUN} scripted=endless_hook")
     assert result.messages("warning: ") == ["the binding's shutdown hooks did not end within 10 s"]
 
@@ -69,7 +69,7 @@ def test_a_binding_is_named_as_ycsb_names_it(engine: Engine) -> None:
         ("overflow", "ERROR", "java.lang.StackOverflowError"),
     ],
 )
-def test_what_a_binding_does_wrong_is_counted_with_its_words(
+def test_binding_errors_are_counted_with_their_messages(
     engine: Engine, scripted: str, script: str, status: str, words: str
 ) -> None:
     result = engine.run(f"run {scripted} {RUN} readproportion=1 updateproportion=0 scripted={script} -threads 4")
@@ -78,7 +78,7 @@ def test_what_a_binding_does_wrong_is_counted_with_its_words(
     assert result.messages("warning: ") == [f"100 x READ returned {status}; the first: {words}"]
 
 
-def test_a_client_that_does_not_close_fails_the_run(engine: Engine, scripted: str) -> None:
+def test_client_that_fails_to_close_fails_the_run(engine: Engine, scripted: str) -> None:
     result = engine.run(f"load {scripted} {RUN} scripted=keep -threads 4")
     assert result.code == 1
     assert result.returns("INSERT") == {"OK": 1000}
@@ -105,7 +105,7 @@ def test_answers_of_any_size_come_back(engine: Engine, scripted: str) -> None:
     assert "absent" not in result.out
 
 
-def test_a_binding_that_does_not_connect_ends_the_run_with_its_words(engine: Engine, scripted: str) -> None:
+def test_binding_that_cannot_connect_ends_the_run(engine: Engine, scripted: str) -> None:
     result = engine.run(f"run {scripted} {RUN} scripted=refuse -threads 4")
     assert (result.code, result.out) == (1, "")
     assert result.messages("error: ") == [
@@ -114,7 +114,7 @@ def test_a_binding_that_does_not_connect_ends_the_run_with_its_words(engine: Eng
     ]
 
 
-def test_an_exit_in_a_run_leaves_the_results_so_far(engine: Engine, scripted: str) -> None:
+def test_exit_in_a_run_preserves_earlier_results(engine: Engine, scripted: str) -> None:
     # The other client works on until the JVM stands still.
     total = 100_000_000
     result = engine.run(f"run {scripted} {RUN} operationcount={total} scripted=exit -threads 2")
@@ -133,7 +133,7 @@ def test_an_exit_while_connecting_is_told(engine: Engine, scripted: str) -> None
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130)])
-def test_a_signal_ends_the_load_and_not_the_report(
+def test_signal_ends_the_load_but_preserves_the_report(
     engine: Engine, scripted: str, running: list[subprocess.Popen[str]], number: signal.Signals, code: int
 ) -> None:
     words = f"run {scripted} -P workloads/workloada recordcount=1000 operationcount=0 maxexecutiontime=600"
@@ -163,7 +163,7 @@ def test_what_is_no_binding_is_refused(engine: Engine, scripted: str) -> None:
     assert (result.code, result.messages("error: ")) == (2, ["jvm.class is not set: no binding is named"])
 
 
-def test_a_class_path_with_nothing_at_it_is_refused(engine: Engine) -> None:
+def test_empty_class_path_is_refused(engine: Engine) -> None:
     for path, message in (
         ("none.jar", "nothing is at none.jar (-cp)"),
         (f"{engine.home}/*", f"{engine.home}/* holds no jar (-cp)"),

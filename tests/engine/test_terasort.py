@@ -54,9 +54,7 @@ def test_rows_are_the_same_whatever_the_parts(program: Path, tmp_path: Path, row
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])
-def test_memory_stays_below_its_limit_and_the_rows_are_sorted(
-    program: Path, tmp_path: Path, rows: Path, count: int
-) -> None:
+def test_rows_are_sorted_within_the_memory_limit(program: Path, tmp_path: Path, rows: Path, count: int) -> None:
     ran = tera(program, "terasort", "--memory", LITTLE, f"-Dmapreduce.job.reduces={count}", rows, tmp_path / "out")
     assert (ran.checksum, ran.stages) == (CHECKSUM, EXTERNAL)
     assert ran.memory_bytes_max < 64 * MIB
@@ -80,7 +78,7 @@ def test_in_memory_and_external_are_the_same(program: Path, tmp_path: Path, rows
     assert (tmp_path / "report/part-r-00000").read_text() == f"checksum\t{CHECKSUM}\n"
 
 
-def test_ten_million_rows_have_their_checksum_and_are_sorted_in_little_memory(program: Path, tmp_path: Path) -> None:
+def test_ten_million_rows_are_sorted_in_little_memory(program: Path, tmp_path: Path) -> None:
     rows, out = tmp_path / "in", tmp_path / "out"
     assert tera(program, "teragen", "10m", rows).checksum == CHECKSUM_10M
     ran = tera(program, "terasort", "--memory", LITTLE, rows, out)
@@ -121,7 +119,7 @@ def test_a_bad_command_line_is_refused(program: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
 
 
-def test_a_file_where_a_directory_should_be_is_named(program: Path, tmp_path: Path, rows: Path) -> None:
+def test_file_in_place_of_a_directory_is_named(program: Path, tmp_path: Path, rows: Path) -> None:
     file = rows / "part-m-00000"
     lines: list[tuple[list[str | Path], Path]] = [
         (["terasort", file, tmp_path / "out"], file),
@@ -143,7 +141,7 @@ def test_no_rows_and_one_row(program: Path, tmp_path: Path) -> None:
         assert whole(place / "out") == whole(place / "in")
 
 
-def test_what_is_damaged_is_named_with_file_and_offset(program: Path, tmp_path: Path, rows: Path) -> None:
+def test_damage_is_named_with_file_and_offset(program: Path, tmp_path: Path, rows: Path) -> None:
     out = tmp_path / "out"
     tera(program, "terasort", "--parts", "2", rows, out)
     second = out / "part-r-00001"
@@ -175,7 +173,7 @@ def test_what_is_damaged_is_named_with_file_and_offset(program: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("memory", [LITTLE, "1GiB"])
-def test_a_flipped_bit_of_the_input_is_named_with_file_and_offset(program: Path, tmp_path: Path, memory: str) -> None:
+def test_flipped_input_bit_is_named_by_its_offset(program: Path, tmp_path: Path, memory: str) -> None:
     source, out = tmp_path / "in", tmp_path / "out"
     checksum = tera(program, "teragen", "--parts", "2", "400k", source).checksum
     words: list[str | Path] = ["terasort", "--memory", memory, "--verify", source, out]
@@ -194,7 +192,7 @@ def test_a_flipped_bit_of_the_input_is_named_with_file_and_offset(program: Path,
     assert "1 of 400000 rows are wrong" in tera(program, "teravalidate", out, code=1).err
 
 
-def test_an_output_of_which_parts_are_missing_is_refused(program: Path, tmp_path: Path, rows: Path) -> None:
+def test_output_with_missing_parts_is_refused(program: Path, tmp_path: Path, rows: Path) -> None:
     out, report = tmp_path / "out", tmp_path / "report"
     tera(program, "terasort", "--parts", "3", rows, out)
     (out / "part-r-00001").unlink()
@@ -211,7 +209,7 @@ def test_an_output_of_which_parts_are_missing_is_refused(program: Path, tmp_path
     assert [*tmp_path.iterdir()] == [out]
 
 
-def test_an_output_without_the_mark_of_its_job_is_warned_of(program: Path, tmp_path: Path, rows: Path) -> None:
+def test_output_without_its_job_marker_is_a_warning(program: Path, tmp_path: Path, rows: Path) -> None:
     out = tmp_path / "out"
     tera(program, "terasort", "--parts", "2", rows, out)
     assert tera(program, "teravalidate", out).err == ""
@@ -255,9 +253,7 @@ def started(
 
 
 @pytest.mark.parametrize("stage", KILLED)
-def test_a_job_that_was_killed_leaves_no_output_and_the_next_one_is_clean(
-    program: Path, tmp_path: Path, many: Path, stage: str
-) -> None:
+def test_killed_job_leaves_no_output_for_the_next(program: Path, tmp_path: Path, many: Path, stage: str) -> None:
     out = tmp_path / "out"
     for _ in range(20):
         line, process = started(program, many, stage, out)
@@ -349,7 +345,7 @@ FULL = {
 
 @pytest.mark.parametrize("stage", FULL)
 @pytest.mark.parametrize("direct", [False, True])
-def test_a_full_disk_is_one_line_and_leaves_nothing(
+def test_full_disk_is_one_message_and_leaves_nothing(
     program: Path, rows: Path, small_disk: Any, stage: str, direct: bool
 ) -> None:
     size, words = FULL[stage]
@@ -362,7 +358,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
     assert [*disk.iterdir()] == []
 
 
-def test_a_disk_without_direct_io_is_used_all_the_same(program: Path, tmp_path: Path, rows: Path) -> None:
+def test_disk_without_direct_io_is_used(program: Path, tmp_path: Path, rows: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("to mount a disk takes root")
     disk = tmp_path / "disk"
@@ -381,7 +377,7 @@ def test_a_disk_without_direct_io_is_used_all_the_same(program: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("what", ["a link that leads to nothing", "a pipe", "a directory"])
-def test_an_input_has_nothing_but_files_and_links_to_them(program: Path, tmp_path: Path, rows: Path, what: str) -> None:
+def test_input_directory_may_hold_only_files_and_links(program: Path, tmp_path: Path, rows: Path, what: str) -> None:
     inputs = tmp_path / "in"
     inputs.mkdir()
     for part in parts(rows):
@@ -461,7 +457,7 @@ def staged(program: Path, stage: str, n: int, job: dict[str, Any], code: int = 0
 
 
 @pytest.mark.parametrize("n", [1, 2, 7])
-def test_segments_of_every_stage_are_engines_of_their_own(program: Path, tmp_path: Path, n: int) -> None:
+def test_stages_run_as_separate_engines_for_every_segment(program: Path, tmp_path: Path, n: int) -> None:
     unsorted: dict[str, Any] = {"output": str(tmp_path / "in"), "rows": 300_000, "parts": 3}
     job: dict[str, Any] = {"input": str(tmp_path / "in"), "output": str(tmp_path / "out"), "parts": 4}
     report: dict[str, Any] = {"input": str(tmp_path / "out"), "output": str(tmp_path / "report")}
@@ -487,7 +483,7 @@ def test_segments_of_every_stage_are_engines_of_their_own(program: Path, tmp_pat
 
 @pytest.mark.parametrize("keys", ["all equal", "Zipf"])
 @pytest.mark.parametrize(("memory", "sorting"), [(64 * MIB, ["sort", "merge"]), (256 * MIB, ["sort_in_memory"])])
-def test_memory_of_each_engine_stays_below_its_limit_whatever_the_keys(
+def test_engine_memory_is_limited_for_any_keys(
     program: Path, tmp_path: Path, keys: str, memory: int, sorting: list[str]
 ) -> None:
     """All rows or half of them are in one part, whose engine gets more than its memory."""
@@ -544,7 +540,7 @@ time.sleep(1e6)
     ],
     ids=["generate", "sort in memory", "sort", "merge"],
 )
-def test_the_engines_of_a_stage_end_when_what_started_them_is_killed(
+def test_stage_engines_end_with_their_parent(
     program: Path, tmp_path: Path, many: Path, stages: list[str], sign: str
 ) -> None:
     out, scratch, log = tmp_path / "out", tmp_path / ".out.loadstone", tmp_path / "events"
@@ -576,9 +572,7 @@ def test_the_engines_of_a_stage_end_when_what_started_them_is_killed(
     assert not scratch.exists()
 
 
-def test_a_sort_that_has_an_engine_for_each_stage_is_not_disturbed_between_them(
-    program: Path, tmp_path: Path, rows: Path
-) -> None:
+def test_sort_with_separate_engines_is_undisturbed_between_stages(program: Path, tmp_path: Path, rows: Path) -> None:
     job = {"input": str(rows), "output": str(tmp_path / "out")}
     staged(program, "prepare", 1, job)
     # The engine is gone; what started it is not.
@@ -603,7 +597,7 @@ def test_a_printed_spec_is_what_a_trial_runs(program: Path, tmp_path: Path) -> N
     assert len(whole(tmp_path / "out")) == 100 * ROW_BYTES
 
 
-def test_a_stage_that_fails_says_why_in_its_summary(program: Path, tmp_path: Path) -> None:
+def test_failed_stage_states_its_reason_in_the_summary(program: Path, tmp_path: Path) -> None:
     job = {"input": str(tmp_path), "output": str(tmp_path / "out"), "parts": 4}
     ((_, *_, summary),) = staged(program, "sort", 1, job, code=1)
     assert summary["end"] == "failed"

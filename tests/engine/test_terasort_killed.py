@@ -64,7 +64,7 @@ def stage(job: str, out: Path) -> str:
         ("external", CHANGES, 3),
     ],
 )
-def test_a_job_that_is_killed_at_any_change_of_a_file_is_clean_when_it_runs_again(
+def test_job_killed_at_any_file_change_restarts_cleanly(
     program: Path, tmp_path: Path, inputs: Path, job: str, calls: str, step: int
 ) -> None:
     home, expected = tmp_path / "home", tmp_path / "expected"
@@ -95,7 +95,7 @@ def test_a_job_that_is_killed_at_any_change_of_a_file_is_clean_when_it_runs_agai
 
 
 @traced
-def test_a_validation_without_a_report_leaves_nothing_when_it_is_killed(program: Path, inputs: Path) -> None:
+def test_killed_validation_without_report_leaves_nothing(program: Path, inputs: Path) -> None:
     before = sorted(inputs.rglob("*"))
     killed, _ = killed_at(1, "pread64", [program, "teravalidate", *ONE, inputs / "sorted"])
     assert killed
@@ -104,9 +104,7 @@ def test_a_validation_without_a_report_leaves_nothing_when_it_is_killed(program:
 
 
 @pytest.mark.parametrize("job", MARKS)
-def test_a_disk_that_is_full_at_any_file_is_one_line_and_leaves_nothing(
-    program: Path, tmp_path: Path, inputs: Path, job: str
-) -> None:
+def test_disk_full_at_any_file_leaves_nothing(program: Path, tmp_path: Path, inputs: Path, job: str) -> None:
     """Room for one more file each time, until the job succeeds: each stage has then been the one that failed."""
     stages: list[str] = []
     with small_disks(tmp_path / "disk") as mounted:

@@ -39,7 +39,7 @@ def gone(pid: int) -> bool:
     return not Path(f"/proc/{pid}").exists()
 
 
-def test_the_client_beats_by_itself_and_leaves_no_thread_and_no_process() -> None:
+def test_client_sends_heartbeats_and_leaves_no_process() -> None:
     threads = threading.active_count()
     with Trial(spec(lease_ms=4_000, until={"seconds": 10})) as trial:
         kinds = [type(event) for event in events(trial)]
@@ -49,7 +49,7 @@ def test_the_client_beats_by_itself_and_leaves_no_thread_and_no_process() -> Non
     assert (trial.status, gone(trial.pid)) == (0, True)
 
 
-def test_the_client_stops_a_trial_and_gets_its_summary() -> None:
+def test_client_stops_a_trial_and_gets_its_summary() -> None:
     with Trial(spec()) as trial:
         for event in events(trial):
             if isinstance(event, Interval):
@@ -72,7 +72,7 @@ def test_an_exception_in_the_lab_ends_the_engine() -> None:
     assert gone(trial.pid)
 
 
-def test_an_engine_with_a_full_pipe_is_ended_too() -> None:
+def test_engine_with_a_full_pipe_is_ended() -> None:
     with Trial(spec(interval_ms=2)) as trial:
         time.sleep(3)
         left = time.monotonic()
@@ -129,7 +129,7 @@ def test_an_engine_that_does_not_go_is_killed(stand_in: Callable[[str], None], m
         ),
     ],
 )
-def test_a_failed_engine_is_an_error_in_its_own_words(
+def test_failed_engine_is_an_error_with_its_message(
     stand_in: Callable[[str], None],
     monkeypatch: pytest.MonkeyPatch,
     script: str,
@@ -145,14 +145,14 @@ def test_a_failed_engine_is_an_error_in_its_own_words(
     assert gone(trial.pid)
 
 
-def test_a_refused_spec_is_an_error_in_the_engines_words() -> None:
+def test_refused_spec_is_an_error_with_its_message() -> None:
     with Trial(spec(clients=0)) as trial, pytest.raises(EngineError, match="must be at least 1, got 0") as caught:
         assert [*events(trial)]
     assert caught.value.status == 2
     assert caught.value.hint
 
 
-def test_an_engine_that_cannot_be_run_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_engine_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "engine"
     program.write_bytes(b"\x7fELF, but not of here")
     program.chmod(0o755)

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("chosen")
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_a_closed_stdin_ends_the_load_and_keeps_the_results(
+def test_closed_stdin_ends_the_load_with_its_results(
     start: Start, loaded: Callable[[str], Path | None], store: str
 ) -> None:
     engine = start(store, loaded(store), lease_ms=20_000)
@@ -53,7 +53,7 @@ def test_a_closed_stdin_ends_the_load_and_keeps_the_results(
     assert 0.5e9 < summary.measured_ns < 15e9
 
 
-def test_a_missing_heartbeat_ends_the_load_though_stdin_is_open(start: Start) -> None:
+def test_missing_heartbeat_ends_the_load_despite_open_stdin(start: Start) -> None:
     # Long enough to begin.
     engine = start(lease_ms=3000)
     code, events = engine.rest()
@@ -85,7 +85,7 @@ def test_a_lease_counts_before_anything_is_measured_too(start: Start, waits: dic
     assert (code, whole(events).end) == (1, "lease")
 
 
-def test_a_lab_that_hangs_without_reading_loses_its_lease(start: Start) -> None:
+def test_hanging_lab_loses_its_lease(start: Start) -> None:
     # An interval every 2 ms fills the pipe long before the lease is over.
     engine = start(lease_ms=2000, interval_ms=2, until={"seconds": 10})
     time.sleep(4)
@@ -110,7 +110,7 @@ def test_stop_ends_the_load_well(start: Start, loaded: Callable[[str], Path | No
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_load_and_keeps_the_results(start: Start, number: signal.Signals) -> None:
+def test_signal_ends_the_load_with_its_results(start: Start, number: signal.Signals) -> None:
     engine = start()
     assert isinstance(engine.next(), Ready)
     assert isinstance(engine.next(), Interval)
@@ -130,7 +130,7 @@ def test_nothing_is_said_of_what_was_never_measured(start: Start) -> None:
     assert (code, summary.end, summary.operations, summary.warmup_operations) == (0, "stopped", 0, 0)
 
 
-def test_no_note_is_made_of_what_was_never_measured(start: Start) -> None:
+def test_unmeasured_operations_cause_no_note(start: Start) -> None:
     engine = start(warmup_seconds=60)
     assert isinstance(engine.next(), Ready)
     time.sleep(1)
@@ -138,7 +138,7 @@ def test_no_note_is_made_of_what_was_never_measured(start: Start) -> None:
     assert not [event for event in engine.rest()[1] if isinstance(event, Note)]
 
 
-def test_a_stop_before_the_start_is_heeded_at_once(start: Start) -> None:
+def test_stop_before_the_start_takes_effect_immediately(start: Start) -> None:
     engine = start(wait_for_start=True)
     assert isinstance(engine.next(), Ready)
     engine.say(json.dumps({"start_at": time.time_ns() + 60 * 10**9}))
@@ -153,9 +153,7 @@ def test_a_stop_before_the_start_is_heeded_at_once(start: Start) -> None:
 
 
 @pytest.mark.parametrize("store", ["null", "lmdb"])
-def test_two_segments_from_one_barrier_do_what_one_engine_does(
-    loaded: Callable[[str], Path | None], store: str
-) -> None:
+def test_two_segments_equal_one_engine(loaded: Callable[[str], Path | None], store: str) -> None:
     # LMDB is the one of our embedded stores that two processes may have open at once.
     directory = loaded(store)
     limits: dict[str, Any] = {"clients": 3, "until": {"operations": 20_001}}
@@ -217,7 +215,7 @@ def test_a_warm_up_is_not_measured(start: Start) -> None:
 
 
 @pytest.mark.parametrize("arrival", ["uniform", "poisson"])
-def test_every_operation_that_was_due_is_measured_or_told(start: Start, arrival: str) -> None:
+def test_every_due_operation_is_measured_or_reported(start: Start, arrival: str) -> None:
     def run(clients: int) -> Summary:
         pace = rate(2_000) | {"arrival": arrival}
         return whole(start(clients=clients, pace=pace, warmup_seconds=0.5, until={"seconds": 1.5}).rest()[1])
@@ -242,7 +240,7 @@ def response_times(summary: Summary) -> None:
     assert waits == (summary.operations, summary.operations)
 
 
-def test_who_was_late_at_the_end_is_among_those_measured(start: Start) -> None:
+def test_operations_overdue_at_the_end_are_measured(start: Start) -> None:
     engine = start(clients=500, pace=rate(200), until={"seconds": 1}, interval_ms=100)
     while not isinstance(engine.next(), Interval):
         pass
@@ -255,7 +253,7 @@ def test_who_was_late_at_the_end_is_among_those_measured(start: Start) -> None:
     response_times(summary)
 
 
-def test_a_pause_of_the_engine_does_not_move_the_window_and_shows(start: Start) -> None:
+def test_engine_pause_is_visible_and_leaves_the_window(start: Start) -> None:
     # Stopped from within the warm-up until after the window: nothing was sent in it.
     engine = start(warmup_seconds=1, until={"seconds": 0.5}, interval_ms=100)
     assert isinstance(engine.next(), Ready)
@@ -305,7 +303,7 @@ def test_intervals_add_up_to_the_summary(
     assert {earlier.k < interval.k for interval in intervals for earlier in interval.earlier} <= {True}
 
 
-def test_intervals_add_up_to_the_summary_when_the_last_is_idle(start: Start) -> None:
+def test_intervals_add_up_to_summary_after_idle_end(start: Start) -> None:
     # One operation at once, the next one due in a minute.
     engine = start(pace=rate(1 / 60), until={"seconds": 300})
     events = [engine.next() for _ in range(3)]
@@ -328,7 +326,7 @@ def added(events: list[Interval] | list[Summary]) -> dict[tuple[str, str, str], 
     return sums
 
 
-def test_a_window_is_as_long_as_was_asked_for(start: Start) -> None:
+def test_window_has_the_requested_length(start: Start) -> None:
     for pace in ({"mode": "closed"}, rate(1_000)):
         summary = whole(start(pace=pace, warmup_seconds=0.5, until={"seconds": 1}).rest()[1])
         borders = summary.borders
@@ -337,7 +335,7 @@ def test_a_window_is_as_long_as_was_asked_for(start: Start) -> None:
         assert summary.throughput == summary.completed
 
 
-def test_the_engine_tells_of_its_threads_and_its_clock(start: Start) -> None:
+def test_engine_reports_its_threads_and_clock(start: Start) -> None:
     summary = whole(start(until={"seconds": 1}).rest()[1])
     conductor = next(each for each in summary.executors if each.name == "conductor")
     assert (conductor.clients, decode(conductor.lag).count > 0) == (0, True)
@@ -352,7 +350,7 @@ def test_a_spec_of_version_1_is_still_read(program: Path) -> None:
         assert whole(engine.rest()[1]).operations == 100
 
 
-def test_what_a_store_keeps_is_told_before_the_load(start: Start, tmp_path: Path) -> None:
+def test_store_guarantees_are_reported_before_the_load(start: Start, tmp_path: Path) -> None:
     lmdb = {"name": "lmdb", "properties": {"lmdb.dir": str(tmp_path)}, "durability": "device"}
     engine = start(store=lmdb, phase="load", until={"operations": 10})
     ready = engine.next()
@@ -386,7 +384,7 @@ def test_the_binary_under_test_is_a_release_build(start: Start) -> None:
         (json.dumps(spec(work=work(mix=dict.fromkeys(work()["mix"], 0)))), "above 0"),
     ],
 )
-def test_a_bad_spec_is_refused_with_the_next_step(program: Path, line: str, words: str) -> None:
+def test_invalid_spec_is_refused_with_the_next_step(program: Path, line: str, words: str) -> None:
     result = subprocess.run([program, "trial"], input=f"{line}\n", capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stdout) == (2, "")
     error, hint = result.stderr.splitlines()
@@ -395,7 +393,7 @@ def test_a_bad_spec_is_refused_with_the_next_step(program: Path, line: str, word
     assert hint.startswith("hint: ")
 
 
-def test_a_run_without_data_fails_with_the_next_step(program: Path, tmp_path: Path) -> None:
+def test_run_without_data_fails_with_the_next_step(program: Path, tmp_path: Path) -> None:
     line = json.dumps(spec("lmdb", tmp_path / "nothing"))
     result = subprocess.run([program, "trial"], input=f"{line}\n", capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stdout) == (1, "")

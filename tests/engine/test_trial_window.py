@@ -61,7 +61,7 @@ def accused(summary: Summary) -> bool:
     return bool([*rate_not_held.check_rate(TrialResult("t", {}, 1, values, loop="open"), Settings())])
 
 
-def test_a_stall_up_to_the_end_is_in_the_tail(program: Path) -> None:
+def test_stall_until_the_end_is_in_the_tail(program: Path) -> None:
     with FakeRedis(Fault("stall", 1.0, 2.1)) as server:
         summary, intervals = trial(program, server)
     sums(summary, intervals, 1000)
@@ -84,7 +84,7 @@ def test_a_stall_up_to_the_end_is_in_the_tail(program: Path) -> None:
             assert slow.count == 0 or slow.minimum >= zero_ns + 2.1e9 - end_ns - CLOCKS_NS
 
 
-def test_a_server_that_falls_silent_for_good_leaves_bounds(program: Path) -> None:
+def test_permanently_silent_server_leaves_bounds(program: Path) -> None:
     with FakeRedis(Fault("drop", 1.0)) as server:
         summary, intervals = trial(program, server, timeout_ms=500)
     sums(summary, intervals, 1000)
@@ -121,7 +121,7 @@ def test_a_late_answer_does_not_stretch_a_window(program: Path) -> None:
     assert len([log for log in asked if log.received < end - CLOCKS_NS / 1e9]) - 10 <= summary.completed <= answered
 
 
-def test_operations_without_an_answer_are_failures_in_the_tail(program: Path) -> None:
+def test_unanswered_operations_are_failures_in_the_tail(program: Path) -> None:
     with FakeRedis(Fault("silent", every=200)) as server:
         summary, intervals = trial(program, server, timeout_ms=100, clients=50)
     sums(summary, intervals, 1000)
@@ -170,7 +170,7 @@ def test_everything_due_is_told_whatever_the_stall(program: Path, seed: int) -> 
     sums(summary, intervals, per_second * seconds)
 
 
-def test_a_backlog_of_the_warm_up_is_no_throughput_of_the_window(program: Path) -> None:
+def test_warm_up_backlog_adds_no_window_throughput(program: Path) -> None:
     with FakeRedis(Fault("stall", 0.05, 1.49)) as server:
         summary, intervals = trial(program, server, pace=rate(1_000), warmup_seconds=1.5, until={"seconds": 1})
     sums(summary, intervals, 1_000)
@@ -182,7 +182,7 @@ def test_a_backlog_of_the_warm_up_is_no_throughput_of_the_window(program: Path) 
     assert carried.ns_max > 0
 
 
-def test_a_server_that_dies_in_the_warm_up_is_not_passed_over(engine: Engine) -> None:
+def test_server_killed_in_the_warm_up_is_reported(engine: Engine) -> None:
     line = "run redis -P workloads/workloadc recordcount=10 operationcount=0 maxexecutiontime=1 redis.timeout=3000"
     with FakeRedis(Fault("drop", 0.2)) as server:
         for number in range(10):
@@ -195,7 +195,7 @@ def test_a_server_that_dies_in_the_warm_up_is_not_passed_over(engine: Engine) ->
     assert "note: carried-over: 1 operation of the warm-up had not ended when the window began" in result.err
 
 
-def test_a_pause_of_the_engine_is_in_the_response_and_not_in_its_lower_bound(program: Path, tmp_path: Path) -> None:
+def test_engine_pause_affects_response_but_not_lower_bound(program: Path, tmp_path: Path) -> None:
     def lmdb(**changes: Any) -> str:
         return json.dumps(spec("lmdb", tmp_path / "data", clients=4, **changes)) + "\n"
 
@@ -223,7 +223,7 @@ def test_a_pause_of_the_engine_is_in_the_response_and_not_in_its_lower_bound(pro
     assert max(each.held_ns for each in summary.executors) > 0.25e9
 
 
-def test_a_tail_that_is_shorter_than_the_servers_log_is_found(program: Path, engine: Engine) -> None:
+def test_tail_shorter_than_the_servers_log_is_detected(program: Path, engine: Engine) -> None:
     with FakeRedis() as server, Relay(server.port, Fault("stall", 1.0, 2.1)) as relay:
         load = f"load redis -P workloads/workloada recordcount={RECORDS} redis.host=127.0.0.1 redis.port={server.port}"
         engine(load)

@@ -182,7 +182,7 @@ def test_a_number_beyond_64_bits_is_refused(engine: Engine, name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("workload", ["a", "d", "e"])
-def test_the_greatest_long_is_taken_or_refused_and_never_a_crash(engine: Engine, name: str, workload: str) -> None:
+def test_greatest_long_is_used_or_refused(engine: Engine, name: str, workload: str) -> None:
     result = engine.run(
         f"run null -P workloads/workload{workload} operationcount=100 recordcount=10 -s {name}={LONG_MAX}", timeout=20
     )
@@ -192,7 +192,7 @@ def test_the_greatest_long_is_taken_or_refused_and_never_a_crash(engine: Engine,
         refused(result, USAGE)
 
 
-def test_an_operation_count_beyond_any_run_ends_when_its_time_is_over(engine: Engine) -> None:
+def test_operation_count_beyond_any_run_ends_on_time(engine: Engine) -> None:
     result = engine(f"run null {A} operationcount={LONG_MAX} maxexecutiontime=1", timeout=20)
     assert 1 <= result.seconds < 5
 
@@ -207,7 +207,7 @@ def test_an_operation_count_beyond_any_run_ends_when_its_time_is_over(engine: En
         (b"# one\nrecordcount=ten\n", "(broken:2)"),
     ],
 )
-def test_a_broken_properties_file_is_named_with_its_line(engine: Engine, text: bytes, words: str) -> None:
+def test_malformed_properties_file_is_named_with_its_line(engine: Engine, text: bytes, words: str) -> None:
     (engine.home / "broken").write_bytes(text)
     error, _ = refuse(engine, "load null -P broken")
     assert words in error
@@ -251,7 +251,7 @@ def test_a_broken_histogram_of_field_lengths_is_refused(engine: Engine, text: by
     assert "h" in error
 
 
-def test_a_misspelt_property_is_warned_of_and_the_run_goes_on(engine: Engine) -> None:
+def test_misspelt_property_is_a_warning(engine: Engine) -> None:
     result = engine("load null recordcount=10 operationcuont=7 operatoincount=8")
     assert len(result.messages("warning: ")) == 2
     assert all("did you mean operationcount?" in warning for warning in result.messages("warning: "))
@@ -293,7 +293,7 @@ def test_a_run_on_nothing_says_to_load_first(engine: Engine, store: str) -> None
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_a_run_on_a_directory_of_garbage_fails_and_leaves_it_as_it_was(engine: Engine, store: str) -> None:
+def test_run_on_garbage_fails_and_leaves_it_unchanged(engine: Engine, store: str) -> None:
     directory = engine.home / "db"
     directory.mkdir()
     for name in ("CURRENT", "MANIFEST-000001", "data.mdb", "loadstone.redb", "version", "0.jnl", "CF_NAMES"):
@@ -308,7 +308,7 @@ def test_a_run_on_a_directory_of_garbage_fails_and_leaves_it_as_it_was(engine: E
 
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("other", STORES)
-def test_a_run_on_another_stores_database_says_that_there_is_none(engine: Engine, store: str, other: str) -> None:
+def test_database_of_another_store_is_refused_and_unchanged(engine: Engine, store: str, other: str) -> None:
     if store == other:
         return
     engine(f"load {other} {A} {other}.dir=db recordcount=10")
@@ -330,7 +330,7 @@ def test_a_run_on_another_stores_database_says_that_there_is_none(engine: Engine
         f"load redb {A} redb.dir=db redb.cachesize=-1",
     ],
 )
-def test_a_store_that_cannot_be_opened_so_is_not_begun(engine: Engine, line: str) -> None:
+def test_unusable_store_options_are_refused_before_any_change(engine: Engine, line: str) -> None:
     before = everything(engine.home)
     result = engine.run(line)
     assert result.code in (FAILED, USAGE)
@@ -339,7 +339,7 @@ def test_a_store_that_cannot_be_opened_so_is_not_begun(engine: Engine, line: str
     assert "damaged" not in result.err, "a wrong word is not damage"
 
 
-def test_records_of_another_shape_are_found_by_data_integrity(engine: Engine) -> None:
+def test_data_integrity_detects_records_of_another_shape(engine: Engine) -> None:
     engine(f"{LOAD} recordcount=200 fieldcount=5 dataintegrity=true")
     result = engine.run("run rocksdb -P workloads/workloadc rocksdb.dir=db recordcount=200 dataintegrity=true")
     error, _ = refused(result, FAILED)
@@ -381,7 +381,7 @@ def test_zero_padding_is_kept_whole_or_refused(engine: Engine, digits: int) -> N
     assert "Return code: OK" in result.out, "the padding was cut without a word"
 
 
-def test_long_keys_are_refused_by_a_store_that_cannot_hold_them(engine: Engine) -> None:
+def test_too_long_keys_are_refused_by_the_store(engine: Engine) -> None:
     """LMDB's keys have at most 511 bytes."""
     result = engine.run(f"load lmdb {A} lmdb.dir=db recordcount=3 zeropadding=600")
     if result.code != 0:
@@ -400,7 +400,7 @@ def test_field_names_may_be_very_long(engine: Engine) -> None:
     )
 
 
-def test_an_export_file_that_is_a_link_is_written_through(engine: Engine) -> None:
+def test_linked_export_file_is_written_through_its_link(engine: Engine) -> None:
     """`exportfile=/dev/stdout` is a link; a rename over it would replace it for every process of the host."""
     (engine.home / "link").symlink_to("target")
     engine(f"{RUN} exportfile=link")
@@ -408,7 +408,7 @@ def test_an_export_file_that_is_a_link_is_written_through(engine: Engine) -> Non
     assert (engine.home / "target").read_text().startswith("[OVERALL]")
 
 
-def test_an_export_file_that_is_no_regular_file_is_written_to_and_not_replaced(engine: Engine) -> None:
+def test_special_export_file_is_written_but_not_replaced(engine: Engine) -> None:
     """As root, a rename over `exportfile=/dev/null` would leave the host without one."""
     fifo = engine.home / "fifo"
     os.mkfifo(fifo)
@@ -422,7 +422,7 @@ def test_an_export_file_that_is_no_regular_file_is_written_to_and_not_replaced(e
         os.close(reader)
 
 
-def test_a_report_that_cannot_be_printed_is_a_failure(engine: Engine) -> None:
+def test_unprintable_report_is_a_failure(engine: Engine) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(engine.words(RUN), stdout=full, stderr=subprocess.PIPE, text=True, cwd=engine.home)
     assert done.returncode == FAILED, "the figures are lost, and the script that asked for them must notice"
@@ -439,7 +439,7 @@ def test_a_reader_that_went_away_is_no_crash(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("store", ["null", "lmdb"])
-def test_more_threads_than_memory_is_a_failure_that_is_told(engine: Engine, store: str) -> None:
+def test_threads_beyond_the_memory_are_a_reported_failure(engine: Engine, store: str) -> None:
     limit = ["prlimit", f"--as={3 << 30}"]
     result = engine.run(
         f"load {store} {A} recordcount=1000000 -threads 50000 lmdb.mapsize=64M lmdb.dir=db", prefix=limit, timeout=20
@@ -453,9 +453,7 @@ def test_more_threads_than_memory_is_a_failure_that_is_told(engine: Engine, stor
 
 
 @pytest.mark.parametrize("store", ["rocksdb", "fjall", "redb"])
-def test_a_database_in_use_is_left_to_its_user(
-    engine: Engine, running: list[subprocess.Popen[str]], store: str
-) -> None:
+def test_database_in_use_is_unchanged(engine: Engine, running: list[subprocess.Popen[str]], store: str) -> None:
     first = engine.start(f"load {store} {A} {store}.dir=db recordcount=1000000 -target 500")
     running.append(first)
     assert first.stderr

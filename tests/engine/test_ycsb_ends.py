@@ -34,7 +34,7 @@ def started(process: subprocess.Popen[str]) -> str:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("more", ["", "-target 1", "warmuptime=60", "-target 1 spin.sleep=true"])
-def test_an_interrupted_run_prints_what_it_has_and_exits_130(
+def test_interrupted_run_prints_its_report_and_exits_130(
     engine: Engine, running: list[subprocess.Popen[str]], number: signal.Signals, more: str
 ) -> None:
     engine(f"{LOAD} recordcount=100")
@@ -88,7 +88,7 @@ def test_a_second_interrupt_ends_at_once(engine: Engine, running: list[subproces
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_a_store_whose_load_was_killed_is_loaded_again(
+def test_store_of_a_killed_load_is_loaded_again(
     engine: Engine, running: list[subprocess.Popen[str]], store: str
 ) -> None:
     options = f"{store}.dir=db dataintegrity=true"
@@ -103,7 +103,7 @@ def test_a_store_whose_load_was_killed_is_loaded_again(
     assert result.returns("VERIFY") == {"OK": 1000}
 
 
-def test_a_load_ends_at_the_first_insert_that_fails_and_says_where(engine: Engine) -> None:
+def test_load_ends_at_the_first_failed_insert(engine: Engine) -> None:
     """64 KiB of LMDB hold a handful of records."""
     line = "load lmdb -P workloads/workloada lmdb.dir=db lmdb.mapsize=64K recordcount=100"
     result = engine.run(line, "-threads", "3")
@@ -117,7 +117,7 @@ def test_a_load_ends_at_the_first_insert_that_fails_and_says_where(engine: Engin
     assert 1 <= result.returns("INSERT")["NO_SPACE"] <= 3, "one per thread at most"
 
 
-def test_a_load_goes_on_after_a_failed_insert_where_asked(engine: Engine) -> None:
+def test_load_continues_after_failed_inserts_if_configured(engine: Engine) -> None:
     line = "load lmdb -P workloads/workloada lmdb.dir=db lmdb.mapsize=64K recordcount=100"
     result = engine.run(line, "core_workload_insertion_keep_going_on_error=true")
     assert result.code == 1
@@ -135,7 +135,7 @@ def test_every_attempt_of_an_insert_is_measured(engine: Engine) -> None:
     assert 0.4 < result.seconds < 7
 
 
-def test_failed_operations_exit_1_unless_so_many_are_tolerated(engine: Engine) -> None:
+def test_failed_operations_exit_1_unless_tolerated(engine: Engine) -> None:
     engine(f"{LOAD} recordcount=500")
     run = f"{RUN} -P workloads/workloadc recordcount=1000 requestdistribution=sequential"
     result = engine.run(run)
@@ -151,7 +151,7 @@ def test_failed_operations_exit_1_unless_so_many_are_tolerated(engine: Engine) -
     assert engine.run(run, "failures.tolerated=0.5").code == 0
 
 
-def test_an_operation_fails_once_however_many_of_its_steps_did(engine: Engine) -> None:
+def test_operation_fails_once_for_several_failed_steps(engine: Engine) -> None:
     """A read-modify-write that finds nothing has a failed read, a failed update and a failed check."""
     engine(f"{LOAD} recordcount=50 dataintegrity=true")
     run = f"{RUN} -P workloads/workloadf recordcount=200 insertstart=150 operationcount=50 dataintegrity=true"
@@ -161,7 +161,7 @@ def test_an_operation_fails_once_however_many_of_its_steps_did(engine: Engine) -
     assert engine.run(run, "failures.tolerated=1").code == 0
 
 
-def test_a_rare_kind_is_dealt_and_a_rarer_one_with_a_warning(engine: Engine) -> None:
+def test_rare_operations_occur_or_cause_a_warning(engine: Engine) -> None:
     command = "run null -P workloads/workloadc operationcount=100000 -threads 2"
     result = engine(command, "readproportion=0.99996", "insertproportion=0.00004")
     assert (result.value("INSERT", "Operations"), result.messages("warning: ")) == (4, [])
@@ -172,7 +172,7 @@ def test_a_rare_kind_is_dealt_and_a_rarer_one_with_a_warning(engine: Engine) -> 
     assert re.fullmatch(rounded, warning)
 
 
-def test_more_threads_than_operations_are_lowered_with_a_warning(engine: Engine) -> None:
+def test_threads_beyond_the_operations_are_lowered_with_warning(engine: Engine) -> None:
     result = engine("run null -P workloads/workloadc operationcount=3 -threads 10")
     assert result.value("CLEANUP", "Operations") == 3
     assert any("threadcount 10" in warning for warning in result.messages("warning: "))

@@ -111,7 +111,7 @@ def loaded(shared: Engine) -> Engine:
         ("integ", "run null -P workloads/workloadc operationcount=5 dataintegrity=true failures.tolerated=1"),
     ],
 )
-def test_a_report_has_the_lines_of_ycsbs_in_ycsbs_order(loaded: Engine, name: str, command: str) -> None:
+def test_report_lines_have_the_order_of_ycsb(loaded: Engine, name: str, command: str) -> None:
     assert skeleton(loaded(command, YCSB).out) == skeleton(sample(f"{name}.out"))
 
 
@@ -128,7 +128,7 @@ def test_the_histogram_type_has_ycsbs_lines_and_buckets(loaded: Engine) -> None:
     assert sum(counts) == result.value("READ", "Operations")
 
 
-def test_a_percentile_beyond_the_last_bucket_has_no_line(loaded: Engine) -> None:
+def test_percentile_beyond_the_last_bucket_has_no_line(loaded: Engine) -> None:
     result = loaded(
         "run rocksdb -P workloads/workloadc rocksdb.dir=db measurementtype=histogram histogram.buckets=1 "
         "measurement.interval=intended -target 1000000000 operationcount=50000"
@@ -169,7 +169,7 @@ def test_failures_stand_where_ycsb_puts_them(loaded: Engine, name: str, options:
     assert blocks(result.out) == blocks(sample(f"{name}.out"))
 
 
-def test_a_metric_without_one_success_has_the_values_that_ycsb_prints(loaded: Engine) -> None:
+def test_metric_without_successes_has_the_values_of_ycsb(loaded: Engine) -> None:
     for name in ("missing_c", "missing_c_hist", "missing_c_series", "missing_c_raw"):
         kind = {"hist": "histogram", "series": "timeseries", "raw": "raw"}.get(name.removeprefix("missing_c_"))
         more = [f"measurementtype={kind}"] if kind else []
@@ -183,7 +183,7 @@ def test_a_metric_without_one_success_has_the_values_that_ycsb_prints(loaded: En
         assert [o[1:] for o in ours if "Return" not in o[1]] == [t[1:] for t in theirs if "Return" not in t[1]], name
 
 
-def test_both_intervals_are_listed_one_series_after_the_other(loaded: Engine) -> None:
+def test_both_intervals_are_listed_consecutively(loaded: Engine) -> None:
     result = loaded(
         "run null -P workloads/workloadf operationcount=800 -target 8000 -threads 2 -s measurement.interval=both "
         "hdrhistogram.percentiles=50,95,99,99.9,99.99,1,2,3,11,21,100"
@@ -191,7 +191,7 @@ def test_both_intervals_are_listed_one_series_after_the_other(loaded: Engine) ->
     assert skeleton(result.out) == skeleton(sample("gbu_both.out"))
 
 
-def test_percentiles_are_50_95_and_99_unless_ycsbs_are_asked_for(loaded: Engine) -> None:
+def test_percentiles_default_to_50_95_and_99(loaded: Engine) -> None:
     def labels(result: CommandResult) -> list[str]:
         return [k for m, k, _ in result.report() if m == "READ" and k.endswith("PercentileLatency(us)")]
 
@@ -201,7 +201,7 @@ def test_percentiles_are_50_95_and_99_unless_ycsbs_are_asked_for(loaded: Engine)
     assert labels(loaded("run null -P workloads/workloadc", "hdrhistogram.percentiles=abc")) == ours
 
 
-def test_raw_operations_are_announced_and_listed_before_the_report(loaded: Engine) -> None:
+def test_raw_operations_are_listed_before_the_report(loaded: Engine) -> None:
     result = loaded("run null -P workloads/workloada operationcount=10 seed=1 measurementtype=raw")
     lines = result.out.splitlines()
     # YCSB says so once per metric, the first time that it occurs.
@@ -227,7 +227,7 @@ def test_a_raw_file_is_named_and_appended_to(loaded: Engine) -> None:
         assert len(text.splitlines()) == times * 14
 
 
-def test_series_are_means_of_units_that_begin_with_the_first_operation(loaded: Engine) -> None:
+def test_series_are_means_from_the_first_operation_on(loaded: Engine) -> None:
     def in_units(result: CommandResult) -> None:
         for metric in ("READ", "UPDATE"):
             units = [int(k) for m, k, _ in result.report() if m == metric and k.isdigit()]
@@ -244,7 +244,7 @@ def test_series_are_means_of_units_that_begin_with_the_first_operation(loaded: E
 
 
 @pytest.mark.parametrize(("exporter", "name"), [("JSON", "json.txt"), ("JSONArray", "jsonarr.out")])
-def test_json_is_laid_out_byte_for_byte_as_ycsbs(loaded: Engine, exporter: str, name: str) -> None:
+def test_json_equals_the_bytes_of_ycsb(loaded: Engine, exporter: str, name: str) -> None:
     result = loaded(
         "run null -P workloads/workloadc operationcount=10",
         YCSB,
@@ -257,7 +257,7 @@ def test_json_is_laid_out_byte_for_byte_as_ycsbs(loaded: Engine, exporter: str, 
     assert scrub(result.out) == scrub(sample(name))
 
 
-def test_json_array_is_json_even_where_there_is_no_number(loaded: Engine) -> None:
+def test_json_array_is_valid_without_numbers(loaded: Engine) -> None:
     result = loaded.run(
         "run rocksdb -P workloads/workloadc rocksdb.dir=half recordcount=6000 insertstart=5000 operationcount=5",
         YCSB,
@@ -280,13 +280,13 @@ def test_exporters_have_short_names(loaded: Engine, exporter: str, same: str) ->
     assert shape(exporter) == shape(f"site.ycsb.measurements.exporter.{same}MeasurementsExporter")
 
 
-def test_an_unknown_exporter_is_warned_of_and_text_is_used(loaded: Engine) -> None:
+def test_unknown_exporter_is_a_warning_and_text_results(loaded: Engine) -> None:
     result = loaded("run null -P workloads/workloadc exporter=com.example.Mine")
     assert result.out.startswith("[OVERALL], RunTime(ms), ")
     assert any("com.example.Mine" in warning for warning in result.messages("warning: "))
 
 
-def test_the_fixtures_status_lines_are_read_by_our_patterns() -> None:
+def test_status_lines_of_fixtures_match_the_patterns() -> None:
     """So that the patterns say what YCSB does, and not what we do."""
     found = 0
     for name in ("load.err", "maxtime.err", "hdrfile.err", "gbu_both.err", "err.err"):
@@ -326,7 +326,7 @@ def test_status_lines_are_ycsbs(loaded: Engine) -> None:
         ("hdrhistogram+raw", rf"({SUMMARY}\n(Raw[\w-]+ count: \d+, average latency\(us\): \d+\.\d\d)? )*"),
     ],
 )
-def test_each_measurement_type_has_its_own_summary_in_status_lines(loaded: Engine, kind: str, pattern: str) -> None:
+def test_measurement_types_have_their_own_status_summaries(loaded: Engine, kind: str, pattern: str) -> None:
     def summed_up(result: CommandResult) -> None:
         text = result.err[result.err.index("Starting test.\n") :].removeprefix("Starting test.\n")
         text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("note: "))
@@ -374,7 +374,7 @@ def test_run_time_and_throughput_agree_with_the_operations(loaded: Engine) -> No
     on_time(loaded, "run null -P workloads/workloadc operationcount=1000 -target 1000", agreeing)
 
 
-def test_an_export_file_holds_the_whole_report_and_stdout_none_of_it(loaded: Engine) -> None:
+def test_export_file_holds_the_whole_report(loaded: Engine) -> None:
     target = loaded.home / "report.txt"
     target.write_text("old\n" * 10_000)
     result = loaded("run null -P workloads/workloadc exportfile=report.txt", YCSB)
@@ -416,7 +416,7 @@ def hdr_counts(text: str) -> dict[int, int]:
     return counts
 
 
-def test_the_decoder_of_this_file_reads_what_hdrhistograms_own_writer_wrote() -> None:
+def test_test_decoder_reads_the_output_of_hdrhistogram() -> None:
     """By HdrHistogram 2.2.2 for Java: 0, 1, 2047, 2048, three times 5000, and 1234567; then 300 million times 7."""
     few = {0: 1, 1: 1, 2047: 1, 2048: 1, 5000: 3, 1233920: 1}
     assert hdr_counts("HISTFAAAACt42pNpmSzMwMDAwwABzFCaEUzK//9v/wEiwMT0U56J6aAw2+J6JgCajgfB") == few
@@ -424,7 +424,7 @@ def test_the_decoder_of_this_file_reads_what_hdrhistograms_own_writer_wrote() ->
     assert hdr_counts(many) == {**few, 7: 300_000_000}
 
 
-def test_hdr_files_are_read_by_a_decoder_of_the_published_format(loaded: Engine) -> None:
+def test_hdr_files_follow_the_published_format(loaded: Engine) -> None:
     result = loaded(
         "run rocksdb -P workloads/workloada rocksdb.dir=db operationcount=2500 -target 1000 -s status.interval=1 "
         "hdrhistogram.fileoutput=true hdrhistogram.output.path=log_"

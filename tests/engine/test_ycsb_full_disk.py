@@ -30,7 +30,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_a_full_disk_ends_a_load_with_how_far_it_came_and_why(engine: Engine, small_disk: Path, store: str) -> None:
+def test_full_disk_ends_a_load_with_its_progress(engine: Engine, small_disk: Path, store: str) -> None:
     result = engine.run(f"load {store} {A} {store}.dir={small_disk}/db recordcount=30000 -threads 3")
     error, hint = refused(result, FAILED)
     loaded = int(result.value("INSERT", "Operations"))
@@ -40,7 +40,7 @@ def test_a_full_disk_ends_a_load_with_how_far_it_came_and_why(engine: Engine, sm
     assert "retry" not in hint, "trying again fills no disk less"
 
 
-def test_a_full_disk_under_the_export_file_costs_the_file_and_not_the_report(engine: Engine, small_disk: Path) -> None:
+def test_full_export_disk_preserves_the_printed_report(engine: Engine, small_disk: Path) -> None:
     with pytest.raises(OSError, match="No space"):
         (small_disk / "filler").write_bytes(bytes(32 << 20))
     result = engine.run(f"{RUN} exportfile={small_disk}/report")

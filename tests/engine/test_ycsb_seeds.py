@@ -34,7 +34,7 @@ def untouched(engine: Engine, line: str, *more: str) -> list[str]:
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if " hse " not in line])
-def test_a_reports_line_runs_with_rocksdb_in_the_place_of_hbase(
+def test_seed_command_runs_with_rocksdb_instead_of_hbase(
     tables: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
     directory = tmp_path / "db" if line.startswith("load") else tables.home / "db"
@@ -56,7 +56,7 @@ def test_a_reports_line_runs_with_rocksdb_in_the_place_of_hbase(
     assert len(warnings) == len(strange)
 
 
-def test_the_raw_file_of_a_report_is_written_where_it_says(tables: Engine) -> None:
+def test_raw_file_is_written_as_requested(tables: Engine) -> None:
     tables(
         "run rocksdb -P workloads/workload_writeonly rocksdb.dir=other measurementtype=raw",
         *SMALL,
@@ -65,7 +65,7 @@ def test_the_raw_file_of_a_report_is_written_where_it_says(tables: Engine) -> No
     assert len((tables.home / "pointdata/mine").read_text().splitlines()) == 2000 + 1 + 2
 
 
-def test_threads_as_a_property_is_told_to_have_no_effect(engine: Engine) -> None:
+def test_threads_property_is_reported_as_ineffective(engine: Engine) -> None:
     result = engine("load null -P workloads/workloada threads=10")
     assert result.messages("warning: ") == [
         "threads=10 has no effect, here as in YCSB: 1 client runs (-p threads); use -threads 10 or -p threadcount=10"
@@ -73,7 +73,7 @@ def test_threads_as_a_property_is_told_to_have_no_effect(engine: Engine) -> None
     assert result.value("CLEANUP", "Operations") == 1, "the warning is true"
 
 
-def test_a_column_family_is_told_to_have_no_effect(engine: Engine) -> None:
+def test_column_family_is_reported_as_ineffective(engine: Engine) -> None:
     result = engine("load null -P workloads/workloada columnfamily=cf -cp /etc/hbase/conf")
     assert result.messages("warning: ") == [
         "unknown property columnfamily for the store null (-p columnfamily); leave it out, as it has no effect",
@@ -82,7 +82,7 @@ def test_a_column_family_is_told_to_have_no_effect(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if " hse " in line])
-def test_options_of_hse_1_are_refused_with_what_to_write_today(engine: Engine, line: str) -> None:
+def test_options_of_hse_1_are_refused_with_successors(engine: Engine, line: str) -> None:
     result = engine.run(line)
     assert (result.code, result.out) == (2, "")
     assert result.messages("error: ") == [
@@ -95,7 +95,7 @@ def test_options_of_hse_1_are_refused_with_what_to_write_today(engine: Engine, l
     assert list(engine.home.iterdir()) == []
 
 
-def test_a_documented_workload_file_with_chinese_comments_runs_without_a_warning(engine: Engine) -> None:
+def test_chinese_comments_in_a_workload_file_are_accepted(engine: Engine) -> None:
     file = FIXTURES / "seeds/workload_documented"
     result = engine("run null -P", str(file), "operationcount=1000", "recordcount=1000")
     assert result.messages("warning: ") == []

@@ -46,7 +46,7 @@ def integrity(key: str, field: str, length: int) -> str:
 # Keys and values
 
 
-def test_loaded_keys_are_ycsbs_hashes_of_0_and_up(engine: Engine) -> None:
+def test_loaded_keys_are_the_hashes_of_ycsb(engine: Engine) -> None:
     assert fnv(0) == 6284781860667377211
     assert fnv(999999) == 2744965632448235251
     engine(f"{LOAD} recordcount=300 -threads 3")
@@ -80,7 +80,7 @@ def test_values_with_integrity_are_ycsbs_byte_for_byte(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_database_that_ycsbs_own_binding_wrote_verifies_whole(engine: Engine, version: str) -> None:
+def test_database_of_the_ycsb_binding_is_verified_completely(engine: Engine, version: str) -> None:
     with tarfile.open(FIXTURES / "ycsb-rocksdb-2000.tar.gz") as archive:
         archive.extractall(engine.home, filter="data")
     options = f"rocksdb.dir=visible rocksdb.version={version} recordcount=2000 dataintegrity=true"
@@ -106,7 +106,7 @@ def test_every_store_gives_back_what_was_written(engine: Engine, store: str) -> 
     assert set(dump(engine, store)) == expected
 
 
-def test_a_read_of_a_record_that_is_not_yet_there_is_not_verified(engine: Engine) -> None:
+def test_absent_record_is_not_verified(engine: Engine) -> None:
     """There is nothing to compare, and the store did nothing wrong."""
     engine(f"{LOAD} recordcount=100 dataintegrity=true")
     result = engine(
@@ -143,7 +143,7 @@ def test_field_lengths_follow_their_distribution(engine: Engine, distribution: s
 # Workloads
 
 
-def test_the_core_workloads_run_one_after_the_other_without_a_failure(engine: Engine) -> None:
+def test_core_workloads_run_in_sequence_without_a_failure(engine: Engine) -> None:
     assert engine(f"{LOAD} recordcount=1000 -threads 3").returns("INSERT") == {"OK": 1000}
     quotas = {
         "a": {"READ": 500, "UPDATE": 500},
@@ -162,7 +162,7 @@ def test_the_core_workloads_run_one_after_the_other_without_a_failure(engine: En
     assert len(dump(engine)) == 1050
 
 
-def test_reads_of_the_latest_records_find_them_or_say_that_they_are_under_way(engine: Engine) -> None:
+def test_latest_records_are_read_or_reported_as_pending(engine: Engine) -> None:
     engine(f"{LOAD} recordcount=1000")
     for keys, lag in itertools.product(("latest", "zipfian", "uniform", "exponential"), ("", "insertlag=0")):
         result = engine(
@@ -235,7 +235,7 @@ def test_constant_occupancy_counts_records_as_ycsb_does(engine: Engine, options:
     assert set(result.returns("READ")) == {"OK"}
 
 
-def test_a_class_may_be_named_with_or_without_its_package(engine: Engine) -> None:
+def test_class_name_may_omit_its_package(engine: Engine) -> None:
     for name in ("CoreWorkload", "site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload"):
         assert engine(f"load null recordcount=10 workload={name}").value("INSERT", "Operations") == 10
 
@@ -243,7 +243,7 @@ def test_a_class_may_be_named_with_or_without_its_package(engine: Engine) -> Non
 # Segments
 
 
-def test_clients_in_parallel_load_disjoint_keys_and_together_all(engine: Engine) -> None:
+def test_parallel_clients_load_disjoint_and_complete_keys(engine: Engine) -> None:
     shares = []
     for k in range(3):
         result = engine(f"load lmdb -P workloads/workloada lmdb.dir=db{k} recordcount=1000 segment={k}/3 -threads 3")
@@ -269,7 +269,7 @@ def test_inserts_of_segments_do_not_collide(engine: Engine) -> None:
     assert set.union(*inserted) == {f"user{fnv(number)}" for number in range(1000, 1150)}
 
 
-def test_segments_at_once_on_one_store_share_clients_and_rate(engine: Engine) -> None:
+def test_concurrent_segments_share_clients_and_rate(engine: Engine) -> None:
     """LMDB takes several processes at once."""
     rates = []
     for attempt in range(10):
@@ -288,7 +288,7 @@ def test_segments_at_once_on_one_store_share_clients_and_rate(engine: Engine) ->
 # Seeds
 
 
-def test_the_same_seed_stores_the_same_bytes_however_many_threads(engine: Engine) -> None:
+def test_equal_seeds_store_equal_bytes_for_any_threads(engine: Engine) -> None:
     dumps = []
     for threads in (1, 2, 7):
         engine(
@@ -316,7 +316,7 @@ def test_the_seed_that_is_told_repeats_the_run(engine: Engine) -> None:
 # Time
 
 
-def test_without_an_operation_count_a_run_lasts_its_time(engine: Engine) -> None:
+def test_run_without_operation_count_lasts_its_time(engine: Engine) -> None:
     result = engine("run null -P workloads/workloadc operationcount=0 maxexecutiontime=2")
     # Without a rate nothing says that the last operation was late; where the end is, runs with one show.
     assert 1000 <= result.value("OVERALL", "RunTime(ms)") <= 1000 * result.seconds
@@ -333,7 +333,7 @@ def test_a_run_ends_at_whichever_limit_comes_first(engine: Engine) -> None:
     on_time(engine, "run null -P workloads/workloadc operationcount=1000000 maxexecutiontime=1 -target 100", by_time)
 
 
-def test_a_load_too_stops_when_its_time_is_over(engine: Engine) -> None:
+def test_load_stops_when_its_time_is_over(engine: Engine) -> None:
     def by_time(result: CommandResult) -> None:
         assert 195 <= result.value("INSERT", "Operations") <= 201
 

@@ -84,7 +84,7 @@ def damaged(document: Any, path: tuple[Any, ...], part: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", ["values.jsonl", "plan.jsonl", "folder.json", "trials/t-a/series.json"])
-def test_no_damage_to_a_file_ends_in_a_traceback(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_file_causes_no_traceback(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = folder(tmp_path)
     first, *rest = (path / name).read_text().splitlines() if name.endswith("l") else [(path / name).read_text()]
     document = json.loads(first)
@@ -112,7 +112,7 @@ def test_names_are_no_markup_and_no_pictures(tmp_path: Path, capsys: pytest.Capt
         assert all(name in output for name in (("[/b] :x:",) if run is list_all else ("[/foo]", " :x: ", "[/y]")))
 
 
-def test_what_is_no_text_does_not_hide_the_results(tmp_path: Path) -> None:
+def test_binary_junk_does_not_hide_the_results(tmp_path: Path) -> None:
     path = folder(tmp_path)
     (path / "experiment.yaml").write_bytes(b"question: \xff")
     assert Folder(path).load().experiment == "question: \ufffd"
@@ -127,7 +127,7 @@ def test_without_a_figure_nothing_is_valid(tmp_path: Path, capsys: pytest.Captur
     assert judge(ResultSet("none", [TrialResult("t", {}, 1, {})])).verdict == Verdict.INVALID
 
 
-def test_an_answer_of_one_figure_warns_when_it_cannot_be_trusted() -> None:
+def test_untrusted_answer_of_a_single_figure_has_warning() -> None:
     results = experiment(facts(file_system="tmpfs"))
     one = replace(results, trials=[each for each in results.trials if each.config["system"] == "lmdb"])
     assert judge(one).answer.endswith(", n=6)")
@@ -152,7 +152,7 @@ def test_sides_with_other_clients_are_no_valid_comparison() -> None:
     assert not any("number of clients (" in each.message for each in alike)
 
 
-def test_a_dimension_that_is_left_out_is_named_though_nothing_is_pooled() -> None:
+def test_omitted_dimension_is_named_even_without_pooling() -> None:
     rates: dict[tuple[Scalar, ...], list[float]] = {("a", 1): [1.0] * 6, ("b", 8): [8.0] * 6}
     results = matrix(rates, ("system", "size"), planned={"gone": {"system": "a", "size": 1}})
     left = project(results, Projection(row=(), col=("system",))).results
@@ -192,7 +192,7 @@ def test_a_table_beyond_all_numbers_is_refused(tmp_path: Path, row: str, message
     assert message in capsys.readouterr().err
 
 
-def test_what_is_imported_is_a_file_and_each_but_once(tmp_path: Path) -> None:
+def test_duplicate_or_non_file_imports_are_refused(tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text(f"{CSV}a,1,4,throughput,op/s,1,\n")
     subprocess.run(["mkfifo", tmp_path / "pipe"], check=True)
     for words, message in (

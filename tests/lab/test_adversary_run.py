@@ -37,7 +37,7 @@ def test_a_hook_may_print_megabytes_of_binary_data(tmp_path: Path) -> None:
     hooks.run([TORN.replace("exit 3", "true")], "before", {}, tmp_path / "hooks.log", 10)
 
 
-def test_a_hook_that_cannot_be_run_fails_its_trial_but_not_the_run(tmp_path: Path) -> None:
+def test_unusable_hook_fails_only_its_trial(tmp_path: Path) -> None:
     with pytest.raises(hooks.HookError, match=r"cannot be run: .*Argument list too long"):
         hooks.run(["true"], "before", {"x": "x" * 200_000}, tmp_path / "hooks.log", 10)
 
@@ -48,14 +48,14 @@ def test_a_nul_character_is_a_mistake(tmp_path: Path, text: str) -> None:
         assert "must not contain NUL or a lone surrogate" in run(tmp_path, more, code=2)
 
 
-def test_hooks_after_a_failed_trial_run_and_do_not_hide_its_error(tmp_path: Path) -> None:
+def test_hooks_after_failures_run_without_hiding_the_error(tmp_path: Path) -> None:
     stderr = run(tmp_path, 'hooks: {before: ["exit 3"], after: ["echo cleaned >> cleaned; exit 4"]}', code=1)
     assert (tmp_path / "cleaned").read_text() == "cleaned\n" * 2
     assert stderr.count("the hook `exit 3` (before) failed with exit status 3") == 2
     assert "exit 4" not in stderr
 
 
-def test_ctrl_c_is_not_lost_by_a_failing_hook(tmp_path: Path) -> None:
+def test_failing_hook_does_not_swallow_ctrl_c(tmp_path: Path) -> None:
     text = HEAD.replace("100ms", "20s") + 'hooks: {before: ["touch begun"], after: ["exit 3"]}'
     process = start(tmp_path, "run", experiment(tmp_path, text), "--no-report")
     while not (tmp_path / "begun").exists() and process.poll() is None:
@@ -67,7 +67,7 @@ def test_ctrl_c_is_not_lost_by_a_failing_hook(tmp_path: Path) -> None:
     assert trials(only_folder(tmp_path)) == []
 
 
-def test_ctrl_c_is_not_lost_by_a_hook_that_it_kills(tmp_path: Path) -> None:
+def test_hook_killed_by_ctrl_c_preserves_it(tmp_path: Path) -> None:
     text = HEAD.replace("100ms", "20s") + 'hooks: {before: ["kill -INT $PPID"]}'
     process = start(tmp_path, "run", experiment(tmp_path, text), "--no-report")
     _, stderr = process.communicate(timeout=15)
@@ -75,9 +75,7 @@ def test_ctrl_c_is_not_lost_by_a_hook_that_it_kills(tmp_path: Path) -> None:
     assert "interrupted" in stderr
 
 
-def test_an_interrupted_run_waits_for_a_hook_only_for_a_limited_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_run_waits_only_briefly_for_a_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from loadstone.experiment.file import load
     from loadstone.experiment.plan.plan import plan
     from loadstone.fleet.local import Local
@@ -111,7 +109,7 @@ def test_a_workload_file_need_not_set_an_end(tmp_path: Path) -> None:
     assert run_spec(planned.variants[0], loaded.experiment.measure, tmp_path, 1)["until"] == {"seconds": 0.1}
 
 
-def test_a_late_last_operation_does_not_change_the_rate(tmp_path: Path) -> None:
+def test_overdue_last_operation_does_not_change_the_rate(tmp_path: Path) -> None:
     run(tmp_path, "rate: 0.5")
     found = trials(only_folder(tmp_path))
     assert [(each.value("operations"), each.value("runtime")) for each in found] == [(1, 1e8)] * 2
@@ -125,7 +123,7 @@ def test_a_changing_rate_is_an_open_loop(tmp_path: Path) -> None:
     assert first.value("all.service.mean") is not None
 
 
-def test_a_hook_may_hide_the_directory_and_a_seed_be_any_number(tmp_path: Path) -> None:
+def test_hook_may_hide_the_directory_for_any_seed(tmp_path: Path) -> None:
     # Previous contents are hidden, as if something had been mounted over the directory.
     run(tmp_path, 'load: {reuse: copy}\nseed: 99999999999999999999999\nhooks: {before: ["rm -rf data/*"]}')
     assert {each.end for each in trials(only_folder(tmp_path))} == {"done"}

@@ -87,14 +87,14 @@ def test_a_fit_machine_has_nothing_to_do() -> None:
     assert "to do" not in report(found)
 
 
-def test_on_the_worst_machine_every_check_complains_with_a_command() -> None:
+def test_worst_machine_gets_a_command_from_every_check() -> None:
     for each in examine(WORST):
         assert each.seen.state in ("warn", "fail"), each.check.name
         assert each.seen.fix, each.check.name
     assert not fit(examine(WORST))
 
 
-def test_what_a_machine_does_not_tell_is_not_held_against_it() -> None:
+def test_unknown_facts_cause_no_complaint() -> None:
     states = {each.check.name: each.seen.state for each in examine(replace(Machine(), programs=FIT.programs))}
     assert set(states.values()) == {"ok"}
 
@@ -268,9 +268,7 @@ def test_each_check_both_ways(check: str, change: dict[str, Any], state: str, fo
         (64_513, "fail", "^# no sysctl helps: use several server addresses, or at most 64,512 clients$"),
     ],
 )
-def test_no_range_of_ports_is_proposed_for_more_clients_than_one_address_takes(
-    clients: int, state: str, fix: str
-) -> None:
+def test_no_port_range_is_proposed_beyond_one_address(clients: int, state: str, fix: str) -> None:
     widest = replace(FIT, ephemeral_ports=(1024, 65_535))
     result = seen("ephemeral ports", widest, clients)
     assert result.state == state

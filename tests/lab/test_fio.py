@@ -76,7 +76,7 @@ repeats: 2
 """
 
 
-def test_a_volume_is_mounted_for_each_trial_where_fio_works(tmp_path: Path) -> None:
+def test_fio_works_in_a_volume_mounted_per_trial(tmp_path: Path) -> None:
     """As in the scale `volume` of experiments/hdfs-replication.yaml."""
     if os.geteuid() != 0:
         pytest.skip("needs root to mount")
@@ -87,7 +87,7 @@ def test_a_volume_is_mounted_for_each_trial_where_fio_works(tmp_path: Path) -> N
     assert not list((tmp_path / "data").iterdir())
 
 
-def test_the_command_shows_each_job_and_keeps_the_results(tmp_path: Path) -> None:
+def test_command_prints_fio_jobs_and_saves_the_results(tmp_path: Path) -> None:
     (tmp_path / "two.fio").write_text(JOBS)
     shown = loadstone(tmp_path, "fio", "two.fio").stdout
     rows = {line.split()[0]: line for line in shown.splitlines() if line.strip().startswith(("seq_", "mixed."))}
@@ -122,7 +122,7 @@ def test_jobs_of_similar_names_keep_their_figures(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", ["", "[global]\nstonewall\n"])
-def test_jobs_of_one_name_that_follow_each_other_are_apart(tmp_path: Path, first: str) -> None:
+def test_consecutive_jobs_of_one_name_stay_separate(tmp_path: Path, first: str) -> None:
     (tmp_path / "two.fio").write_text(f"{first}[a]\nrw=write\nsize=64k\n[a]\nstonewall\nrw=write\nsize=32k\n")
     loadstone(tmp_path, "fio", "two.fio", "--no-report")
     results = only_folder(tmp_path).load()
@@ -130,7 +130,7 @@ def test_jobs_of_one_name_that_follow_each_other_are_apart(tmp_path: Path, first
     assert {"a.write.p99", "a_2.write.p99"} <= set(results.headline_metrics)
 
 
-def test_a_job_that_fails_is_a_failed_trial_with_the_output_of_fio(tmp_path: Path) -> None:
+def test_failed_job_is_a_failed_trial_with_output(tmp_path: Path) -> None:
     (tmp_path / "full.fio").write_text("[w]\nrw=write\nsize=1m\nfilename=/dev/full\n")
     done = loadstone(tmp_path, "fio", "full.fio", "--no-report", code=1)
     assert "verdict: invalid" in done.stdout
@@ -149,7 +149,7 @@ def test_a_job_that_fails_is_a_failed_trial_with_the_output_of_fio(tmp_path: Pat
         ("[w]\nrw=write\nsize=1m\n", ("-status=1",), "-status=1 cannot be used here"),
     ],
 )
-def test_a_job_that_cannot_run_is_refused_before_the_first_trial(
+def test_unusable_job_is_refused_before_the_first_trial(
     tmp_path: Path, job: str, words: tuple[str, ...], message: str
 ) -> None:
     (tmp_path / "job.fio").write_text(job)
@@ -190,7 +190,7 @@ def waits_for(done: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_fio_ends_with_the_lab_however_the_lab_ends(tmp_path: Path, number: signal.Signals) -> None:
+def test_fio_ends_with_the_lab(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "long.fio").write_text("[a]\nrw=read\nsize=1m\nruntime=600\ntime_based\n[b]\nrw=read\nsize=1m\n")
     lab = start(tmp_path, "fio", "long.fio", "--no-report")
     waits_for(lambda: len(working_in(tmp_path)) >= 2)

@@ -99,7 +99,7 @@ def events_of(segment: int, *events: dict[str, Any]) -> list[tuple[int, dict[str
     return [(segment, event) for event in events]
 
 
-def test_merging_does_not_change_a_trial_of_one_engine() -> None:
+def test_merging_one_engine_changes_nothing() -> None:
     events = [ready(), interval(0, [outcome("READ", "OK", [1, 2])]), summary([outcome("READ", "OK", [1, 2])])]
     merged, result = merge(*((0, event) for event in events), segments=1)
     first, second, third = parsed(*events)
@@ -108,7 +108,7 @@ def test_merging_does_not_change_a_trial_of_one_engine() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_segments_merge_to_what_one_engine_would_have_counted(seed: int) -> None:
+def test_merged_segments_equal_one_engine(seed: int) -> None:
     draw = random.Random(seed)
     segments = draw.randint(2, 5)
     sent: list[list[tuple[int, dict[str, Any] | EngineError]]] = []
@@ -152,7 +152,7 @@ def test_unmergeable_event_is_an_error() -> None:
             merger.hear(1, json.dumps(damaged))
 
 
-def test_late_additions_to_an_interval_are_in_the_file(tmp_path: Path) -> None:
+def test_late_additions_to_an_interval_are_written(tmp_path: Path) -> None:
     late = interval(1, [], earlier=[earlier(0, [outcome("READ", "OK", [900])])])
     merged, _ = merge(
         *events_of(0, ready(), interval(0, [outcome("READ", "OK", [100])]), late, summary([])),
@@ -167,7 +167,7 @@ def test_late_additions_to_an_interval_are_in_the_file(tmp_path: Path) -> None:
     assert sorted(found.counts.elements()) == [100, 200, 900]
 
 
-def test_percentiles_are_those_of_all_operations_and_not_means_of_the_segments() -> None:
+def test_percentiles_are_of_all_operations_across_segments() -> None:
     slow, fast = [10**6] * 100, [10**3] * 9_900
     parts = [events_of(k, ready(), summary([outcome("READ", "OK", times)])) for k, times in enumerate((slow, fast))]
     _, result = merge(*parts[0], *parts[1], segments=2)
@@ -192,7 +192,7 @@ def test_a_trial_ends_as_its_worst_segment() -> None:
         assert merge(*parts[0], *parts[1], segments=2)[1].summary.end == worst
 
 
-def test_a_lost_segment_is_named_and_the_others_are_kept() -> None:
+def test_lost_segment_is_named_and_the_remainder_retained() -> None:
     well = events_of(1, ready(), interval(0, []), summary([outcome("READ", "OK", [5])], completed=1))
     merged, result = merge(*events_of(0, ready()), (0, LOST), *well, segments=2)
     assert [each.k for each in merged] == [0]
@@ -200,12 +200,12 @@ def test_a_lost_segment_is_named_and_the_others_are_kept() -> None:
     assert result.summary.completed == 1
 
 
-def test_an_engine_that_fails_after_its_summary_is_lost() -> None:
+def test_engine_failing_after_its_summary_is_lost() -> None:
     with pytest.raises(EngineError, match="SIGKILL"):
         merge(*events_of(0, ready(), summary([])), (0, LOST), segments=1)
 
 
-def test_each_spec_has_the_clients_rate_and_operations_of_the_trial() -> None:
+def test_specs_divide_clients_rate_and_operations() -> None:
     specs = split({"clients": 6, "until": {"operations": 10}}, 3)
     assert [each["segment"] for each in specs] == [{"k": k, "n": 3} for k in range(3)]
     assert all((each["clients"], each["wait_for_start"]) == (6, True) for each in specs)
@@ -236,7 +236,7 @@ def engines_of(lab: int) -> list[int]:
     return [pid for pid in found if b"trial" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
-def test_an_engine_that_is_killed_makes_its_trial_invalid_and_keeps_the_rest(tmp_path: Path) -> None:
+def test_killed_engine_makes_only_its_trial_invalid(tmp_path: Path) -> None:
     file = experiment(tmp_path, HEAD + "rate: 1000\nmeasure: {warmup: 0, duration: 3s}")
     lab = start(tmp_path, "run", file, "--no-report")
     deadline = time.monotonic() + 60
@@ -256,7 +256,7 @@ def test_an_engine_that_is_killed_makes_its_trial_invalid_and_keeps_the_rest(tmp
     assert "lost-segment" in loadstone(tmp_path, "show", only_folder(tmp_path).path).stdout
 
 
-def test_an_engine_that_cannot_start_ends_the_trial_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine_that_cannot_start_ends_the_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = tmp_path / "engine"
     real = program.find()
     engine.write_text(
@@ -292,7 +292,7 @@ def test_an_invalid_fleet_is_refused(tmp_path: Path, text: str, message: str) ->
     assert message in loadstone(tmp_path, "run", experiment(tmp_path, text), code=2).stderr
 
 
-def test_an_engine_killed_at_the_timeout_is_reported_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine_killed_at_the_timeout_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, engine = program.find(), tmp_path / "engine"
     engine.write_text(LATE % (sys.executable, real))
     engine.chmod(engine.stat().st_mode | stat.S_IXUSR)

@@ -47,7 +47,7 @@ def test_a_load_that_ends_early_fails_the_trial(tmp_path: Path, reuse: str) -> N
         assert (trial.end, dict(trial.values)) == ("failed", {})
 
 
-def test_a_percentile_of_few_operations_is_recorded_but_not_shown(tmp_path: Path) -> None:
+def test_percentile_of_few_operations_is_recorded_but_hidden(tmp_path: Path) -> None:
     result = loadstone(tmp_path, "run", experiment(tmp_path, FEW))
     assert "\nread.p99 " in result.stdout
     assert "withheld" in result.stdout
@@ -56,14 +56,14 @@ def test_a_percentile_of_few_operations_is_recorded_but_not_shown(tmp_path: Path
         assert trial.values["update.p99"].value >= trial.values["update.p95"].value
 
 
-def test_a_trial_does_the_operations_of_its_variant_whatever_the_workload_file_counts(tmp_path: Path) -> None:
+def test_variants_operations_override_the_workload_file(tmp_path: Path) -> None:
     varied = ("--set", "measure={warmup: 200ms}", "--set", "vary.operations=[500, 30000]")
     loadstone(tmp_path, "run", experiment(tmp_path, FEW), *varied, "--no-report")
     done = [(trial.config["operations"], trial.values["operations"].value) for trial in trials(only_folder(tmp_path))]
     assert sorted(done) == [(500, 500), (500, 500), (30_000, 30_000), (30_000, 30_000)]
 
 
-def test_the_engines_memory_excludes_that_of_the_lab_at_the_fork(tmp_path: Path) -> None:
+def test_engine_memory_excludes_the_lab_at_the_fork(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, NOTHING), "--no-report")
     for trial in trials(only_folder(tmp_path)):
         # Python with the lab's modules uses several times more memory than an engine without data.
@@ -82,7 +82,7 @@ def test_a_store_without_data_has_no_device_figures(tmp_path: Path) -> None:
         assert merged["READ"].count == trial.value("read.count")
 
 
-def test_the_mean_of_a_zipfian_length_is_that_of_its_distribution() -> None:
+def test_zipfian_length_has_the_mean_of_its_distribution() -> None:
     # Lengths 1 and 2; with theta 1 length 2 would be half as frequent, and YCSB's theta is 0.99.
     weight = 2**-0.99
     length = {"distribution": "zipfian", "min": 1, "max": 2}

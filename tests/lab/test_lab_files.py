@@ -97,9 +97,7 @@ def kept_cached(directory: Path) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("cold", "direct", "cached"), [("true", "false", False), ("false", "true", False), ("false", "false", True)]
 )
-def test_reading_back_cached_data_is_not_reading_the_device(
-    tmp_path: Path, cold: str, direct: str, cached: bool
-) -> None:
+def test_cached_read_back_is_no_device_read(tmp_path: Path, cold: str, direct: str, cached: bool) -> None:
     """A claim about the device, of reads of what was just written, holds only if they bypass the page cache."""
     if file_system_of(tmp_path) in IN_MEMORY:
         pytest.skip("there is no device here")
@@ -135,7 +133,7 @@ def test_rows_are_generated_sorted_and_validated(tmp_path: Path) -> None:
         assert trial.value("runtime") == pytest.approx(sum(trial.value(name) or 0 for name in stages), rel=0.01)
 
 
-def test_the_scratch_directory_of_a_sort_that_fails_is_removed(tmp_path: Path) -> None:
+def test_scratch_directory_of_a_failed_sort_is_removed(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("to mount a small disk takes root")
     disk = tmp_path / "data"
@@ -163,7 +161,7 @@ def test_files_are_compressed_by_each_codec(tmp_path: Path) -> None:
         assert (trial.value("verified"), trial.value("wrong"), trial.value("returned")) == (96, 0, 6 << 20)
 
 
-def test_a_load_is_reused_by_reads_but_not_by_writes(tmp_path: Path) -> None:
+def test_only_reads_reuse_a_load(tmp_path: Path) -> None:
     read = DFSIO.replace("[write, read]", "[read, random]") + "load: {reuse: copy}\n"
     found = trials(tmp_path, read)
     assert [trial.end for trial in found] == ["done"] * 4

@@ -31,7 +31,7 @@ def test_two_runs_cannot_measure_at_the_same_time(tmp_path: Path) -> None:
         assert "third" in (tmp_path / NAME).read_text()
 
 
-def test_a_link_instead_of_the_lock_file_is_not_followed(tmp_path: Path) -> None:
+def test_link_in_place_of_the_lock_stays_unopened(tmp_path: Path) -> None:
     """Any user could create one in /tmp to make another user's run overwrite a file."""
     other = tmp_path / "other"
     other.write_text("kept")
@@ -41,7 +41,7 @@ def test_a_link_instead_of_the_lock_file_is_not_followed(tmp_path: Path) -> None
     assert other.read_text() == "kept"
 
 
-def test_the_holder_of_a_lock_without_a_note_is_not_named(tmp_path: Path) -> None:
+def test_lock_holder_without_a_note_is_unnamed(tmp_path: Path) -> None:
     """The file's text is from a run that has ended."""
     (tmp_path / NAME).write_text("pid 4194305, /results/ended\n")
     with (tmp_path / NAME).open() as held:
@@ -63,7 +63,7 @@ def test_without_a_lock_file_there_is_no_lock(tmp_path: Path) -> None:
         pass
 
 
-def test_a_run_is_refused_during_another_and_leaves_nothing(tmp_path: Path) -> None:
+def test_concurrent_run_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     file = written(tmp_path)
     alone = {name: value for name, value in environment(tmp_path).items() if name != "LOADSTONE_SHARE_HOST"}
     words = command("run", file, "--results", tmp_path / "results")
@@ -103,7 +103,7 @@ def test_a_run_resumed_with_another_engine_is_reported() -> None:
     assert resumed("engine", "2", "lmdb") == ["suspect: the engine's version changed within blocks 4, 5, 6: 1; 1 and 2"]
 
 
-def test_servers_and_a_jvm_that_were_upgraded_between_repeats_are_suspect() -> None:
+def test_server_or_jvm_upgrade_between_repeats_is_suspect() -> None:
     message = "suspect: the {} changed between repeats: 1 and 2"
     assert resumed("system_version", "2", "lmdb") == [message.format("version of the servers")]
     assert resumed("server_version", "2", "lmdb") == [message.format("exact version of the servers")]
@@ -111,5 +111,5 @@ def test_servers_and_a_jvm_that_were_upgraded_between_repeats_are_suspect() -> N
     assert resumed("server_jvm", "2", "lmdb") == [message.format("JVM of the servers")]
 
 
-def test_a_system_that_was_upgraded_between_repeats_is_suspect() -> None:
+def test_system_upgrade_between_repeats_is_suspect() -> None:
     assert resumed("version", "2", "lmdb") == ["suspect: the system's version changed between repeats: 1 and 2"]

@@ -52,14 +52,14 @@ def test_an_attempt_without_an_end_is_recorded_once(folder: Folder, table: str) 
     assert folder.pilots() == []
 
 
-def test_an_attempt_that_ended_before_its_line_was_written_is_interrupted(folder: Folder) -> None:
+def test_attempt_that_ended_before_its_line_is_interrupted(folder: Folder) -> None:
     with folder.trial("a", begun=begun()):
         pass
     folder.repair()
     assert ends(folder) == [(1, "interrupted")]
 
 
-def test_an_attempt_whose_line_was_written_is_not_interrupted(folder: Folder) -> None:
+def test_attempt_with_a_written_line_is_not_interrupted(folder: Folder) -> None:
     with folder.trial("a", begun=begun()) as files:
         kept = (files / BEGUN).read_bytes()
     folder.append(TrialResult("a", {"system": "lmdb"}, 1, {}))
@@ -70,7 +70,7 @@ def test_an_attempt_whose_line_was_written_is_not_interrupted(folder: Folder) ->
     assert not (folder.path / "trials" / "a" / BEGUN).exists()
 
 
-def test_an_interrupted_attempt_neither_hides_a_failure_nor_is_one(folder: Folder) -> None:
+def test_interrupted_attempt_neither_hides_nor_is_a_failure(folder: Folder) -> None:
     folder.append(TrialResult("a", {"system": "lmdb"}, 1, {}, end="failed"))
     folder.append(begun(2))
     (trial,) = folder.load().trials
@@ -80,7 +80,7 @@ def test_an_interrupted_attempt_neither_hides_a_failure_nor_is_one(folder: Folde
     assert (trial.end, trial.attempt, trial.failures) == ("done", 3, ("failed",))
 
 
-def test_a_file_cut_off_by_a_power_failure_does_not_stop_a_resume(folder: Folder) -> None:
+def test_file_truncated_by_power_failure_allows_a_resume(folder: Folder) -> None:
     with folder.trial("a", begun=begun()) as files:
         (files / BEGUN).write_text('{"table": "val')
     folder.repair()
@@ -89,7 +89,7 @@ def test_a_file_cut_off_by_a_power_failure_does_not_stop_a_resume(folder: Folder
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("pilot", [False, True])
-def test_a_run_ended_in_a_trial_has_an_interrupted_attempt(tmp_path: Path, number: signal.Signals, pilot: bool) -> None:
+def test_run_ended_in_a_trial_has_interrupted_attempt(tmp_path: Path, number: signal.Signals, pilot: bool) -> None:
     file = experiment(tmp_path, LONG.replace("warmup: 0, ", "") if pilot else LONG)
     process = start(tmp_path, "run", file, "--no-report")
     while not [*tmp_path.glob("results/*/*/trials/*/run.spec.json")] and process.poll() is None:

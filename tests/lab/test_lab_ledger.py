@@ -38,7 +38,7 @@ measure: {warmup: 0s, duration: 3s, ledger: true}
 """
 
 
-def test_a_store_that_keeps_its_writes_is_found_to_have_them(tmp_path: Path) -> None:
+def test_durable_store_loses_no_writes(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, UPDATES), timeout=300)
     for trial in trials(only_folder(tmp_path)):
         assert trial.end == "done", trial.notes
@@ -54,7 +54,7 @@ def test_a_store_that_keeps_its_writes_is_found_to_have_them(tmp_path: Path) -> 
     assert list(only_folder(tmp_path).path.rglob("ledger.stdout"))
 
 
-def test_forgotten_inserts_are_lost_and_reads_that_miss_them_are_settled_between_engines(tmp_path: Path) -> None:
+def test_forgotten_inserts_are_settled_as_lost_across_engines(tmp_path: Path) -> None:
     with FakeRedis() as server:
         # Acknowledged and forgotten; the first ones are loaded.
         server.faults.append(Fault("forget", every=RECORDS + 30))

@@ -31,7 +31,7 @@ from loadstone.statistics.steady import pooled_warm_up_end
 PILOTED = SMALL.replace("warmup: 0, ", "")
 
 
-def test_the_pilot_runs_every_variant_once_and_does_not_count(tmp_path: Path) -> None:
+def test_pilot_runs_every_variant_once_without_counting(tmp_path: Path) -> None:
     file = experiment(tmp_path, PILOTED)
     result = loadstone(tmp_path, "run", file)
     folder = only_folder(tmp_path)
@@ -77,14 +77,14 @@ def test_an_interrupted_pilot_continues_with_missing_trials(tmp_path: Path) -> N
     assert (folder.path / PILOT_TRIALS).read_text().splitlines(keepends=True) == lines
 
 
-def test_an_experiment_that_cannot_run_is_refused_before_the_first_block(tmp_path: Path) -> None:
+def test_impossible_experiment_is_refused_before_the_first_block(tmp_path: Path) -> None:
     hook = 'hooks: {before: ["exit 3"]}\n'
     result = loadstone(tmp_path, "run", experiment(tmp_path, PILOTED + hook), code=1)
     assert "no variant can run; last error: " in result.stderr
     assert not (only_folder(tmp_path).path / "values.jsonl").exists()
 
 
-def test_a_variant_that_cannot_run_is_named_and_does_not_stop_the_others(tmp_path: Path) -> None:
+def test_impossible_variant_is_named_without_stopping_the_run(tmp_path: Path) -> None:
     hook = "hooks: {before: [\"test '{system}' = first\"]}\n"
     result = loadstone(tmp_path, "run", experiment(tmp_path, PILOTED + hook), code=1)
     assert "second: incomplete: the trial was not finished: failed" in result.stderr
@@ -126,7 +126,7 @@ def test_a_pilot_that_cannot_be_is_refused(tmp_path: Path, keys: str, message: s
     assert mistakes(tmp_path, text) == [f"there can be no pilot block {message}"]
 
 
-def test_a_pooled_warm_up_is_not_decided_by_the_noisiest_trial() -> None:
+def test_pooled_warm_up_ignores_the_noisiest_trial() -> None:
     warm = [40.0, 60.0, 80.0, 90.0, 95.0] + [100.0 + (i % 3) for i in range(55)]
     sound = [100.0 + (i % 5) for i in range(60)]
     noisy = [*sound]
@@ -186,7 +186,7 @@ def test_a_pilot_reports_an_engine_limited_fast_store(tmp_path: Path) -> None:
         assert (reported in output.getvalue()) is limited
 
 
-def test_failing_variants_of_a_pilot_do_not_stop_every_resume(tmp_path: Path) -> None:
+def test_failing_pilot_variants_do_not_stop_every_resume(tmp_path: Path) -> None:
     """Eleven of twelve fail. The pilot gives up after five; a resumed one begins with those not yet tried."""
     text = PILOTED.replace("clients: 2", "vary: {system: [first], part: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}")
     file = experiment(tmp_path, text.replace("repeats: 3", "repeats: 2") + 'hooks: {before: ["test {part} = 5"]}\n')
@@ -201,7 +201,7 @@ def test_failing_variants_of_a_pilot_do_not_stop_every_resume(tmp_path: Path) ->
     assert set(attempts.values()) <= {1, 2, 3}
 
 
-def test_a_pilot_whose_variants_are_all_set_aside_says_so(tmp_path: Path) -> None:
+def test_pilot_with_only_excluded_variants_is_reported(tmp_path: Path) -> None:
     file = experiment(tmp_path, PILOTED + 'hooks: {before: ["test -e ready"]}\n')
     loadstone(tmp_path, "run", file, code=1)
     loadstone(tmp_path, "run", file, "--resume", code=1)
@@ -253,7 +253,7 @@ def course(rates: list[float]) -> Series:
     return Series(tuple(i / 10 for i in range(len(rates))), (0.1,) * len(rates), tuple(rates))
 
 
-def test_a_run_killed_during_its_pilot_can_be_resumed(tmp_path: Path) -> None:
+def test_run_killed_during_its_pilot_can_be_resumed(tmp_path: Path) -> None:
     file = experiment(tmp_path, PILOTED)
     process = start(tmp_path, "run", file, "--no-report")
     while not (one := [*tmp_path.glob("results/*/*/pilot.jsonl")]) and process.poll() is None:

@@ -30,7 +30,7 @@ def ends(home: Path, system: str) -> list[tuple[str, int]]:
     return [(each.end, each.attempt) for each in trials(only_folder(home)) if each.config["system"] == system]
 
 
-def test_a_failed_attempt_is_kept_and_makes_the_next_one_suspect(tmp_path: Path) -> None:
+def test_failed_attempt_makes_its_successor_suspect(tmp_path: Path) -> None:
     file = experiment(tmp_path, TWO.replace("%HOME%", str(tmp_path)))
     text = loadstone(tmp_path, "run", file, "--no-report", code=1).stderr
     assert "system=second is set aside: its last 3 attempts failed; `loadstone run --resume --retry-failed`" in text
@@ -62,7 +62,7 @@ def test_a_failed_attempt_is_kept_and_makes_the_next_one_suspect(tmp_path: Path)
         ]
 
 
-def test_three_failing_variants_of_eight_stop_neither_the_others_nor_a_resume(tmp_path: Path) -> None:
+def test_three_failing_variants_stop_neither_run_nor_resume(tmp_path: Path) -> None:
     text = TWO.replace("%HOME%", str(tmp_path)).replace("at_least: 4", "at_least: 2")
     more = "vary: {system: [first], part: [1, 2, 3, 4, 5, 6, 7, 8]}\n"
     text = text.replace('first: {store: "null"}', 'first: {store: "null", hooks: {before: ["test {part} -gt 3"]}}')
@@ -98,7 +98,7 @@ def test_results_of_old_versions_count_as_one_attempt(tmp_path: Path) -> None:
     assert {(each.attempt, each.failures) for each in trials(folder)} == {(1, ())}
 
 
-def test_a_line_that_was_copied_back_does_not_undo_a_later_attempt(tmp_path: Path) -> None:
+def test_copied_line_does_not_undo_a_later_attempt(tmp_path: Path) -> None:
     file = experiment(tmp_path, TWO.replace("%HOME%", str(tmp_path)))
     loadstone(tmp_path, "run", file, "--no-report", code=1)
     (tmp_path / "ready").touch()

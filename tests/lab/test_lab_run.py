@@ -36,7 +36,7 @@ def folder(home: Path) -> Folder:
     return only_folder(home)
 
 
-def test_every_block_has_each_variant_once_in_a_recorded_order(folder: Folder) -> None:
+def test_blocks_hold_every_variant_in_a_recorded_order(folder: Folder) -> None:
     results = folder.load()
     assert [(each.repeat, each.order, each.end) for each in results.trials] == [
         (1 + order // 2, order, "done") for order in range(6)
@@ -51,7 +51,7 @@ def test_an_undisturbed_run_has_one_line_per_trial(folder: Folder) -> None:
     assert [line["trial"] for line in rows(folder)] == [each.trial for each in trials(folder)]
 
 
-def test_every_percentile_is_that_of_the_histogram_on_disk(folder: Folder) -> None:
+def test_percentiles_equal_the_histogram_on_disk(folder: Folder) -> None:
     for trial in trials(folder):
         merged = by_tag(intervals(folder.path / "trials" / trial.trial / "run.hlog"))
         for operation in ("read", "update"):
@@ -76,7 +76,7 @@ def test_the_engines_events_are_kept_unchanged(folder: Folder) -> None:
         assert events[-1]["completed"] == pytest.approx((trial.value("throughput") or 0) * seconds)
 
 
-def test_blocks_do_the_same_operations_on_every_variant_and_others_in_each_block(folder: Folder) -> None:
+def test_blocks_repeat_operations_for_variants_but_not_blocks(folder: Folder) -> None:
     seeds = {
         (each.repeat, each.config["system"]): json.loads(
             (folder.path / "trials" / each.trial / "run.spec.json").read_text()
@@ -111,14 +111,14 @@ def test_the_default_figures_are_shown(home: Path) -> None:
         assert f"\n{metric}" in output
 
 
-def test_the_resolved_experiment_is_an_experiment_that_plans_the_same_trials(home: Path, folder: Folder) -> None:
+def test_resolved_experiment_plans_the_same_trials(home: Path, folder: Folder) -> None:
     resolved = folder.path / "experiment.yaml"
     assert yaml.safe_load(resolved.read_text())["measure"]["duration"] in ("200ms", 0.2)
     output = loadstone(home, "run", resolved, "--dry-run").stdout
     assert "6 trials" in output
 
 
-def test_the_report_says_that_three_repeats_allow_no_claim(folder: Folder) -> None:
+def test_report_allows_no_claim_for_three_repeats(folder: Folder) -> None:
     for name in ("report.html", "report.md"):
         text = (folder.path / name).read_text()
         assert "Do two copies of one store differ?" in text
@@ -200,7 +200,7 @@ def test_load_options_apply_to_the_load(tmp_path: Path) -> None:
         assert (run["clients"], "lmdb.mapsize" in run["store"]["properties"]) == (2, False)
 
 
-def test_hooks_get_the_trials_variables_and_a_failing_one_fails_the_trial(tmp_path: Path) -> None:
+def test_failing_hook_fails_the_trial(tmp_path: Path) -> None:
     hooks = """
 hooks:
   before: ["echo before {system} {trial} $LOADSTONE_REPEAT >> %s/said"]
@@ -234,7 +234,7 @@ def test_a_rate_makes_response_times_the_headline(tmp_path: Path) -> None:
         assert service <= response
 
 
-def test_what_the_engine_refuses_is_reported_before_the_first_trial(tmp_path: Path) -> None:
+def test_engine_refusals_are_reported_before_the_first_trial(tmp_path: Path) -> None:
     file = experiment(tmp_path, SMALL.replace("fieldcount: 2", "fieldlengthdistribution: gaussian"))
     stderr = loadstone(tmp_path, "run", file, "--no-report", code=1).stderr
     assert "fieldlengthdistribution" in stderr
@@ -242,9 +242,7 @@ def test_what_the_engine_refuses_is_reported_before_the_first_trial(tmp_path: Pa
     assert not (tmp_path / "results").exists()
 
 
-def test_a_hanging_engine_is_killed_and_three_such_trials_end_the_run(
-    tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_three_hanging_engines_end_the_run(tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hangs = tmp_path / "hangs"
     hangs.write_text(f'#!/bin/sh\ncase $1 in ycsb | describe) exec {program} "$@" ;; esac\nexec sleep 600\n')
     hangs.chmod(0o755)

@@ -178,7 +178,7 @@ def test_a_rate_is_searched_in_an_open_loop(tmp_path: Path) -> None:
     assert only_answer(folder).startswith("p50 < 100s holds up to 400 op/s, where the search ended: p50 ")
 
 
-def test_too_few_operations_for_a_percentile_end_the_search_and_are_named(tmp_path: Path) -> None:
+def test_too_few_operations_for_percentiles_end_the_search(tmp_path: Path) -> None:
     file = searching(tmp_path, "{over: rate, from: 100, to: 400, such_that: p99 < 100s}")
     loadstone(tmp_path, "run", file, "--no-report", code=1)
     answer = only_answer(only_folder(tmp_path))
@@ -188,7 +188,7 @@ def test_too_few_operations_for_a_percentile_end_the_search_and_are_named(tmp_pa
     assert 1 <= int(found[1]) <= 10
 
 
-def test_a_rate_in_the_workload_file_is_an_open_loop(tmp_path: Path) -> None:
+def test_rate_of_a_workload_file_opens_the_loop(tmp_path: Path) -> None:
     (tmp_path / "paced").write_text((ROOT / "workloads/workloadc").read_text() + "target=100\n")
     file = searching(tmp_path, "{to: 64}", ("%s/workloads/workloadc", str(tmp_path / "paced")))
     loadstone(tmp_path, "run", file, "--no-report", code=1)
@@ -196,7 +196,7 @@ def test_a_rate_in_the_workload_file_is_an_open_loop(tmp_path: Path) -> None:
     assert message in only_answer(only_folder(tmp_path))
 
 
-def test_the_generators_limit_ends_the_search_and_is_named(
+def test_generator_limit_ends_the_search_with_its_name(
     tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # An engine that reports its own loop as slow: 1 ms per operation.
@@ -215,9 +215,7 @@ def test_the_generators_limit_ends_the_search_and_is_named(
     assert len(trials(only_folder(tmp_path))) == 2
 
 
-def test_a_search_ends_at_a_load_that_the_engine_refuses(
-    tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_search_ends_at_a_refused_load(tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # As on a host whose limits are low.
     narrow = tmp_path / "narrow"
     narrow.write_text(
@@ -252,7 +250,7 @@ def test_a_search_runs_from_ycsbs_command_line(tmp_path: Path) -> None:
     assert not (tmp_path / "mine").exists()
 
 
-def test_properties_mean_the_same_in_a_search_as_in_a_run(tmp_path: Path) -> None:
+def test_properties_have_equal_meaning_in_search_and_run(tmp_path: Path) -> None:
     more = tmp_path / "more"
     more.write_text("readproportion=0.5\nupdateproportion=0.5\nfieldcount=3\nmaxexecutiontime=7\nwarmuptime=0.5\n")
     words = (
@@ -321,7 +319,7 @@ def test_servers_are_attached_at_the_given_address() -> None:
     assert "loads its records into an existing table of redis" in warning.message
 
 
-def test_a_search_on_an_embedded_store_copies_data_and_has_no_warning() -> None:
+def test_search_on_an_embedded_store_copies_its_data() -> None:
     spec = {"store": {"name": "lmdb", "durability": "os", "properties": {}}, "clients": 1}
     assert search.experiment(parsed([*map(str, YCSB[1:]), "--search=clients"]), spec).warnings == ()
 

@@ -128,7 +128,5 @@ def test_a_variant_with_too_few_repeats_continues(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_run_ends_with_the_number_of_variants_without_a_figure(
-    tmp_path: Path, last: dict[str, int], reason: str
-) -> None:
+def test_run_ends_with_its_count_of_unmeasured_variants(tmp_path: Path, last: dict[str, int], reason: str) -> None:
     assert run(tmp_path, last, "repeats=2").go() == reason

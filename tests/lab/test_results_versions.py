@@ -65,7 +65,7 @@ def test_there_is_a_folder_of_every_version() -> None:
 
 
 @pytest.mark.parametrize("version", range(1, VERSION + 1))
-def test_a_folder_of_every_version_is_read_judged_and_reported(tmp_path: Path, version: int) -> None:
+def test_folders_of_every_version_are_read_and_reported(tmp_path: Path, version: int) -> None:
     shutil.copytree(FIXTURES / f"v{version}", tmp_path / "results/old/then")
     results = Folder(tmp_path / "results/old/then").load()
     expected = json.loads((FIXTURES / f"v{version}" / "expected.json").read_text())

@@ -47,14 +47,14 @@ def test_json_output_is_in_base_units(tmp_path: Path) -> None:
     assert [(each["claim"], each["low"], each["n"]) for each in (throughput, p95)] == [("impossible", None, 1)] * 2
 
 
-def test_the_thread_sweeps_latencies_that_break_littles_law_are_named(tmp_path: Path) -> None:
+def test_thread_sweep_violations_of_littles_law_are_named(tmp_path: Path) -> None:
     output = loadstone(tmp_path, "check", IMPORTS / "hbase-read-only.csv", "--verbose", code=1).stdout
     assert output.count("littles-law (suspect)") == 22
     assert "(68,848.71 op/s × 731 µs ÷ 20)" in output
     assert output.splitlines()[-1] == "hbase-read-only.csv: 34 trials, suspect (12 of 22 checks could run)"
 
 
-def test_the_page_cache_is_not_mistaken_for_a_disk(tmp_path: Path) -> None:
+def test_page_cache_is_not_mistaken_for_a_disk(tmp_path: Path) -> None:
     output = loadstone(tmp_path, "check", IMPORTS / "hdfs-read.csv", code=1).stdout
     assert "impossible (invalid)" in output
     assert "1,803.99 MB/s, but the device gives 1,690.2 MB/s" in output
@@ -62,7 +62,7 @@ def test_the_page_cache_is_not_mistaken_for_a_disk(tmp_path: Path) -> None:
     assert "number of data nodes (5 against 3)" in output
 
 
-def test_an_import_is_a_result_folder_like_any_other(tmp_path: Path) -> None:
+def test_import_is_an_ordinary_result_folder(tmp_path: Path) -> None:
     words = ("import", REGULAR, ACCELERATED, "--name", "wal", "--question", "Do accelerated writes help?")
     path = loadstone(tmp_path, *words).stdout.strip()
     folder = only_folder(tmp_path)
@@ -180,7 +180,7 @@ def test_the_help_of_ycsb_shows_what_it_adds(tmp_path: Path) -> None:
         assert option in shown
 
 
-def test_guarantees_that_differ_on_purpose_are_stated_for_other_columns(tmp_path: Path) -> None:
+def test_intended_guarantee_differences_are_stated_for_remaining_columns(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     rows = [
         f"{name},{size},{n},throughput,{size}00{n},op/s" for name, size in (("a", 1), ("b", 2)) for n in range(1, 9)

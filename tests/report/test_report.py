@@ -82,12 +82,12 @@ def test_the_text_is_as_it_was(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", report_support.ALL)
-def test_the_page_is_well_formed_and_names_each_place_once(name: str) -> None:
+def test_page_is_well_formed_with_unique_ids(name: str) -> None:
     found = outline(page(name))
     assert len(set(found.ids)) == len(found.ids)
 
 
-def test_the_page_shows_the_question_the_answer_and_the_verdict() -> None:
+def test_page_shows_question_answer_and_verdict() -> None:
     text = outline(page("usual")).text
     assert report_support.QUESTION in text
     assert report_support.usual().answer in text
@@ -104,7 +104,7 @@ def test_throughput_is_unscaled_and_latency_is_scaled() -> None:
     assert "4.56× n=1: no claim possible" in text
 
 
-def test_a_refused_comparison_gives_the_reason_and_no_ratio() -> None:
+def test_refused_comparison_gives_its_reason_without_a_ratio() -> None:
     (line,) = [line for line in rows(report_support.usual(), "### throughput") if line.startswith("| fjall | 84,")]
     assert "| refused (invalid: errors) |" in line
     assert "×" not in line
@@ -126,7 +126,7 @@ def rows(judgement: Judgement, heading: str) -> list[str]:
     return report_support.pull_request(judgement).partition(heading)[2].partition("\n#")[0].splitlines()
 
 
-def test_every_check_is_listed_once_with_its_trials_and_what_to_do() -> None:
+def test_checks_are_listed_once_with_trials_and_remedy() -> None:
     text = outline(page("usual")).text
     assert text.count("throughput still fell by 11 %") == 1
     assert "suspect not-steady 1 trial" in text
@@ -145,7 +145,7 @@ def noted_by_each_trial(*messages: str) -> str:
     return outline(report_support.page(replace(judgement, trials=findings))).text
 
 
-def test_many_messages_of_a_check_are_not_all_printed() -> None:
+def test_many_messages_of_a_check_are_shortened() -> None:
     text = noted_by_each_trial(*(f"stood still as {name} ended" for name in "abcdefg"))
     assert "stalled 7 trials" in text
     assert "stood still as d ended" in text
@@ -153,12 +153,12 @@ def test_many_messages_of_a_check_are_not_all_printed() -> None:
     assert "and 3 more messages of this check" in text
 
 
-def test_messages_that_differ_in_their_numbers_alone_are_one() -> None:
+def test_messages_differing_only_in_numbers_are_merged() -> None:
     text = noted_by_each_trial("no p99 for 1.2 s, 40 of 1,000 were late", "no p99 for 3 s, 40 of 900 were late")
     assert "no p99 for 1.2 s, 40 of 1,000 were late (one of all 7 trials)" in text
 
 
-def test_promises_stand_side_by_side_and_differences_are_marked() -> None:
+def test_guarantees_are_aligned_and_differences_marked() -> None:
     lines = rows(report_support.usual(), "## What each guarantees")
     assert "| cache (differs) | 33.6 MB | 33.6 MB | – |" in lines
     survive = "the end of the process (durability os)"
@@ -181,7 +181,7 @@ def test_what_is_missing_is_said_in_a_line() -> None:
     assert "No answer: there are no trials." in outline(page("nothing")).text
 
 
-def test_the_command_the_seed_and_the_file_are_there_to_measure_again() -> None:
+def test_reproduction_has_command_seed_and_file() -> None:
     text = outline(page("usual")).text
     assert "loadstone run experiments/quickstart.yaml --scale small" in text
     assert "Seed of keys, values and order: 20240611" in text
@@ -230,16 +230,14 @@ def opened(judgement: Judgement) -> tuple[Figure, set[str], set[str]]:
     ],
 )
 @pytest.mark.parametrize("sizes", [1, 2, 3, 13])
-def test_the_chart_beside_the_answer_is_of_the_metric_that_decides(
-    metrics: tuple[str, ...], title: str, sizes: int
-) -> None:
+def test_answer_chart_has_the_deciding_metric(metrics: tuple[str, ...], title: str, sizes: int) -> None:
     first, there, left = opened(asked(*metrics, sizes=sizes))
     assert first.panels[0].title == " · ".join(part for part in (title, "size 0" if sizes > 1 else "") if part)
     assert len(first.panels) <= OPENING_PANELS
     assert left == there
 
 
-def test_a_latency_that_decides_stands_before_the_curve_of_throughput() -> None:
+def test_deciding_latency_precedes_the_throughput_curve() -> None:
     results = report_support.scaling().results
     by_latency = replace(results, question=replace(results.question, metrics=("read.p99", "throughput")))
     judgement = judge(by_latency)
@@ -248,13 +246,13 @@ def test_a_latency_that_decides_stands_before_the_curve_of_throughput() -> None:
     assert opened(judge(results))[0].panels[0].title == "throughput, op/s"
 
 
-def test_the_first_caption_of_a_page_explains_itself_and_how_much_is_drawn() -> None:
+def test_first_caption_explains_itself_and_its_selection() -> None:
     assert opened(asked("read.p99", "throughput"))[0].caption.startswith("The upright stroke")
     caption = opened(asked("throughput", sizes=13))[0].caption
     assert "These are 2 of 12 panels, which are below." in caption
 
 
-def test_a_page_without_throughput_or_valid_variants_has_its_chart() -> None:
+def test_page_without_throughput_or_validity_has_its_chart() -> None:
     assert opened(asked("read.p99", without="throughput"))[0].panels[0].title == "read p99"
     wrong = Finding("errors", Severity.INVALID, "all failed", "mend it")
     judgement = asked("throughput", findings={"all": [wrong]})
@@ -289,7 +287,7 @@ def test_the_page_has_no_address_to_fetch() -> None:
     assert "default-src &#x27;none&#x27;" in ours
 
 
-def test_ten_thousand_trials_make_a_page_that_can_be_read() -> None:
+def test_ten_thousand_trials_make_a_readable_page() -> None:
     judgement = report_support.large()
     asked: list[str] = []
 
@@ -332,13 +330,13 @@ def test_everything_is_written_beside_each_other(tmp_path: Path) -> None:
     assert all(path.relative_to(tmp_path / "new").as_posix() in text for path in written[2:])
 
 
-def test_a_report_that_cannot_be_written_names_the_place(tmp_path: Path) -> None:
+def test_unwritable_report_names_the_place(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(LoadstoneError, match=r"cannot write the report to .*taken.*: (File exists|Not a directory)"):
         write(report_support.nothing(), tmp_path / "taken")
 
 
-def test_a_withheld_figure_is_not_shown_of_a_single_trial_either() -> None:
+def test_withheld_figure_is_hidden_for_single_trials() -> None:
     judgement = report_support.usual()
     rare = (variant({"system": "fjall", "workload": "a"}), "read.p99")
     cells = {**judgement.cells, rare: replace(judgement.cells[rare], withheld="n(1 − p) = 8 < 10")}

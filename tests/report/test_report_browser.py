@@ -50,7 +50,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     ("name", "size"),
     [*((name, size) for name in report_support.ALL for size in SIZES), ("judged", "desk"), ("many", "phone")],
 )
-def test_nothing_overlaps_is_cut_off_or_faint_and_nothing_is_fetched(
+def test_page_has_no_overlaps_faint_text_or_fetches(
     browser: Browser, pages: dict[str, Path], name: str, size: str
 ) -> None:
     width, height = SIZES[size]
@@ -64,7 +64,7 @@ def test_nothing_overlaps_is_cut_off_or_faint_and_nothing_is_fetched(
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_first_screen_has_the_question_the_answer_the_verdict_and_a_chart(
+def test_first_screen_has_question_answer_verdict_and_chart(
     browser: Browser, pages: dict[str, Path], size: str
 ) -> None:
     width, height = SIZES[size]
@@ -86,7 +86,7 @@ def test_every_chart_is_drawn(browser: Browser, pages: dict[str, Path]) -> None:
     assert browser.value(empty) == 0
 
 
-def test_charts_follow_the_colour_scheme_without_being_drawn_again(browser: Browser, pages: dict[str, Path]) -> None:
+def test_charts_follow_the_colour_scheme_without_redrawing(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["usual"], 1280, 900)
     line = "getComputedStyle(document.querySelector('[data-chart=percentiles-0] .mark-line path')).stroke"
     assert browser.value(line) == "rgb(0, 114, 178)"

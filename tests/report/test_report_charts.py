@@ -44,7 +44,7 @@ def test_every_chart_is_valid_vega_lite(name: str) -> None:
         alt.LayerChart.from_dict(countable(spec)).to_dict(validate=True)
 
 
-def test_a_system_has_one_colour_and_one_mark_in_all_charts() -> None:
+def test_system_has_one_colour_and_mark_everywhere() -> None:
     found = figures(report_support.usual())
     assert set(found) == {
         "throughput",
@@ -67,7 +67,7 @@ def colours(spec: object) -> list[dict[str, Any]]:
     return [each for value in spec for each in colours(value)] if isinstance(spec, list) else []
 
 
-def test_the_palette_of_the_page_is_that_of_the_pictures() -> None:
+def test_page_and_image_charts_share_the_palette() -> None:
     from loadstone.report.html import read
 
     for number, colour in enumerate(theme.PALETTE, start=1):
@@ -75,7 +75,7 @@ def test_the_palette_of_the_page_is_that_of_the_pictures() -> None:
         assert read("style.css").count(f"--series-{number}: {colour};") == 2
 
 
-def test_throughput_shows_the_median_its_interval_and_every_repeat() -> None:
+def test_throughput_shows_median_interval_and_repeats() -> None:
     judgement = report_support.usual()
     found = intervals.throughput(View(judgement))
     assert [panel.title for panel in found.panels] == ["workload a", "workload c"]
@@ -200,7 +200,7 @@ def test_labels_of_loads_keep_their_distance(loads: list[float]) -> None:
     assert all(later - earlier >= scaling.LABEL_GAP for earlier, later in pairwise(places))
 
 
-def test_a_figure_has_no_more_panels_and_lines_than_can_be_read() -> None:
+def test_charts_limit_their_panels_and_lines() -> None:
     found = figures(report_support.large(400))
     # Each of many metrics has a panel in each context: more of them, but not of one metric.
     panels = {name: len(each.panels) for name, each in found.items()}
@@ -212,7 +212,7 @@ def test_a_figure_has_no_more_panels_and_lines_than_can_be_read() -> None:
     assert "5 of 10 repeats are drawn." in found["throughput-over-time"].caption
 
 
-def test_more_systems_than_colours_are_left_out_with_a_note() -> None:
+def test_systems_beyond_the_colours_are_omitted_with_note() -> None:
     usual = report_support.alone()
     trials = [
         replace(trial, trial=f"{system}-{trial.repeat}", config={"system": f"system-{system}"})
@@ -235,7 +235,7 @@ def test_pictures_carry_their_own_colours_and_legend() -> None:
 SERIES = Series((0, 1, 2, 3, 4), (1, 1, 1, 1, 0.1), (10, 30, 20, 40, 5), (1, None, 3, 5, 9), (7, None, 2, 9, 99))
 
 
-def test_thinned_throughput_is_the_mean_and_a_stub_at_the_end_is_left_out() -> None:
+def test_thinned_throughput_is_a_mean_without_partial_end() -> None:
     assert thinning.thinned(SERIES, "throughput", 1) == [(0, 10), (1, 30), (2, 20), (3, 40)]
     assert thinning.thinned(SERIES, "throughput", 2) == [(0, 20), (2, 30)]
 
@@ -245,12 +245,12 @@ def test_percentiles_are_never_averaged_over_time() -> None:
     assert thinning.thinned(SERIES, "p99", 2) == [(0, 7), (2, 9)]
 
 
-def test_the_strong_line_is_the_median_of_at_least_half_of_the_lines() -> None:
+def test_strong_line_is_the_median_of_enough_lines() -> None:
     lines = [((0, 1), (1, 5)), ((0, 2), (1, 9)), ((0, 9), (2, 1))]
     assert thinning.middle(lines) == [(0, 2), (1, 7)]
 
 
-def test_a_long_course_is_thinned_to_what_a_phone_can_show() -> None:
+def test_long_time_series_is_thinned_for_a_phone() -> None:
     hour = report_support.course(1000, 1000, 1, seconds=3600)
     seconds = thinning.step([hour])
     assert seconds == 30
@@ -266,7 +266,7 @@ def test_panels_of_one_context_share_their_axes() -> None:
     assert tops[0] != tops[3]
 
 
-def test_a_logarithmic_axis_has_labels_however_short_it_is() -> None:
+def test_short_logarithmic_axis_has_labels() -> None:
     assert figure.ticks([90, 210]) == [100, 200]
     assert figure.ticks([9.0, 1.1e6]) == [10, 100, 1000, 10_000, 100_000, 1_000_000]
     assert len(figure.ticks(figure.decade_domain([300.0, 310.0]))) >= 1
@@ -279,7 +279,7 @@ def test_long_names_are_shortened_and_stay_apart() -> None:
     assert shorten("a very long name of a system-17", 16) == "a very lon…em-17"
 
 
-def test_a_choice_of_many_keeps_the_first_and_the_last() -> None:
+def test_selection_of_many_includes_both_ends() -> None:
     keys = [(("n", number),) for number in range(100)]
     found = spread(keys, 12)
     assert len(set(found)) == 12

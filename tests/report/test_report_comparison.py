@@ -60,7 +60,7 @@ def test_a_context_without_the_baseline_is_marked() -> None:
     assert found["workload A", "b"].tone == "better"
 
 
-def test_nothing_is_compared_with_a_baseline_whose_figure_is_withheld() -> None:
+def test_baseline_with_a_withheld_figure_has_no_comparisons() -> None:
     def few(trial: TrialResult) -> TrialResult:
         here = trial.config == {"system": "a", "workload": "B"}
         return given(n=999 if here else 100_000, read__p99__9=5e7 + trial.repeat)(trial)
@@ -73,7 +73,7 @@ def test_nothing_is_compared_with_a_baseline_whose_figure_is_withheld() -> None:
 
 
 @pytest.mark.parametrize(("factor", "shown"), [(1.0, "= 1.00× n=6"), (1 / 1.005, "≈ 0.5 % lower n=6")])
-def test_a_ratio_that_does_not_matter_has_few_digits(factor: float, shown: str) -> None:
+def test_irrelevant_ratio_has_few_digits(factor: float, shown: str) -> None:
     def close(trial: TrialResult) -> TrialResult:
         # No two repeats are alike to the last digit.
         speed = (factor if trial.config["system"] == "b" else 1) * (
@@ -103,7 +103,7 @@ def test_late_latency_is_an_upper_bound(lower_ms: float, median: str, interval: 
     assert [text.partition(" (")[0] for text in figures(view.judgement, cells).values()] == [median] * 2
 
 
-def test_a_row_that_is_refused_is_not_valid_at_once() -> None:
+def test_refused_row_is_not_valid() -> None:
     def beyond(trial: TrialResult) -> TrialResult:
         return given(read__bandwidth=2e9)(trial) if trial.config["system"] == "b" else trial
 

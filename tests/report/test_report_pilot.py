@@ -38,7 +38,7 @@ def piloted(judgement: Judgement, steady_seconds: dict[str, float]) -> str:
         ({"a": 3.0}, "3 s of warm-up, found by a pilot block, and cut there, as every variant needs 4.5 s, "),
     ],
 )
-def test_a_warm_up_that_was_cut_names_the_systems_that_need_more(steady_seconds: dict[str, float], text: str) -> None:
+def test_limited_warm_up_names_the_systems_needing_more(steady_seconds: dict[str, float], text: str) -> None:
     found = piloted(report_support.alone(), steady_seconds)
     assert text in found
     assert ("cut" in found) == ("cut" in text)

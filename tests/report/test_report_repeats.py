@@ -81,7 +81,7 @@ def test_the_evidence_of_six_repeats_is_an_interval() -> None:
     assert re.fullmatch(r"1\.42× \(1\.40–1\.44\) p<0.001 n=6", rows["px", "2"]["evidence"])
 
 
-def test_a_repeat_that_is_missing_is_left_blank_and_a_variant_without_a_baseline_has_no_difference() -> None:
+def test_missing_repeat_and_missing_baseline_are_blank() -> None:
     judgement = judged({("no-px", 1): [100.0, 90.0], ("px", 1): [50.0], ("px", 2): [70.0, 60.0]})
     _, rows = shown(judgement)
     assert [rows["px", "1"][name] for name in ("1", "2", "difference")] == ["50.00 MB/s", "", "-47.37%"]

@@ -67,7 +67,7 @@ def texts(table: Table) -> list[list[str]]:
     return [[column.title for column in table.columns], *rows]
 
 
-def test_a_variant_has_medians_of_all_its_servers_and_its_regions() -> None:
+def test_variant_has_medians_of_all_servers_and_regions() -> None:
     heads, row = texts(by_variant(View(judged())))
     assert heads[:2] == ["variant", "throughput"]
     assert dict(zip(heads[2:], row[2:], strict=True)) == {
@@ -123,7 +123,7 @@ def test_variants_are_named_by_what_varies() -> None:
     assert row[0] == "batch=9 mix=readonly system=lmdb"
 
 
-def test_one_server_needs_no_table_beside_that_of_its_variant() -> None:
+def test_single_server_has_only_the_variants_table() -> None:
     def alone(trial: TrialResult) -> TrialResult:
         kept = {name: each for name, each in served(trial).values.items() if "region-server-2" not in name}
         return replace(trial, values=kept)
@@ -131,7 +131,7 @@ def test_one_server_needs_no_table_beside_that_of_its_variant() -> None:
     assert not by_server(View(judge(experiment(alone))))
 
 
-def test_report_and_terminal_have_the_section_only_where_there_are_servers() -> None:
+def test_server_section_requires_servers() -> None:
     judgement = judged()
     assert "servers" in [section.name for section in sections(View(judgement))]
     assert "region-server-2" in page(judgement)

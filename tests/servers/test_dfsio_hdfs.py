@@ -146,7 +146,7 @@ def damaged(program: Path, tmp_path_factory: pytest.TempPathFactory, cluster: Cl
     return f"{cluster.uri}/damaged"
 
 
-def test_wrong_and_missing_bytes_are_named_by_file_and_offset(program: Path, tmp_path: Path, damaged: str) -> None:
+def test_incorrect_and_missing_bytes_are_named_by_offset(program: Path, tmp_path: Path, damaged: str) -> None:
     result = dfsio(program, tmp_path, "-read -nrFiles 3 -fileSize 1MB", damaged)
     assert (result.code, result.ours("files done")) == (1, "1, 2, 0, 0"), result.err
     assert "/damaged/io_data/test_io_0 at byte 700003: found" in result.err
@@ -154,7 +154,7 @@ def test_wrong_and_missing_bytes_are_named_by_file_and_offset(program: Path, tmp
     assert not blocks(result.out)
 
 
-def test_a_damaged_block_is_named_by_file_and_offset(program: Path, tmp_path: Path, cluster: Cluster) -> None:
+def test_damaged_block_is_named_by_file_and_offset(program: Path, tmp_path: Path, cluster: Cluster) -> None:
     """Below HDFS's checksums: its client refuses the bytes, and there is no other copy."""
     # No other test has blocks of this size: HDFS may copy one of theirs at any time.
     place, size = f"{cluster.uri}/block", "-nrFiles 2 -fileSize 987654B"
@@ -217,7 +217,7 @@ def test_compressed_files_are_exchanged_with_hadoop(program: Path, tmp_path: Pat
     assert (read["test"], read["Total MBytes processed"]) == ("read", "6")
 
 
-def test_an_append_is_continued_and_random_reads_are_compared(program: Path, tmp_path: Path, cluster: Cluster) -> None:
+def test_append_continues_and_random_reads_are_compared(program: Path, tmp_path: Path, cluster: Cluster) -> None:
     place = f"{cluster.uri}/appended"
     assert dfsio(program, tmp_path, "-write -fileSize 1500001B", place).code == 0
     result = dfsio(program, tmp_path, "-append -fileSize 1500001B --sync close", place)
@@ -300,9 +300,7 @@ def restored(cluster: Cluster) -> None:
         time.sleep(0.5)
 
 
-def test_a_data_node_that_dies_while_files_are_written_loses_nothing(
-    program: Path, tmp_path: Path, cluster: Cluster
-) -> None:
+def test_killed_data_node_loses_no_written_files(program: Path, tmp_path: Path, cluster: Cluster) -> None:
     place, size = f"{cluster.uri}/killed-write", "-nrFiles 4 -fileSize 64MB"
     line = f"-write {size} -D dfs.replication=3 -D dfs.blocksize=64m"
     try:
@@ -315,9 +313,7 @@ def test_a_data_node_that_dies_while_files_are_written_loses_nothing(
         restored(cluster)
 
 
-def test_a_data_node_that_dies_while_files_are_read_is_read_around(
-    program: Path, tmp_path: Path, cluster: Cluster
-) -> None:
+def test_killed_data_node_is_read_around(program: Path, tmp_path: Path, cluster: Cluster) -> None:
     place, size = f"{cluster.uri}/killed-read", "-nrFiles 4 -fileSize 64MB"
     assert dfsio(program, tmp_path, f"-write {size} -D dfs.replication=3 -D dfs.blocksize=16m", place).code == 0
     try:
@@ -343,7 +339,7 @@ def one_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         running.down()
 
 
-def test_blocks_that_data_nodes_report_late_are_waited_for(program: Path, tmp_path: Path, one_copy: Running) -> None:
+def test_late_block_reports_are_awaited(program: Path, tmp_path: Path, one_copy: Running) -> None:
     """The name node refuses a file's third block until the first is reported, which takes long on a busy host."""
     place, size = f"{one_copy.properties()['fs.defaultFS']}/late", "-nrFiles 2 -fileSize 4MB"
     for words in (f"-write {size}", f"-read {size}"):
@@ -351,7 +347,7 @@ def test_blocks_that_data_nodes_report_late_are_waited_for(program: Path, tmp_pa
         assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
 
 
-def test_a_read_waits_for_the_only_data_node_of_a_block(program: Path, tmp_path: Path, one_copy: Running) -> None:
+def test_read_waits_for_the_only_data_node(program: Path, tmp_path: Path, one_copy: Running) -> None:
     """Hadoop's client asks three times more where a block is when all of its data nodes failed."""
     place, size = f"{one_copy.properties()['fs.defaultFS']}/away", "-nrFiles 2 -fileSize 128MB"
     assert dfsio(program, tmp_path, f"-write {size} -D dfs.blocksize=128m", place).code == 0
@@ -374,7 +370,7 @@ def test_a_read_waits_for_the_only_data_node_of_a_block(program: Path, tmp_path:
     )
 
 
-def test_a_name_node_that_is_not_there_is_named(program: Path, tmp_path: Path) -> None:
+def test_missing_name_node_is_named(program: Path, tmp_path: Path) -> None:
     result = dfsio(program, tmp_path, "-read", "hdfs://127.0.0.1:1/x")
     assert result.code == 1
     assert "cannot reach hdfs://127.0.0.1:1: Connection refused" in result.err

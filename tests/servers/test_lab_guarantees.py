@@ -17,17 +17,17 @@ SET = "'CONFIG', 'SET', 'appendfsync', 'always'"
 REFUSED = "not known: the server refuses CONFIG GET"
 
 
-def test_the_stores_own_query_takes_precedence_over_the_labs() -> None:
+def test_store_query_takes_precedence_over_the_lab() -> None:
     asked = {"durable_writes": "no", "commitlog_sync": "batch", "replication": "1"}
     found = guarantee_facts("none", "the keyspace has no commit log", asked, LOGGED)
     assert (found["durability"], found["how"]) == ("none", "the keyspace has no commit log")
 
 
-def test_an_unknown_durability_is_left_out_and_the_reason_recorded() -> None:
+def test_unknown_durability_is_omitted_with_its_reason() -> None:
     assert guarantee_facts("unknown", REFUSED, {"appendonly": "unknown"}, {}) == {UNKNOWN: REFUSED, "how": REFUSED}
 
 
-def test_the_labs_query_is_used_for_a_binding_that_reports_nothing() -> None:
+def test_silent_binding_is_covered_by_the_lab_query() -> None:
     assert guarantee_facts("unknown", "nothing is known of it", {}, LOGGED) == LOGGED
 
 
@@ -41,14 +41,14 @@ def test_a_reported_durability_of_none_is_recorded(durability: str) -> None:
     assert guarantee_facts(durability, "why", {}, LOGGED)["durability"] == durability
 
 
-def test_a_single_copy_is_recorded_equally_for_every_store() -> None:
+def test_single_copy_is_recorded_equally_for_every_store() -> None:
     asked = {"appendonly": "no", "replication": "none"}
     assert guarantee_facts("none", "no log", asked, {})["replication"] == 1
     asked = {"appendonly": "no", "replication": "2 replicas, after the answer"}
     assert "replication" not in guarantee_facts("none", "no log", asked, {})
 
 
-def test_facts_are_queried_after_hooks_have_changed_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_are_queried_after_hooks_changed_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
     port = free_port()
     change = f"from loadstone.systems.redis.client import RedisClient as C; C('127.0.0.1', {port}).ask({SET})"

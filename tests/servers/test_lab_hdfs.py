@@ -83,7 +83,7 @@ def test_the_engine_gets_the_variants_replication_and_directory(results: Results
             assert trial.value("server.blocks") == 6
 
 
-def test_a_cold_read_comes_from_the_data_nodes_devices(results: Results) -> None:
+def test_cold_read_uses_the_devices_of_data_nodes(results: Results) -> None:
     if file_system_of(results.folder) in IN_MEMORY:
         pytest.skip("there is no device here")
     judgement = judge(ResultSet("cold", results.trials, Question(claims="device")))

@@ -58,7 +58,7 @@ def test_a_password_from_the_environment_is_never_written(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("password", ["plain", " leading", "back\\slash", "two\nlines", "a=b:c#d!", "ünïcode", "tail "])
-def test_a_password_reaches_the_engine_but_not_by_an_argument(
+def test_password_reaches_the_engine_outside_its_arguments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, password: str
 ) -> None:
     from loadstone.experiment.file import load
@@ -80,9 +80,7 @@ def test_a_password_reaches_the_engine_but_not_by_an_argument(
     assert not [each for command in arguments for each in command if password in each and len(password) > 4]
 
 
-def test_a_password_inside_another_string_is_in_no_file_and_no_argument(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_embedded_password_is_in_no_file_or_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
     monkeypatch.setenv("DB_PASSWORD", PASSWORD)
     monkeypatch.setenv("TABLE_NAME", "visible")
@@ -130,7 +128,7 @@ def test_a_variable_is_secret_by_its_name(variable: str, secret: bool, monkeypat
     assert secrets.hidden('{"a": "se\\"cret"}') == ('{"a": "***"}' if secret else '{"a": "se\\"cret"}')
 
 
-def test_a_short_secret_is_masked_only_where_it_is_the_whole_string(
+def test_short_secret_is_masked_only_as_whole_string(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(secrets, "_VALUES", set())

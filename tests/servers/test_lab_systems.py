@@ -91,7 +91,7 @@ def pids(folder: Folder) -> list[int]:
     return [each["servers"][0]["pid"] for each in servers(folder)]
 
 
-def test_trials_with_equal_servers_share_them_until_the_end_of_the_run(tmp_path: Path, root: Path, port: int) -> None:
+def test_trials_share_equal_servers_until_the_run_ends(tmp_path: Path, root: Path, port: int) -> None:
     start = f"start: {{system: redis, settings: {{port: {port}, maxmemory: 100mb}}}}"
     folder = run(tmp_path, f'systems: {{one: {{store: "null", {start}}}, two: {{store: "null", {start}}}}}')
     assert len(trials(folder)) == 4
@@ -111,7 +111,7 @@ def test_trials_with_equal_servers_share_them_until_the_end_of_the_run(tmp_path:
         assert "server.before.redis.keys" in trial.values
 
 
-def test_servers_with_different_settings_never_run_at_the_same_time(tmp_path: Path, root: Path, port: int) -> None:
+def test_servers_with_different_settings_never_overlap(tmp_path: Path, root: Path, port: int) -> None:
     text = f"""
 systems:
   redis: {{store: "null", start: {{settings: {{port: {port}, appendonly: "{{log}}"}}, system: redis}}}}
@@ -139,9 +139,7 @@ hooks: {{after: [{hook}]}}
     assert len(set(pids(folder))) == (2 if fresh == "system" else 1)
 
 
-def test_a_server_that_dies_in_a_trial_is_named_and_restarted_for_the_next(
-    tmp_path: Path, root: Path, port: int
-) -> None:
+def test_server_killed_by_a_trial_is_restarted(tmp_path: Path, root: Path, port: int) -> None:
     hook = json.dumps(f"test {{repeat}} = 2 || {LOADSTONE} systems kill redis")
     text = f"""
 systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}
@@ -158,7 +156,7 @@ hooks: {{before: [{hook}]}}
     assert [each.severity for each in findings if each.check == "server-died"] == [Severity.INVALID]
 
 
-def test_servers_that_do_not_start_fail_their_trials_with_the_reason(tmp_path: Path, root: Path, port: int) -> None:
+def test_failed_server_start_fails_trials_with_its_reason(tmp_path: Path, root: Path, port: int) -> None:
     start = f"{{system: redis, settings: {{port: {port}, binary: /bin/false}}}}"
     folder = run(tmp_path, f'systems: {{redis: {{store: "null", start: {start}}}}}', code=1)
     assert {trial.end for trial in trials(folder)} == {"failed"}
@@ -177,7 +175,7 @@ def test_servers_that_no_experiment_started_are_left_alone(tmp_path: Path, root:
     assert Running("redis", root).processes() == [before]
 
 
-def test_kept_servers_are_taken_over_by_the_next_run(tmp_path: Path, root: Path, port: int) -> None:
+def test_next_run_takes_over_retained_servers(tmp_path: Path, root: Path, port: int) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, keep: true, settings: {{port: {port}}}}}}}}}'
     for each in ("first", "second"):
         (tmp_path / each).mkdir()
@@ -201,7 +199,7 @@ def test_fresh_servers_replace_kept_ones(tmp_path: Path, root: Path, port: int) 
     assert len(set(found)) == len(found) == 4
 
 
-def test_ownership_of_kept_servers_does_not_extend_to_later_ones(tmp_path: Path, root: Path, port: int) -> None:
+def test_ownership_of_retained_servers_excludes_later_ones(tmp_path: Path, root: Path, port: int) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, keep: true, settings: {{port: {port}}}}}}}}}'
     (tmp_path / "first").mkdir()
     run(tmp_path / "first", text)
@@ -224,7 +222,7 @@ def test_kept_data_are_left_alone(tmp_path: Path, root: Path, port: int) -> None
     assert Running("redis", root).processes() == []
 
 
-def test_the_device_is_recorded_only_if_all_data_are_on_one(tmp_path: Path) -> None:
+def test_device_is_recorded_only_for_a_single_device(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     assert common([tmp_path / "a", tmp_path]) == tmp_path / "a"
     assert common([tmp_path, Path("/proc")]) is None
@@ -264,7 +262,7 @@ def test_ctrl_c_stops_the_servers(tmp_path: Path, root: Path, port: int, running
     assert not Path(f"/proc/{process.pid}").exists()
 
 
-def test_a_run_cleans_up_what_a_killed_run_left(
+def test_next_run_cleans_up_after_a_killed_run(
     tmp_path: Path, root: Path, port: int, running: list[subprocess.Popen[str]]
 ) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
@@ -292,7 +290,7 @@ def test_two_runs_do_not_take_each_others_servers(
     running[0].communicate(timeout=120)
 
 
-def test_a_real_load_on_a_real_server_is_observed_on_both_sides(tmp_path: Path, root: Path, port: int) -> None:
+def test_real_load_is_observed_on_both_sides(tmp_path: Path, root: Path, port: int) -> None:
     text = f"""
 systems: {{redis: {{start: {{settings: {{port: {port}, appendonly: "yes"}}}}}}}}
 load: {{reuse: shared}}
@@ -316,7 +314,7 @@ load: {{reuse: shared}}
         assert trial.value("device.written_per_operation") is not None
 
 
-def test_the_engines_share_is_relative_to_the_processors_that_it_may_use() -> None:
+def test_engine_share_is_relative_to_its_allowed_processors() -> None:
     used = [Value("cpu.engine", 1.5, "processors", 1)]
     assert [each.value for each in engine_share(used, 2)] == [0.75]
     assert list(engine_share(used, None)) == list(engine_share([], 2)) == []
@@ -327,9 +325,7 @@ def variants(home: Path, text: str) -> list[Variant]:
     return [*plan(load(experiment(home, text + REST)).experiment).variants]
 
 
-def test_loaded_data_are_reused_until_a_server_dies_or_other_data_are_loaded(
-    tmp_path: Path, root: Path, port: int
-) -> None:
+def test_loaded_data_are_reused_until_they_change(tmp_path: Path, root: Path, port: int) -> None:
     text = f"""
 systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}
 vary: {{clients: [1, 2], bytes: [10, 20]}}
@@ -376,7 +372,7 @@ systems:
 """
 
 
-def test_attached_servers_are_checked_restarted_and_emptied_by_commands(tmp_path: Path) -> None:
+def test_attached_servers_are_controlled_by_commands(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     hook = json.dumps(f"test {{repeat}} = 2 || rm {tmp_path}/a")
     folder = run(tmp_path, ATTACHED.format(home=tmp_path) + f"hooks: {{before: [{hook}]}}\n")
@@ -406,7 +402,7 @@ def test_an_attached_server_is_killed_by_its_command(tmp_path: Path) -> None:
         hosts.run("kill", "b")
 
 
-def test_a_dead_attached_server_without_restart_fails_the_trial(tmp_path: Path) -> None:
+def test_unresponsive_attached_server_without_restart_fails_the_trial(tmp_path: Path) -> None:
     text = ATTACHED.format(home=tmp_path)
     gone = "\n".join(line for line in text.splitlines() if "restart" not in line)
     (variant,) = variants(tmp_path, f"{gone}\n")

@@ -79,7 +79,7 @@ def test_segments_are_judged_together_and_in_order(engine: Engine) -> None:
         assert "segment" in done.stderr
 
 
-def test_a_read_that_misses_another_segments_insert_is_settled_by_its_ledger(engine: Engine) -> None:
+def test_missed_foreign_insert_is_settled_by_its_ledger(engine: Engine) -> None:
     line = (
         f"run redis {WORK} versions=true operationcount=4000 updateproportion=0 readproportion=0.5 "
         "insertproportion=0.5 requestdistribution=zipfian target=1000 threadcount=4 redis.host=127.0.0.1"
@@ -146,7 +146,7 @@ def test_redis_without_a_log_loses_everything(engine: Engine, running: list[subp
 
 
 @pytest.mark.parametrize("appendfsync", ["no", "everysec", "always"])
-def test_redis_with_a_log_loses_nothing_when_its_process_dies(
+def test_redis_with_a_log_survives_a_kill(
     engine: Engine, running: list[subprocess.Popen[str]], appendfsync: str
 ) -> None:
     with proof(engine, "redis", appendonly="yes", appendfsync=appendfsync) as (redis, system):
@@ -154,7 +154,7 @@ def test_redis_with_a_log_loses_nothing_when_its_process_dies(
     assert verdict.sound, verdict
 
 
-def test_postgres_that_does_not_wait_for_its_log_loses_the_last_writes(
+def test_postgres_without_synchronous_commit_loses_the_last_writes(
     engine: Engine, running: list[subprocess.Popen[str]]
 ) -> None:
     with proof(engine, "postgres", synchronous_commit="off") as (postgres, system):
@@ -200,7 +200,7 @@ def on_fake(engine: Engine, server: FakeRedis) -> Proof:
 
 
 @pytest.mark.parametrize(("refusal", "state"), [(OOM, "refused"), (b"-ERR scripted\r\n", "maybe")])
-def test_only_a_refusal_that_is_certain_counts_as_one(engine: Engine, refusal: bytes, state: str) -> None:
+def test_only_certain_refusals_count_as_refused(engine: Engine, refusal: bytes, state: str) -> None:
     with FakeRedis() as server:
         redis = on_fake(engine, server)
         redis.load()
@@ -216,7 +216,7 @@ def test_only_a_refusal_that_is_certain_counts_as_one(engine: Engine, refusal: b
     assert verdict.output["found"]["fine"] == verdict.output["read"]["fields"] > 0
 
 
-def test_refused_updates_among_others_are_counted_and_hide_nothing(engine: Engine) -> None:
+def test_refused_updates_are_counted_and_hide_nothing(engine: Engine) -> None:
     with FakeRedis(Fault("oom", every=7)) as server:
         redis = on_fake(engine, server)
         redis.load()
@@ -230,7 +230,7 @@ def test_refused_updates_among_others_are_counted_and_hide_nothing(engine: Engin
     assert verdict.output["found"]["came_true"] == 0
 
 
-def test_a_refused_update_that_was_done_all_the_same_is_found(engine: Engine) -> None:
+def test_executed_update_despite_refusal_is_detected(engine: Engine) -> None:
     with FakeRedis(Fault("phantom", every=100)) as server:
         redis = on_fake(engine, server)
         redis.load()
@@ -247,7 +247,7 @@ def test_a_refused_update_that_was_done_all_the_same_is_found(engine: Engine) ->
     assert first["key"] in verdict.err
 
 
-def test_an_insert_that_was_half_done_was_not_refused(engine: Engine) -> None:
+def test_half_done_insert_was_not_refused(engine: Engine) -> None:
     # HMSET is done, ZADD is refused: the record can be read.
     with FakeRedis() as server:
         redis = on_fake(engine, server)

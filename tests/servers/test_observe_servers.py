@@ -101,7 +101,7 @@ def figures(observed: Servers) -> dict[str, float]:
     return {value.metric: value.value for value in observed.values()}
 
 
-def test_bytes_of_a_connection_that_was_there_before_count_from_the_first_look(server: Running) -> None:
+def test_existing_connections_count_from_the_first_sample(server: Running) -> None:
     with server.connect() as client:
         exchange(client, bytes(3 * MILLION))
         observed = Servers([server.watched], collections)
@@ -116,7 +116,7 @@ def test_bytes_of_a_connection_that_was_there_before_count_from_the_first_look(s
     assert found["server.network.received"] == found["server.one.network.received"]
 
 
-def test_bytes_of_connections_that_end_in_the_window_count_to_their_last(server: Running) -> None:
+def test_ended_connections_count_to_their_last_sample(server: Running) -> None:
     observed = Servers([server.watched], collections)
     observed.begin()
     with contextlib.closing(Sockets()) as sockets:
@@ -144,7 +144,7 @@ def test_bytes_of_strangers_do_not_count(server: Running) -> None:
     assert figures(observed)["server.one.network.received"] == pytest.approx(1000, abs=10)
 
 
-def test_the_work_of_children_is_the_servers_while_they_live_and_after(server: Running) -> None:
+def test_work_of_children_belongs_to_the_server(server: Running) -> None:
     observed = Servers([server.watched], collections)
     start = time.monotonic()
     observed.begin()
@@ -158,7 +158,7 @@ def test_the_work_of_children_is_the_servers_while_they_live_and_after(server: R
     assert used > 1.6
 
 
-def test_memory_is_that_of_all_processes_and_what_they_share_counts_once(server: Running) -> None:
+def test_memory_counts_shared_pages_of_all_processes_once(server: Running) -> None:
     alone = Servers([server.watched], collections)
     alone.begin()
     with contextlib.ExitStack() as stack:
@@ -175,7 +175,7 @@ def test_memory_is_that_of_all_processes_and_what_they_share_counts_once(server:
     assert without < with_children < whole
 
 
-def test_bytes_written_are_the_servers_own_and_its_childrens(tmp_path: Path) -> None:
+def test_written_bytes_include_child_processes(tmp_path: Path) -> None:
     with running(tmp_path / "written") as server:
         observed = Servers([server.watched], collections)
         observed.begin()
@@ -188,7 +188,7 @@ def test_bytes_written_are_the_servers_own_and_its_childrens(tmp_path: Path) -> 
     assert found["server.one.read"] >= 0
 
 
-def test_a_server_that_ends_in_the_window_keeps_what_it_had_used(server: Running) -> None:
+def test_server_ended_in_the_window_retains_its_usage(server: Running) -> None:
     observed = Servers([server.watched], collections)
     observed.begin()
     with contextlib.closing(Sockets()) as sockets:
@@ -215,7 +215,7 @@ def test_another_process_with_the_pid_is_another_server(server: Running) -> None
     assert figures(observed) == {}
 
 
-def test_collections_count_from_the_first_look_to_the_last(server: Running, tmp_path: Path) -> None:
+def test_collections_count_from_first_to_last_sample(server: Running, tmp_path: Path) -> None:
     log = tmp_path / "gc.log"
     pause = "[{}s][info][gc] GC({}) Pause Young (Normal) (G1 Evacuation Pause) 24M->1M(64M) {}ms\n"
     log.write_text(pause.format("0.5", 0, "7.500"))
@@ -247,7 +247,7 @@ def test_our_servers_are_no_strangers_to_the_host(server: Running, tmp_path: Pat
     assert "server.one.faults_major" not in found
 
 
-def test_every_socket_of_this_process_has_its_inode_and_its_bytes(server: Running) -> None:
+def test_sockets_of_this_process_have_inode_and_bytes(server: Running) -> None:
     with server.connect() as client, contextlib.closing(Sockets()) as sockets:
         exchange(client, bytes(5000))
         mine = set(inodes(os.getpid()))

@@ -129,7 +129,7 @@ def test_many_clients(served: Served, engine: Engine) -> None:
     assert statuses(result) == {"OK": 20 * clients}
 
 
-def test_a_server_that_is_killed_ends_no_run_early_and_is_named(
+def test_killed_server_is_named_without_ending_the_run(
     served: Served, engine: Engine, running: list[subprocess.Popen[str]]
 ) -> None:
     served.load(engine)
@@ -154,9 +154,7 @@ def test_a_server_that_is_killed_ends_no_run_early_and_is_named(
     assert sum(found.values()) - found["OK"] < 4 * CLIENTS * 30
 
 
-def test_after_a_restart_operations_succeed_again_and_all_are_counted(
-    served: Served, engine: Engine, start: Start
-) -> None:
+def test_operations_succeed_after_a_restart_and_are_counted(served: Served, engine: Engine, start: Start) -> None:
     served.load(engine)
     with start(
         store={"name": served.store.name, "properties": served.properties},
@@ -238,7 +236,7 @@ def test_wrong_addresses_are_refused(served: Served, engine: Engine) -> None:
             refused(engine.run(line, *words), host, port)
 
 
-def test_credentials_that_are_wrong_or_of_no_use_are_refused(served: Served, engine: Engine) -> None:
+def test_invalid_or_useless_credentials_are_refused(served: Served, engine: Engine) -> None:
     served.fresh()
     line = f"run {served.store.name} -P workloads/workloada"
     if served.store.password is None:
@@ -254,7 +252,7 @@ def test_credentials_that_are_wrong_or_of_no_use_are_refused(served: Served, eng
         refused(result, ":".join(served.address), "NOAUTH")
 
 
-def test_a_missing_table_is_told_with_what_makes_it(served: Served, engine: Engine) -> None:
+def test_missing_table_message_shows_how_to_create_it(served: Served, engine: Engine) -> None:
     if served.store.table is None:
         # The name of a table has no effect: what was loaded under one is found under any.
         served.load(engine)
@@ -268,7 +266,7 @@ def test_a_missing_table_is_told_with_what_makes_it(served: Served, engine: Engi
         assert re.search(served.store.makes_table, result.err), result.err
 
 
-def test_a_run_on_a_table_of_nobody_finds_nothing(served: Served, engine: Engine) -> None:
+def test_run_on_an_empty_table_reads_no_records(served: Served, engine: Engine) -> None:
     served.fresh()
     result = engine.run(
         f"run {served.store.name} -P workloads/workloadc recordcount=10 operationcount=20", *served.words()
@@ -327,7 +325,7 @@ def behind(served: Served, shared: Engine, program: Path) -> Behind:
     return Behind(served, program)
 
 
-def test_behind_a_relay_a_stall_up_to_the_end_is_in_the_tail(behind: Behind) -> None:
+def test_relayed_final_stall_is_in_the_tail(behind: Behind) -> None:
     run = behind.run(Fault("stall", 1.0, 2.1))
     least = run.check()
     # Those that came within the first tenth of the silence waited for a second.
@@ -346,7 +344,7 @@ def test_behind_a_relay_late_answers_are_late(behind: Behind) -> None:
     assert run.summary.unsent >= DUE - 12 * RELAYED_CLIENTS
 
 
-def test_behind_a_relay_broken_connections_are_failures_and_are_made_anew(behind: Behind) -> None:
+def test_relayed_connection_losses_are_failures_and_reconnected(behind: Behind) -> None:
     run = behind.run(Fault("reset", 0.3, every=25), reset_at=1.0)
     run.check()
     assert run.statuses <= {"OK", "SERVICE_UNAVAILABLE"}
@@ -415,7 +413,7 @@ def postgres_without_right(served: Served, refuse: bool) -> None:
     cluster.ask(programs, "127.0.0.1", plan.settings, change)
 
 
-def test_updates_that_the_server_refuses_are_refused_in_the_ledger(behind: Behind, engine: Engine) -> None:
+def test_server_refusals_of_updates_are_in_the_ledger(behind: Behind, engine: Engine) -> None:
     served = behind.served
     served.fresh()
     rest = f"{served.store.name} -P workloads/workloada recordcount={RECORDS} fieldlength=40 seed=7 -threads {CLIENTS}"

@@ -65,7 +65,7 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         running.down()
 
 
-def test_one_node_is_up_and_up_again_changes_nothing(one: Running) -> None:
+def test_second_up_of_one_node_changes_nothing(one: Running) -> None:
     status = one.status()
     assert [(each.name, state) for each, state in status] == [("cassandra-1", ServerState.UP)]
     one.up(1, one.plan.settings)
@@ -92,7 +92,7 @@ def test_settings_reach_the_server(one: Running) -> None:
     }
 
 
-def test_a_keyspace_without_a_log_guarantees_nothing_whatever_the_log_would_do(one: Running) -> None:
+def test_keyspace_without_a_log_guarantees_nothing(one: Running) -> None:
     one.fresh("usertable", {"durable_writes": "false"})
     facts = one.facts()
     assert (facts["durability"], facts["how"]) == ("none", "a keyspace has durable_writes=false")
@@ -155,7 +155,7 @@ def test_figures_see_the_data_and_the_collector(one: Running) -> None:
     assert after["cassandra.flushes"] == before["cassandra.flushes"] + 1
 
 
-def test_a_table_that_is_altered_under_a_run_costs_a_client_one_operation(one: Running, start: Start) -> None:
+def test_altered_table_costs_a_client_one_operation(one: Running, start: Start) -> None:
     one.fresh("usertable")
     reads = work(records=100, insert_count=100, insert_order="ordered", mix=READS)
     store = {"name": "cassandra", "properties": {**one.properties()}}
@@ -284,7 +284,7 @@ def states(running: Running) -> dict[str, str]:
     return {each.name: str(state) for each, state in running.status()}
 
 
-def test_the_table_is_made_with_the_statements_of_the_binding() -> None:
+def test_table_is_created_by_the_bindings_statements() -> None:
     columns = ", ".join(f"field{field} varchar" for field in range(10))
     assert make_statements(3, "usertable", {}) == [
         "DROP KEYSPACE IF EXISTS ycsb",

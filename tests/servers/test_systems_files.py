@@ -29,7 +29,7 @@ def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert cache.cache_root() == Path.cwd() / "here"
 
 
-def test_an_entry_is_made_once_however_many_want_it(tmp_path: Path) -> None:
+def test_concurrent_requests_create_an_entry_once(tmp_path: Path) -> None:
     made, gate = [], threading.Barrier(8)
 
     def fill(draft: Path) -> None:
@@ -60,7 +60,7 @@ def test_an_entry_that_fails_is_not_there(tmp_path: Path) -> None:
     assert (tmp_path / "b").is_dir()
 
 
-def test_jars_with_what_they_need_and_without_what_is_left_out(own_cache: Path) -> None:
+def test_jars_include_dependencies_without_exclusions(own_cache: Path) -> None:
     jars = maven.class_path("probe", ["ch.qos.logback:logback-classic:1.4.14"], ["ch.qos.logback:logback-core"])
     assert [jar.name for jar in jars] == ["logback-classic-1.4.14.jar", "slf4j-api-2.0.7.jar"]
     assert all(zipfile.is_zipfile(jar) for jar in jars)

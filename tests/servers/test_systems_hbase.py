@@ -216,7 +216,7 @@ def test_ports() -> None:
 ENFORCE = "hbase.unsafe.stream.capability.enforce"
 
 
-def test_directories_have_a_name_of_their_own_in_what_the_user_named(tmp_path: Path) -> None:
+def test_directories_get_a_unique_name_below_the_users(tmp_path: Path) -> None:
     system, place = HBase(), Place(tmp_path / "hbase", tmp_path / "cache")
     below = {"fs.defaultFS": "hdfs://127.0.0.1:9820", "hadoop.conf": "/nowhere"}
     root, wal = site.directories(place, plan_of(system, 2, {}), below)

@@ -103,7 +103,7 @@ def test_all_serve_on_loopback_only(hdfs: Running) -> None:
     assert all(figures[f"{name}.heap_bytes"] > MEGABYTE for name in SERVERS)
 
 
-def test_files_have_the_replication_and_the_blocks_of_the_settings(hdfs: Running, storage: Path) -> None:
+def test_files_have_replication_and_block_size_of_settings(hdfs: Running, storage: Path) -> None:
     before = blocks(storage)
     status = write(hdfs, "/two-blocks", bytes(range(256)) * (MEGABYTE // 256 + 1))
     assert (status["replication"], status["blockSize"]) == (2, MEGABYTE)
@@ -123,7 +123,7 @@ def test_properties_and_facts(hdfs: Running) -> None:
     assert facts["data.file_system"]
 
 
-def test_a_killed_data_node_is_seen_and_comes_back(hdfs: Running) -> None:
+def test_killed_data_node_is_detected_and_restarted(hdfs: Running) -> None:
     hdfs.kill("data-node-2")
     assert states(hdfs)["data-node-2"] == ServerState.DEAD
     until = time.monotonic() + PATIENT_S
@@ -137,7 +137,7 @@ def test_a_killed_data_node_is_seen_and_comes_back(hdfs: Running) -> None:
     assert hdfs.figures()["data_nodes.live"] == 3
 
 
-def test_a_data_node_that_was_only_just_killed_is_not_taken_for_ready(hdfs: Running) -> None:
+def test_recently_killed_data_node_is_not_ready(hdfs: Running) -> None:
     hdfs.kill("data-node-3")
     # The name node does not know yet.
     assert hdfs.figures()["data_nodes.live"] == 3

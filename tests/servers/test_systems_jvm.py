@@ -86,7 +86,7 @@ def test_only_pauses_are_counted(tmp_path: Path) -> None:
     assert live_heap_bytes(log) == 4 << 20
 
 
-def test_half_a_line_is_left_to_the_next_look(tmp_path: Path) -> None:
+def test_partial_line_is_deferred_to_the_next_sample(tmp_path: Path) -> None:
     log = tmp_path / "gc.log"
     log.write_text("".join(LINES)[:-8])
     first = collections(log)
@@ -139,7 +139,7 @@ def test_no_java_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "apt-get install openjdk" in caught.value.hint
 
 
-def test_the_exact_release_is_read_and_not_asked_for(tmp_path: Path) -> None:
+def test_exact_release_is_read_from_its_file(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/java").touch(mode=0o755)
     (tmp_path / "release").write_text(
@@ -150,7 +150,7 @@ def test_the_exact_release_is_read_and_not_asked_for(tmp_path: Path) -> None:
     assert release(tmp_path / "bin/java") == ""
 
 
-def test_the_release_of_a_process_is_that_of_its_java(tmp_path: Path) -> None:
+def test_process_has_the_release_of_its_java(tmp_path: Path) -> None:
     source = tmp_path / "Wait.java"
     source.write_text(
         "public class Wait { public static void main(String[] a) throws Exception { System.in.read(); } }"

@@ -45,7 +45,7 @@ def test_data_with_unknown_settings_are_left_alone(tiny: Tiny) -> None:
 
 
 @pytest.mark.parametrize("server", [(), ("tiny-2",)])
-def test_what_is_restarted_after_another_boot_is_found_again(tiny: Tiny, server: tuple[str, ...]) -> None:
+def test_servers_restarted_after_a_reboot_are_recognised(tiny: Tiny, server: tuple[str, ...]) -> None:
     tiny("up", "--nodes", "2")
     tiny("kill")
     written = json.loads(tiny.state.read_text())
@@ -59,7 +59,7 @@ def test_what_is_restarted_after_another_boot_is_found_again(tiny: Tiny, server:
     tiny("down")
 
 
-def test_an_hbase_that_does_not_come_up_leaves_the_kept_data_of_its_file_system() -> None:
+def test_failed_hbase_start_retains_the_file_systems_data() -> None:
     with temporary_root() as root:
         hdfs = Running("hdfs", root)
         plan = plan_of(system("hdfs"), 3, free_settings("hdfs"))

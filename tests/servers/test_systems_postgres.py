@@ -66,9 +66,7 @@ def reached(server: Up, store: str = "postgres") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("change", ["ADD COLUMN more TEXT", "DROP COLUMN field9"])
-def test_a_table_that_is_altered_under_a_run_costs_each_client_one_operation(
-    server: Up, start: Start, change: str
-) -> None:
+def test_altered_table_costs_every_client_one_operation(server: Up, start: Start, change: str) -> None:
     server.running.fresh("usertable")
     ask(server, "INSERT INTO usertable SELECT 'user' || n FROM generate_series(0, 99) n")
     reads = work(records=100, insert_count=100, insert_order="ordered", mix=READS)
@@ -92,9 +90,7 @@ def outcomes(engine: Running) -> dict[tuple[str, str], int]:
 
 @pytest.mark.parametrize("integrity", [False, True])
 @pytest.mark.parametrize("store", ["postgres", "postgrenosql"])
-def test_names_of_fields_with_capital_letters_are_those_of_the_workload(
-    server: Up, start: Start, store: str, integrity: bool
-) -> None:
+def test_capital_letters_in_field_names_are_preserved(server: Up, start: Start, store: str, integrity: bool) -> None:
     server.running.fresh("usertable", {"layout": "jdbc" if store == "postgres" else store})
     mix = READS | {"update": 1, "scan": 1}
     load = work(
@@ -124,7 +120,7 @@ def test_columns_beside_the_fields_are_left_alone(server: Up, start: Start) -> N
     assert {kind for kind, _ in found} >= {"READ", "UPDATE", "SCAN"}
 
 
-def test_a_field_that_is_no_text_is_not_written_as_if_it_were(server: Up, start: Start) -> None:
+def test_field_that_is_not_text_is_refused(server: Up, start: Start) -> None:
     server.running.fresh("usertable")
     ask(server, "ALTER TABLE usertable ALTER field0 TYPE INT USING 0")
     # Four bytes: they would go into the column as a number.
@@ -216,7 +212,7 @@ def test_paused(server: Up) -> None:
     assert ask(server, "SELECT 1") == "1"
 
 
-def test_a_fresh_table_has_the_layout_of_a_binding(server: Up) -> None:
+def test_new_table_has_the_layout_of_a_binding(server: Up) -> None:
     server.systems("fresh", "postgres", "--set", "fieldcount=2")
     jdbc = {"ycsb_key": "character varying", "field0": "text", "field1": "text"}
     assert columns(server, "usertable") == jdbc
@@ -282,7 +278,7 @@ def segments_of(pid: int) -> int:
 
 
 @AS_ROOT
-def test_below_a_directory_that_its_user_does_not_reach(tmp_path: Path) -> None:
+def test_directory_unreachable_for_the_server_user_is_reported(tmp_path: Path) -> None:
     """As root's home is: its data are elsewhere, and go with the rest. The path is longer than a socket's may be."""
     root = tmp_path / ("long" * 25)
     (tmp_path).chmod(0o700)

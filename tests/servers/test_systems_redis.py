@@ -87,7 +87,7 @@ def test_restarted_it_has_its_data(redis: Up) -> None:
         assert one.ask("GET", "kept") == "again"
 
 
-def test_killed_by_hand_it_is_dead_and_paused_it_is_paused(redis: Up) -> None:
+def test_killed_and_paused_servers_have_their_states(redis: Up) -> None:
     (process,) = redis.running.processes()
     os.kill(process.pid, signal.SIGSTOP)
     assert redis.systems("status", code=1).stdout == f"redis paused {process.address} {process.pid}\n"
@@ -139,7 +139,7 @@ def test_more_clients_than_the_system_has_files_for() -> None:
         assert "error: 4000000000 connections take 4000000096 open files, but a process may have only " in stderr
 
 
-def test_a_setting_that_redis_refuses_is_reported_with_its_message() -> None:
+def test_setting_refused_by_redis_is_reported_with_message() -> None:
     with temporary_root() as root:
         stderr = systems(root, "up", "redis", "--set", f"port={free_port()}", "--set", "maxmemory=lots", code=1).stderr
         assert "error: redis: redis ended with exit status 1 before it was ready" in stderr

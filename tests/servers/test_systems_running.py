@@ -88,7 +88,7 @@ def test_invalid_instance_name_is_refused(tiny: Tiny, name: str, message: str) -
     assert message in tiny("up", "--name", name, code=2).stderr
 
 
-def test_a_server_is_in_a_separate_session_without_input(tiny: Tiny) -> None:
+def test_server_is_in_a_separate_session_without_input(tiny: Tiny) -> None:
     tiny("up")
     pid = tiny.pids()["tiny-1"]
     found = process.stat(pid)
@@ -151,7 +151,7 @@ def test_mistakes(tiny: Tiny, words: list[str], message: str, code: int) -> None
     assert tiny.nothing_left() if (tiny.root / "tiny").exists() else True
 
 
-def test_a_taken_port_is_named_with_who_has_it(tiny: Tiny) -> None:
+def test_occupied_port_is_named_with_its_owner(tiny: Tiny) -> None:
     with socket.create_server(("127.0.0.1", tiny.port + 1)):
         stderr = tiny("up", "--nodes", "3", code=1).stderr
     name = Path("/proc/self/comm").read_text().strip()
@@ -160,7 +160,7 @@ def test_a_taken_port_is_named_with_who_has_it(tiny: Tiny) -> None:
     assert tiny.nothing_left()
 
 
-def test_a_server_that_ends_instead_of_serving_takes_the_others_with_it(tiny: Tiny) -> None:
+def test_failed_server_stops_its_siblings(tiny: Tiny) -> None:
     stderr = tiny("up", "--nodes", "2", "--set", "manner=die", code=1).stderr
     assert "error: tiny: tiny-2 ended with exit status 7 before it was ready\n" in stderr
     assert f"hint: {tiny.root}/tiny/logs/tiny-2.log ends:\n" in stderr
@@ -169,7 +169,7 @@ def test_a_server_that_ends_instead_of_serving_takes_the_others_with_it(tiny: Ti
     assert "no way" in tiny.log("tiny-2")
 
 
-def test_a_failed_start_of_what_died_leaves_the_others(tiny: Tiny) -> None:
+def test_failed_restart_leaves_the_running_servers(tiny: Tiny) -> None:
     """Only what was started now is ended; what was there before stays, with its data."""
     tiny("up", "--nodes", "2")
     before = tiny.pids()
@@ -235,7 +235,7 @@ def test_two_at_once(tiny: Tiny) -> None:
     tiny("down")
 
 
-def test_down_waits_for_up_and_ends_what_it_started(tiny: Tiny) -> None:
+def test_down_waits_for_up_and_stops_its_servers(tiny: Tiny) -> None:
     up = tiny.start("up", "--nodes", "2", "--set", "manner=never")
     until(lambda: "tiny-2" in tiny.states(), "the second starts")
     down = tiny.start("down")
@@ -248,7 +248,7 @@ def test_down_waits_for_up_and_ends_what_it_started(tiny: Tiny) -> None:
     assert tiny.nothing_left()
 
 
-def test_a_pid_that_another_process_has_now_is_left_alone(tiny: Tiny, bystander: subprocess.Popen[bytes]) -> None:
+def test_reused_pid_is_left_alone(tiny: Tiny, bystander: subprocess.Popen[bytes]) -> None:
     tiny("up")
     document = json.loads(tiny.state.read_text())
     server = document["started"][0]
@@ -386,7 +386,7 @@ def test_a_full_disk(tiny: Tiny) -> None:
 
 
 @pytest.mark.parametrize("server", ["name-node", "hdfs/name-node"])
-def test_logs_are_those_of_a_server_as_status_names_it(server: str) -> None:
+def test_logs_are_selected_by_the_names_of_status(server: str) -> None:
     with temporary_root() as root:
         logs = root / "hdfs/logs"
         logs.mkdir(parents=True)

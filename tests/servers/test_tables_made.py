@@ -42,7 +42,7 @@ def ycsb(home: Path, root: Path, *words: str) -> subprocess.CompletedProcess[str
 
 
 @pytest.mark.parametrize("store", ["postgres", "jdbc", "postgrenosql"])
-def test_a_load_makes_its_table_and_the_next_one_leaves_it(server: Up, tmp_path: Path, store: str) -> None:
+def test_load_creates_its_table_and_reuses_it(server: Up, tmp_path: Path, store: str) -> None:
     table = f"made_for_{store}"
     words = [store, *SMALL, *server.arguments(), "-p", f"table={table}"]
     first = ycsb(tmp_path, server.root, "load", *words)
@@ -55,9 +55,7 @@ def test_a_load_makes_its_table_and_the_next_one_leaves_it(server: Up, tmp_path:
 
 
 @pytest.mark.parametrize("store", ["postgres", "postgrenosql"])
-def test_a_search_takes_the_lines_of_systems_properties_and_makes_its_table(
-    server: Up, tmp_path: Path, store: str
-) -> None:
+def test_search_uses_system_properties_and_creates_its_table(server: Up, tmp_path: Path, store: str) -> None:
     (tmp_path / "lines").write_text(server.systems("properties", "postgres").stdout)
     words = ["run", store, *SMALL, "-P", "lines", "-p", f"table=search_{store}", *SEARCH]
     planned = ycsb(tmp_path, server.root, *words, "--dry-run")
@@ -68,7 +66,7 @@ def test_a_search_takes_the_lines_of_systems_properties_and_makes_its_table(
     assert ask(server, f"SELECT count(*) FROM search_{store}") == "20"
 
 
-def test_elsewhere_the_store_explains_how_to_create_the_table(server: Up, tmp_path: Path) -> None:
+def test_foreign_server_leaves_table_creation_to_the_user(server: Up, tmp_path: Path) -> None:
     for words in (["load", "postgrenosql"], ["run", "postgrenosql"]):
         more = SEARCH if words[0] == "run" else []
         done = ycsb(tmp_path, tmp_path / "none", *words, *SMALL, *server.arguments(), "-p", "table=away", *more)
@@ -85,7 +83,7 @@ def test_another_servers_table_is_not_made(server: Up, tmp_path: Path) -> None:
     assert done.returncode != 0
 
 
-def test_a_table_whose_columns_are_not_of_ycsbs_names_is_left_to_the_user(server: Up, tmp_path: Path) -> None:
+def test_table_with_foreign_columns_is_left_unchanged(server: Up, tmp_path: Path) -> None:
     words = [*SMALL, *server.arguments(), "-p", "table=prefixed", "-p", "fieldnameprefix=g"]
     assert "created the missing table" not in ycsb(tmp_path, server.root, "load", "postgres", *words).stderr
 

@@ -128,7 +128,7 @@ def test_an_external_sort_between_disk_and_hdfs(program: Path, hdfs: Running, ha
     assert tera(program, "teravalidate", tmp_path / "back").checksum == "7a27e2d0d55de"
 
 
-def test_what_is_missing_or_there_already_is_one_line(program: Path, hadoop: Hadoop, tmp_path: Path) -> None:
+def test_missing_input_or_existing_output_is_one_message(program: Path, hadoop: Hadoop, tmp_path: Path) -> None:
     tera(program, "teragen", "10", f"{hadoop.uri}/ten")
     stderr = tera(program, "teragen", "10", f"{hadoop.uri}/ten", code=2).err
     assert stderr.startswith("error: output directory /ten already exists\nhint: ")

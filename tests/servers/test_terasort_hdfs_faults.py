@@ -74,9 +74,7 @@ def inputs(program: Path, uri: str) -> dict[str, str]:
 
 @pytest.mark.skipif(not TRACEABLE, reason="system calls are counted by their numbers on x86-64")
 @pytest.mark.parametrize("job", ["teragen", "terasort", "teravalidate"])
-def test_a_job_that_is_killed_is_clean_when_it_runs_again(
-    program: Path, hdfs: Running, uri: str, inputs: dict[str, str], job: str
-) -> None:
+def test_killed_job_restarts_cleanly(program: Path, hdfs: Running, uri: str, inputs: dict[str, str], job: str) -> None:
     place = f"/killed-{job}"
     out = f"{uri}{place}/out"
     words = {
@@ -168,7 +166,7 @@ WORDS = ["--threads", "2", "--parts", "2", "--memory"]
         ("terasort", "128MiB", "run"),
     ],
 )
-def test_a_job_whose_files_have_two_copies_survives_the_death_of_a_data_node(
+def test_job_with_two_copies_survives_a_data_node(
     program: Path, hdfs: Running, uri: str, inputs: dict[str, str], command: str, memory: str, kept: str
 ) -> None:
     out = f"/lives-{command}-{memory}-{kept}/out"
@@ -187,9 +185,7 @@ def test_a_job_whose_files_have_two_copies_survives_the_death_of_a_data_node(
 
 
 @pytest.mark.usefixtures("restored")
-def test_a_job_that_loses_the_only_copy_of_a_run_leaves_all_rows_or_no_output(
-    program: Path, hdfs: Running, uri: str, inputs: dict[str, str]
-) -> None:
+def test_lost_only_copy_leaves_all_rows_or_none(program: Path, hdfs: Running, uri: str, inputs: dict[str, str]) -> None:
     out = "/lost/out"
     ran = killed_under(program, hdfs, ["terasort", *WORDS, "128MiB", f"{uri}/in/{MANY}", f"{uri}{out}"], out, "output")
     if ran.code == 0:

@@ -102,7 +102,7 @@ def test_arguments_input_and_exit_status_pass_unchanged(loadstone: Installation)
     assert (result.returncode, result.stderr) == (7, "")
 
 
-def test_an_engine_is_found_by_variable_then_installation_then_path(loadstone: Installation) -> None:
+def test_engine_lookup_prefers_variable_then_installation_then_path(loadstone: Installation) -> None:
     search = f"{loadstone.home}/on-path:/usr/bin:/bin"
     loadstone.program("on-path/loadstone-engine")
     assert loadstone.run("trial", PATH=search).stdout == "on-path\ntrial\n"
@@ -112,7 +112,7 @@ def test_an_engine_is_found_by_variable_then_installation_then_path(loadstone: I
     assert loadstone.run("trial", PATH=search, LOADSTONE_ENGINE=str(named)).stdout == "named\ntrial\n"
 
 
-def test_an_engine_in_the_working_directory_is_not_used(loadstone: Installation) -> None:
+def test_engine_in_the_working_directory_is_ignored(loadstone: Installation) -> None:
     loadstone.program("loadstone-engine")
     result = subprocess.run(
         [loadstone.home / "installed/bin/python", "-c", "from loadstone.engine import program; program.find()"],
@@ -124,7 +124,7 @@ def test_an_engine_in_the_working_directory_is_not_used(loadstone: Installation)
     assert "loadstone-engine not found" in result.stderr
 
 
-def test_an_invalid_engine_variable_is_an_error_even_with_an_installed_engine(loadstone: Installation) -> None:
+def test_invalid_engine_variable_overrides_the_installed_engine(loadstone: Installation) -> None:
     loadstone.program("installed/bin/loadstone-engine")
     result = loadstone.run("ycsb", LOADSTONE_ENGINE="/nowhere/engine")
     assert (result.returncode, result.stdout) == (1, "")

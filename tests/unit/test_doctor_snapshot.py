@@ -47,7 +47,7 @@ def test_a_machine_is_read_from_its_files(tmp_path: Path) -> None:
     assert all(place.free_bytes for place in machine.directories)
 
 
-def test_a_limit_of_threads_is_that_of_the_tightest_control_group(tmp_path: Path) -> None:
+def test_tightest_control_group_limits_the_threads(tmp_path: Path) -> None:
     host = Host(tmp_path)
 
     def limit(group: str, most: str) -> tuple[int | None, str]:
@@ -63,7 +63,7 @@ def test_a_limit_of_threads_is_that_of_the_tightest_control_group(tmp_path: Path
     assert limit("user.slice/user-1000.slice", "5000") == (5000, "user-1000.slice")
 
 
-def test_programs_are_those_of_the_path_and_java_those_of_its_home(tmp_path: Path) -> None:
+def test_programs_come_from_the_path_and_java_home(tmp_path: Path) -> None:
     for name in ("bin/java", "bin/mvn", "bin/dnf", "jdk/bin/java", "jdk/bin/javac"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def test_programs_are_those_of_the_path_and_java_those_of_its_home(tmp_path: Pat
 
 
 @pytest.mark.parametrize("home", ["", "/opt/jdk"])
-def test_the_java_home_is_known_as_it_is_asked_before_the_path(tmp_path: Path, home: str) -> None:
+def test_java_home_takes_precedence_over_the_path(tmp_path: Path, home: str) -> None:
     environment = {"PATH": str(tmp_path), **({"JAVA_HOME": home} if home else {})}
     assert snapshot(tmp_path, tmp_path, environment, tmp_path / "results").java_home == home
 

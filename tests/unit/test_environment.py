@@ -41,9 +41,7 @@ def test_this_host_is_described_without_its_name(tmp_path: Path, monkeypatch: py
         assert platform.node() not in text
 
 
-def test_the_commit_is_recorded_and_whether_tracked_files_differ(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commit_and_changes_of_tracked_files_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def git(*words: str) -> str:
         identity = ["-c", "user.name=x", "-c", "user.email=x@localhost"]
         return subprocess.run(["git", *identity, *words], check=True, capture_output=True, text=True).stdout.strip()
@@ -78,7 +76,7 @@ def test_the_commit_is_recorded_and_whether_tracked_files_differ(
         ("/home/alice/db rocksdb.dir=/home/alice/db,/Users/bob", "~/db rocksdb.dir=~/db,~"),
     ],
 )
-def test_a_command_line_is_recorded_without_secrets_and_names(given: str, shared: str) -> None:
+def test_command_line_is_recorded_without_secrets_and_names(given: str, shared: str) -> None:
     assert shareable(["/home/alice/bin/loadstone", *given.split(" ")]) == ["loadstone", *shared.split(" ")]
 
 
@@ -160,7 +158,7 @@ def test_a_fingerprint_is_what_processes_may_use() -> None:
     assert (limited["cpus"], limited["memory_bytes"]) == (1.5, 50)
 
 
-def test_hosts_that_differ_show_in_the_fingerprint_and_no_hosts_have_none() -> None:
+def test_differing_hosts_change_the_fingerprint() -> None:
     found = fingerprint({"hosts": [described(), described("EPYC"), described()]})
     assert (found["hosts"], found["cpu_model"], found["cpus"]) == (3, "Xeon + EPYC", 6)
     assert fingerprint({}) == {}

@@ -12,7 +12,7 @@ from loadstone.engine.events import Interval, Ready, Summary, merged, parse
 from loadstone.engine.histogram import decode
 
 
-def test_an_interval_with_what_it_adds_to_earlier_ones_is_read() -> None:
+def test_interval_with_additions_to_earlier_ones_is_read() -> None:
     late = [outcome("UPDATE", "OK", [7_000], [9_000], response_lower="HIST")]
     written = interval(3, [outcome("READ", "OK", [1_000, 2_000])], due=100, earlier=[earlier(1, late, failed=2)])
     (found,) = parsed(written)
@@ -24,7 +24,7 @@ def test_an_interval_with_what_it_adds_to_earlier_ones_is_read() -> None:
     assert (added.outcomes[0].operation, added.outcomes[0].response_lower) == ("UPDATE", "HIST")
 
 
-def test_an_interval_of_a_closed_loop_has_nothing_due() -> None:
+def test_closed_loop_interval_has_nothing_due() -> None:
     (found,) = parsed(interval(0, []))
     assert isinstance(found, Interval)
     assert (found.due, found.earlier) == (None, ())
@@ -43,7 +43,7 @@ def test_a_summary_is_read_with_its_parts() -> None:
     assert (found.outcomes[0].service_ns_sum, found.outcomes[1].failed) == (8_000, False)
 
 
-def test_what_is_not_known_is_left_alone_at_every_depth() -> None:
+def test_unknown_keys_are_ignored_at_every_depth() -> None:
     strange = {"of_version_3": {"a": 1}}
     written = interval(
         0, [{**outcome("READ", "OK", [1]), **strange}], earlier=[{**earlier(0, []), **strange}], **strange

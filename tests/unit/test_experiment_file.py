@@ -36,7 +36,7 @@ def test_a_single_system_need_not_be_varied(tmp_path: Path) -> None:
     assert (found.experiment.compare.by, found.experiment.compare.baseline) == ("clients", 1)
 
 
-def test_at_most_defaults_to_three_times_at_least_with_until(tmp_path: Path) -> None:
+def test_at_most_defaults_to_three_times_at_least(tmp_path: Path) -> None:
     found = loaded(tmp_path, MINIMAL, "repeats.until=5%").experiment.repeats
     assert (found.at_least, found.at_most, found.until) == (6, 18, 0.05)
     assert loaded(tmp_path, MINIMAL, "repeats=8").experiment.repeats.at_most == 8
@@ -91,14 +91,14 @@ def test_the_question_reaches_the_judge(tmp_path: Path) -> None:
     )
 
 
-def test_a_setting_overrides_a_scale_and_a_scale_the_file(tmp_path: Path) -> None:
+def test_setting_overrides_scale_and_scale_the_file(tmp_path: Path) -> None:
     text = MINIMAL + "clients: 1\nseed: 1\nmeasure: {duration: 1s}\nscales: {big: {clients: 2, seed: 2}}\n"
     found = loaded(tmp_path, text, "seed=3", scale="big").experiment
     assert (found.measure.duration, found.clients, found.seed) == (1.0, 2, 3)
     assert loaded(tmp_path, text).experiment.clients == 1
 
 
-def test_layers_merge_mappings_replace_lists_and_remove_by_null(tmp_path: Path) -> None:
+def test_layers_merge_mappings_and_replace_lists(tmp_path: Path) -> None:
     text = LETTERS + "rate: 10\nhooks: {before: [one, two]}\ncompare: {metrics: [throughput]}\n"
     found = loaded(
         tmp_path, text, "vary.clients=[1,2]", "rate=", "hooks.before=[three]", "workload.properties.recordcount=7"
@@ -135,7 +135,7 @@ def test_a_setting_can_name_keys_that_contain_dots(tmp_path: Path) -> None:
     assert found.vary.matrix["theta.low"] == (0.5, 0.9)
 
 
-def test_vary_can_be_set_in_its_long_and_its_short_form(tmp_path: Path) -> None:
+def test_vary_accepts_long_and_short_forms(tmp_path: Path) -> None:
     text = MINIMAL + "vary: {matrix: {clients: [1, 2]}, exclude: [{clients: 2}]}\n"
     assert loaded(tmp_path, text, "vary.clients=[2,3]").experiment.vary.matrix["clients"] == (2, 3)
     assert loaded(tmp_path, text, "vary.matrix.clients=[2,3]").experiment.vary.matrix["clients"] == (2, 3)
@@ -184,7 +184,7 @@ def test_probable_mistakes_are_warnings(tmp_path: Path, more: str, warning: str)
     assert warnings(tmp_path, MINIMAL + more) == [warning]
 
 
-def test_an_unknown_ycsb_property_is_a_warning_with_a_suggestion(tmp_path: Path) -> None:
+def test_unknown_ycsb_property_is_a_warning_with_suggestion(tmp_path: Path) -> None:
     (warning,) = loaded(tmp_path, MINIMAL, "workload.properties.recordcuont=5").warnings
     assert warning.message == "YCSB has no property recordcuont"
     assert warning.hint.startswith('did you mean "recordcount"?')
@@ -195,14 +195,14 @@ def test_a_correct_file_has_no_warnings(tmp_path: Path) -> None:
     assert warnings(tmp_path, LETTERS) == []
 
 
-def test_a_missing_file_is_reported_with_a_similar_one(tmp_path: Path) -> None:
+def test_missing_file_is_reported_with_a_similar_name(tmp_path: Path) -> None:
     path = experiment(tmp_path, MINIMAL)
     with pytest.raises(ExperimentError, match=r"cannot read the experiment: No such file") as caught:
         load(path.with_name("experimnt.yaml"))
     assert caught.value.hint == f"name a YAML file; did you mean {path}?"
 
 
-def test_a_scale_that_was_not_selected_is_validated_as_well(tmp_path: Path) -> None:
+def test_unselected_scale_is_validated(tmp_path: Path) -> None:
     text = MINIMAL + "scales: {full: {vary: {system: [hse]}}, odd: {clients: many}}\n"
     assert mistakes(tmp_path, text) == [
         'there is no system "hse"',
@@ -210,9 +210,7 @@ def test_a_scale_that_was_not_selected_is_validated_as_well(tmp_path: Path) -> N
     ]
 
 
-def test_workload_files_are_relative_to_the_file_or_the_current_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workload_files_are_relative_to_file_or_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     found = loaded(tmp_path, MINIMAL.replace("WORKLOADS", "workloads")).experiment.workload.file
     assert found == f"{ROOT}/workloads/workloada"

@@ -21,14 +21,14 @@ def test_there_are_thirty_malformed_files() -> None:
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_a_malformed_file_gets_all_its_errors_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_malformed_file_gets_all_errors_together(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FIXTURES / "malformed")
     message = message_of(Path(name))
     assert message == snapshot(Path(name).with_suffix(".expected"), message)
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_a_message_names_the_thing_the_place_and_the_next_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_message_names_thing_place_and_next_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FIXTURES / "malformed")
     lines = message_of(Path(name)).splitlines()
     assert lines

@@ -38,7 +38,7 @@ def only(directory: Path, text: str) -> Variant:
     return variant
 
 
-def test_variants_are_all_combinations_in_the_order_of_the_file(tmp_path: Path) -> None:
+def test_variants_are_all_combinations_in_file_order(tmp_path: Path) -> None:
     assert configs(planned(tmp_path, TWO)) == [("rocksdb", "a"), ("rocksdb", "c"), ("lmdb", "a"), ("lmdb", "c")]
 
 
@@ -121,9 +121,7 @@ directory: /data/{version}
         ("volume: [plain, replicated]", 2),
     ],
 )
-def test_variants_share_loaded_data_unless_something_that_affects_them_differs(
-    tmp_path: Path, varied: str, keys: int
-) -> None:
+def test_variants_share_data_unless_their_settings_differ(tmp_path: Path, varied: str, keys: int) -> None:
     used = varied.partition(":")[0]
     letter = "{letter}" if used == "letter" else "a"
     text = f"""
@@ -142,7 +140,7 @@ hooks: {{before: ["make {{volume}}"]}}
     assert len({variant.load_key for variant in found.variants}) == keys
 
 
-def test_each_block_has_every_variant_once_and_trial_names_are_unique(tmp_path: Path) -> None:
+def test_blocks_hold_every_variant_under_unique_trial_names(tmp_path: Path) -> None:
     found = planned(tmp_path, TWO)
     blocks = list(found.blocks())
     assert len(blocks) == 6
@@ -190,7 +188,7 @@ def test_a_trials_name_is_a_safe_file_name(config: dict[str, str | int], slug: s
     assert order.slug(config, list(config)) == slug
 
 
-def test_the_forecast_of_time_and_space_follows_the_plan(tmp_path: Path) -> None:
+def test_forecast_of_time_and_space_follows_the_plan(tmp_path: Path) -> None:
     base = TWO + "measure: {warmup: 1s, duration: 9s}\n"
     low, high = estimate(planned(tmp_path, base))
     assert 220 < low < high < 440
@@ -215,7 +213,7 @@ def test_variants_may_differ_in_their_operations(tmp_path: Path, chosen: None) -
     assert estimate(found)[1] > 6 * 20e6 / 20_000
 
 
-def test_rows_of_a_sort_are_not_answered_one_at_a_time(tmp_path: Path) -> None:
+def test_sort_rows_are_not_forecast_as_single_operations(tmp_path: Path) -> None:
     text = """
 systems: {hdfs: {store: hdfs, start: {system: hdfs, nodes: 3}}}
 workload: {sort: {rows: 100000000}}
@@ -268,7 +266,7 @@ load: {clients: 32, properties: {redis.timeout: "{pause}"}}
     assert bare.loading == bare
 
 
-def test_the_forecast_includes_the_pilot_and_the_warm_up_that_it_finds(tmp_path: Path) -> None:
+def test_forecast_includes_the_pilot_and_its_warm_up(tmp_path: Path) -> None:
     text = 'systems: {a: {store: "null"}}\nworkload: WORKLOADS/workloada\nrepeats: 6\n'
     low, high = estimate(planned(tmp_path, text + "measure: {duration: 100s}\n"))
     without_low, without_high = estimate(planned(tmp_path, text + "measure: {duration: 100s, warmup: 0}\n"))
@@ -318,7 +316,7 @@ def test_the_plans_of_shipped_experiments_are_as_recorded(monkeypatch: pytest.Mo
     assert text == snapshot(FIXTURES / "plans.txt", text)
 
 
-def test_any_two_engines_can_be_chosen_for_the_shipped_comparison() -> None:
+def test_shipped_comparison_accepts_any_two_engines() -> None:
     path = ROOT / "experiments/hse-vs-rocksdb.yaml"
     for settings in (["vary.system=[rocksdb,hse]"], ["systems.redb={}", "vary.system=[redb,lmdb]"]):
         found = load(path, "small", settings)

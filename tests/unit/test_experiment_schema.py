@@ -218,7 +218,7 @@ def test_schema_and_reader_accept_the_same_documents(tmp_path: Path, text: str) 
     assert loaded(tmp_path, json.dumps(document)).experiment
 
 
-def test_the_properties_that_the_lab_names_exist_in_the_engine() -> None:
+def test_lab_properties_exist_in_the_engine() -> None:
     for names in (
         known.KEYS,
         known.OF_A_COMMAND,
@@ -236,5 +236,5 @@ def test_every_key_that_replaces_a_property_exists() -> None:
         assert key in all_paths(Experiment)
 
 
-def test_no_dimension_has_the_name_of_a_key_of_vary() -> None:
+def test_dimensions_avoid_the_keys_of_vary() -> None:
     assert set(schema.schema()["$defs"]["Vary"]["properties"]) == set(LONG)

@@ -43,7 +43,7 @@ def test_a_stores_own_system_need_not_be_named(tmp_path: Path) -> None:
     assert found.how == Started((StartRequest("redis", 1, {}),), keep=True)
 
 
-def test_a_system_of_any_name_uses_the_store_that_it_starts(tmp_path: Path) -> None:
+def test_system_of_any_name_uses_its_started_store(tmp_path: Path) -> None:
     text = f"systems: {{small: {{start: {{system: redis}}}}, big: {{start: {{system: redis}}}}}}\n{TAIL}"
     assert {each.store for each in loaded(tmp_path, text).experiment.systems.values()} == {"redis"}
 
@@ -90,7 +90,7 @@ def test_hbase_is_started_with_the_hdfs_it_needs(tmp_path: Path, start: str, bel
     assert found.how.systems[:-1] == (() if below is None else (below,))
 
 
-def test_settings_with_dots_in_their_names_can_be_set(tmp_path: Path) -> None:
+def test_settings_with_dots_in_their_names_are_accepted(tmp_path: Path) -> None:
     text = 'systems: {a: {store: "null", start: {system: hbase, settings: {hbase.wal.dir: "file:///x"}}}}\n'
     (found,) = servers(tmp_path, text, "systems.a.start.settings.hbase.wal.dir=file:///y", "systems.a.table.family=cf")
     assert isinstance(found.how, Started)
@@ -100,7 +100,7 @@ def test_settings_with_dots_in_their_names_can_be_set(tmp_path: Path) -> None:
     assert short.how == Started((StartRequest("redis", 1, {}),), keep=False)
 
 
-def test_a_system_may_have_the_name_of_an_open_mapping(tmp_path: Path) -> None:
+def test_system_may_share_its_name_with_open_mappings(tmp_path: Path) -> None:
     found = loaded(
         tmp_path, "systems: {settings: {store: lmdb}, table: {store: lmdb}}\n" + TAIL, "systems.table.store=redb"
     )
@@ -123,7 +123,7 @@ vary: {where: [x]}
     assert found.how.properties("null") == {}
 
 
-def test_loads_that_add_to_earlier_data_are_a_warning(tmp_path: Path) -> None:
+def test_loads_adding_to_earlier_data_are_a_warning(tmp_path: Path) -> None:
     text = f'systems: {{a: {{store: "null", attach: {{hosts: [h]}}}}}}\n{TAIL}'
     assert warnings(tmp_path, text) == ["every load adds to the data that earlier trials left"]
     assert warnings(tmp_path, text.replace("hosts: [h]}", "hosts: [h]}, fresh: none")) == []
@@ -131,7 +131,7 @@ def test_loads_that_add_to_earlier_data_are_a_warning(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", list(registry.SYSTEMS))
-def test_fresh_defaults_to_a_table_if_the_system_supports_it(tmp_path: Path, name: str) -> None:
+def test_fresh_defaults_to_a_table_if_supported(tmp_path: Path, name: str) -> None:
     (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", start: {name}}}}}\n')
     assert found.fresh == "table"
 
@@ -147,7 +147,7 @@ def test_fresh_defaults_to_a_table_if_the_system_supports_it(tmp_path: Path, nam
         ("shared", "WORKLOADS/workloada", []),
     ],
 )
-def test_data_on_servers_are_reused_only_if_unchanged_or_shared(
+def test_server_data_are_reused_only_unchanged_or_shared(
     tmp_path: Path, reuse: str, workload: str, keys: list[str]
 ) -> None:
     found = mistakes(
@@ -171,7 +171,7 @@ def test_data_in_files_are_not_shared(tmp_path: Path) -> None:
     assert found == ["lmdb keeps its data in files, and each trial has its own"]
 
 
-def test_the_resolved_file_is_equal_and_omits_servers_if_there_are_none(
+def test_resolved_file_is_equal_and_omits_absent_servers(
     tmp_path: Path,
 ) -> None:
     text = """
@@ -200,7 +200,7 @@ repeats: 6
 """
 
 
-def test_starts_are_counted_in_the_order_of_the_trials(tmp_path: Path) -> None:
+def test_starts_are_counted_in_trial_order(tmp_path: Path) -> None:
     found = planned(tmp_path, COUNTED)
     expected: list[str] = []
     up: list[tuple[str, str]] = []

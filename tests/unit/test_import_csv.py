@@ -19,7 +19,7 @@ def busy(imported: Imported) -> float:
     return (result.value("throughput") or 0) * (result.value("read.mean") or 0) / 1e9 / result.clients
 
 
-def test_a_bound_is_kept_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
+def test_bound_is_imported_and_unknown_bound_is_refused(tmp_path: Path) -> None:
     table = "metric,unit,value,n,bound\nread.p50,ms,3,100,\nread.p99,ms,30,100,at_least\nread.max,ms,40,100,failed\n"
     result = one(written(tmp_path, table)).result
     assert [value.bound for value in result.values.values()] == [None, "at_least", "failed"]
@@ -30,7 +30,7 @@ def test_a_bound_is_kept_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
 # The hand-written tables.
 
 
-def test_the_read_only_tables_break_littles_law_in_22_of_34_places() -> None:
+def test_read_only_tables_violate_littles_law_22_times() -> None:
     found = read(FIXTURES / "hbase-read-only.csv", {})
     assert len(found) == 34
     assert sum(not 0.85 <= busy(each) <= 1.05 for each in found) == 22
@@ -41,7 +41,7 @@ def test_the_read_only_tables_break_littles_law_in_22_of_34_places() -> None:
     assert busy(impossible) == pytest.approx(2.516, abs=1e-3)
 
 
-def test_clients_are_a_dimension_where_they_vary_and_repeats_are_the_tables() -> None:
+def test_varying_clients_are_a_dimension_and_tables_repeats() -> None:
     found = read(FIXTURES / "hbase-read-only.csv", {})
     sweep = [each.result for each in found if each.result.config["variant"] == "thread sweep 10M rows"]
     assert sorted({result.clients for result in sweep if result.clients}) == [10, 20, 25, 28, 30, 31, 32, 33, 35, 40]
@@ -50,7 +50,7 @@ def test_clients_are_a_dimension_where_they_vary_and_repeats_are_the_tables() ->
     assert len({each.result.trial for each in found}) == 34
 
 
-def test_the_hdfs_read_table_has_the_facts_of_each_variant() -> None:
+def test_hdfs_read_table_has_the_facts_of_variants() -> None:
     found = [each.result for each in read(FIXTURES / "hdfs-read.csv", {})]
     assert len(found) == 27
     beyond = [
@@ -101,7 +101,7 @@ def test_units_become_base_units(tmp_path: Path, given: str, value: float, unit:
 
 
 @pytest.mark.parametrize("given", ["mb/s", "parsec", "", "MS/s"])
-def test_an_unknown_unit_is_refused_with_the_known_ones(tmp_path: Path, given: str) -> None:
+def test_unknown_unit_is_refused_with_the_known_ones(tmp_path: Path, given: str) -> None:
     assert refusal(written(tmp_path, f"metric,unit,value\nx,op/s,1\nx.max,{given},2\n", "a.csv")) == (
         f'error: unknown unit "{given}" (a.csv:3)\n'
         "hint: known are ns, us, ms, s, op/s, kop/s, B, kB, MB, GB, KiB, MiB, GiB, B/s, MB/s, MiB/s, Mbit/s, Gbit/s, "
@@ -109,7 +109,7 @@ def test_an_unknown_unit_is_refused_with_the_known_ones(tmp_path: Path, given: s
     )
 
 
-def test_other_columns_are_dimensions_and_n_is_the_number_of_operations(tmp_path: Path) -> None:
+def test_remaining_columns_are_dimensions_and_n_counts_operations(tmp_path: Path) -> None:
     table = "Engine,value,unit,metric,cache,n\nhse,5,ms,read.P99,1.5,1000\nrocksdb,6,ms,read.p99,2,2000\n"
     found = [each.result for each in read(written(tmp_path, table, "a.csv"), {})]
     assert [dict(result.config) for result in found] == [
@@ -143,7 +143,7 @@ def test_a_table_in_markdown_is_found(tmp_path: Path) -> None:
     assert one(written(tmp_path, text, "report.md")).result.value("throughput") == 10
 
 
-def test_a_cell_without_a_number_is_left_out_with_a_note(tmp_path: Path) -> None:
+def test_cell_without_a_number_is_omitted_with_note(tmp_path: Path) -> None:
     found = one(written(tmp_path, f"{HEADER}a,1,4,throughput,op/s,10\na,1,4,read.p99,ms,NaN\n", "a.csv"))
     assert set(found.result.values) == {"throughput"}
     assert [(note.name, note.message) for note in found.result.notes] == [("not-a-number", "read.p99 has no value")]

@@ -52,7 +52,7 @@ def test_a_binary_file_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_of_another_kind_is_refused_with_the_formats(tmp_path: Path) -> None:
+def test_foreign_file_is_refused_with_the_known_formats(tmp_path: Path) -> None:
     assert refusal(written(tmp_path, "Running 10s test @ http://localhost/\n")) == (
         "error: the format of bench.log is not known\n"
         f"hint: known are {', '.join(format_.TITLE for name, format_ in FORMATS.items() if name != 'json')}; "
@@ -71,7 +71,7 @@ def test_a_line_of_garbage_is_refused(tmp_path: Path, start: str) -> None:
     assert refused(written(tmp_path, start + GARBAGE))
 
 
-def test_a_line_of_garbage_within_a_log_is_skipped(tmp_path: Path) -> None:
+def test_garbage_line_within_a_log_is_skipped(tmp_path: Path) -> None:
     head, overall, rest = RUN.partition("[OVERALL]")
     found = one(written(tmp_path, f"{head}{GARBAGE}\n{overall}{rest}"))
     assert found.result.values == one(YCSB / "run_a.out").result.values
@@ -100,7 +100,7 @@ def test_json_that_nests_without_end_is_refused(tmp_path: Path) -> None:
         (f"{STATUS}{RUN}{STATUS}", "the last run of the YCSB log has status lines but no report"),
     ],
 )  # fmt: skip
-def test_a_cut_ycsb_log_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_truncated_ycsb_log_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     shown = refusal(written(tmp_path, text))
     assert message in shown
     assert shown.count("\n") == 1
@@ -151,7 +151,7 @@ ROUNDS = int(os.environ.get("LOADSTONE_DAMAGED", "900")) // 3 // len(LOGS)
 
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
-def test_no_damage_ends_in_anything_but_results_or_one_error(path: Path, tmp_path: Path) -> None:
+def test_damage_ends_in_results_or_one_error(path: Path, tmp_path: Path) -> None:
     data = path.read_bytes()
     dice = random.Random(path.name)
     for _ in range(ROUNDS):

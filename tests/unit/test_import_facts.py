@@ -59,7 +59,7 @@ def test_a_bad_fact_is_refused(text: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_clients_are_a_facts_where_no_log_has_them_and_never_guessed() -> None:
+def test_unlogged_clients_are_a_fact_and_never_inferred() -> None:
     path = FIXTURES / "regular.log"
     assert one(path).result.clients is None
     result = one(path, clients=4).result
@@ -68,7 +68,7 @@ def test_clients_are_a_facts_where_no_log_has_them_and_never_guessed() -> None:
     assert "clients" not in result.facts
 
 
-def test_a_fact_wins_over_the_log_with_a_note() -> None:
+def test_fact_overrides_the_log_with_a_note() -> None:
     result = one(FIXTURES / "accelerated.log", clients=8).result
     assert result.clients == 8
     assert [(note.name, note.message) for note in result.notes] == [
@@ -96,7 +96,7 @@ def test_the_loop_may_be_a_fact() -> None:
 # Facts files.
 
 
-def test_a_fact_wins_over_the_facts_file_and_that_over_the_log(tmp_path: Path) -> None:
+def test_option_overrides_facts_file_and_log(tmp_path: Path) -> None:
     path = written(tmp_path, "ycsb run basic -threads 2\n" + RUN)
     written(tmp_path, "clients: 5\ndurability: os\ntool: fork\nnetwork_bps: 125e6\n", "bench.facts.yaml")
     result = one(path, durability="device").result
@@ -105,7 +105,7 @@ def test_a_fact_wins_over_the_facts_file_and_that_over_the_log(tmp_path: Path) -
     assert result.facts["network_bps"] == 125e6
 
 
-def test_a_facts_file_of_the_whole_name_is_the_nearer_one(tmp_path: Path) -> None:
+def test_facts_file_of_the_full_name_takes_precedence(tmp_path: Path) -> None:
     path = written(tmp_path, RUN)
     written(tmp_path, "durability: os\n", "bench.facts.yaml")
     written(tmp_path, "durability: none\n", "bench.log.facts.yaml")
@@ -146,7 +146,7 @@ def test_variants_may_have_clients_of_their_own(tmp_path: Path) -> None:
 # Variants and repeats.
 
 
-def test_several_runs_of_a_file_are_numbered_unless_a_fact_makes_them_repeats(tmp_path: Path) -> None:
+def test_runs_of_a_file_are_numbered_or_repeats(tmp_path: Path) -> None:
     path = written(tmp_path, RUN * 3, "run a.log")
     results = [each.result for each in read(path, {})]
     assert [result.config["variant"] for result in results] == ["run a-1", "run a-2", "run a-3"]
@@ -162,13 +162,13 @@ def test_runs_that_differ_by_clients_are_variants(tmp_path: Path) -> None:
     ]
 
 
-def test_a_fact_does_not_make_one_variant_of_several() -> None:
+def test_fact_does_not_merge_several_variants() -> None:
     assert 'the fact variant="x" would give 5 variants one name' in refusal(
         FIXTURES / "hbase-read-only.csv", {"variant": "x"}
     )
 
 
-def test_equal_variants_of_several_files_are_repeats_with_ids_of_their_own(tmp_path: Path) -> None:
+def test_equal_variants_of_several_files_are_repeats(tmp_path: Path) -> None:
     paths = []
     for name in "abc":
         (tmp_path / name).mkdir()
@@ -214,7 +214,7 @@ def test_nothing_is_found_where_nothing_is() -> None:
     assert refusal(source).startswith("error: the format of conftest.py is not known")
 
 
-def test_a_file_of_two_formats_is_read_by_the_one_that_is_named(tmp_path: Path) -> None:
+def test_file_of_two_formats_needs_a_format_name(tmp_path: Path) -> None:
     path = written(tmp_path, RUN + (FIXTURES / "TestDFSIO_results.log").read_text())
     assert refusal(path) == (
         "error: it has results of several formats: YCSB text, TestDFSIO results (bench.log)\n"
@@ -224,7 +224,7 @@ def test_a_file_of_two_formats_is_read_by_the_one_that_is_named(tmp_path: Path) 
     assert len(read(path, {}, format="testdfsio")) == 2
 
 
-def test_an_unknown_format_is_refused_with_the_known_ones() -> None:
+def test_unknown_format_is_refused_with_the_known_ones() -> None:
     with pytest.raises(LoadstoneError) as caught:
         read(FIXTURES / "accelerated.log", {}, format="jmeter")
     assert str(caught.value) == f'error: there is no format "jmeter"\nhint: known are {", ".join(FORMATS)}'

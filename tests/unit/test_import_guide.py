@@ -30,7 +30,7 @@ def test_every_format_has_its_row() -> None:
     assert re.findall(r"(?m)^\| `([a-z-]+)` \| .* \| .* \| .* \|$", GUIDE)[: len(FORMATS)] == list(FORMATS)
 
 
-def test_its_units_are_known_and_mb_is_as_documented() -> None:
+def test_guide_units_are_known_and_mb_is_correct() -> None:
     table = GUIDE[GUIDE.index("| units |") : GUIDE.index("Upper and lower case")]
     for name in re.findall(r"[A-Za-zµ%]+(?:/[a-z]+)?(?=[,;|]| or| \|)", table.partition("| time |")[2]):
         if name not in ("rates", "sizes", "bandwidth", "shares", "s"):

@@ -29,7 +29,7 @@ def report(name: str) -> dict[str, Any]:
     return dict(json.loads((FIXTURES / name).read_text()))
 
 
-def test_a_fio_job_gives_bandwidth_rate_and_latency_both_ways() -> None:
+def test_fio_job_gives_bandwidth_rate_and_latencies() -> None:
     job = report("fio-mixed.json")["jobs"][0]
     found = one(FIXTURES / "fio-mixed.json")
     assert figures(found, "read.bandwidth", "write.throughput", "throughput", "read.p99.9", "sync.mean", "runtime") == {
@@ -56,7 +56,7 @@ def test_a_fio_job_gives_bandwidth_rate_and_latency_both_ways() -> None:
     assert found.result.clients is None
 
 
-def test_jobs_of_one_name_are_added_up_from_their_bins() -> None:
+def test_equally_named_jobs_are_merged_by_their_bins() -> None:
     writer, reader = read(FIXTURES / "fio-two-jobs.json", {})
     assert [each.result.config["variant"] for each in (writer, reader)] == ["writer", "reader"]
     jobs = [job["read"] for job in report("fio-two-jobs.json")["jobs"] if job["jobname"] == "reader"]
@@ -69,7 +69,7 @@ def test_jobs_of_one_name_are_added_up_from_their_bins() -> None:
     assert writer.result.value("write.p99") == 292_864
 
 
-def test_jobs_of_one_name_that_follow_each_other_are_apart(tmp_path: Path) -> None:
+def test_consecutive_jobs_of_one_name_stay_separate(tmp_path: Path) -> None:
     document = report("fio-two-jobs.json")
     document["jobs"][-1]["groupid"] += 1
     found = read(written(tmp_path, json.dumps(document)), {})
@@ -78,7 +78,7 @@ def test_jobs_of_one_name_that_follow_each_other_are_apart(tmp_path: Path) -> No
     assert [each.result.value("read.bandwidth") for each in found[1:]] == expected
 
 
-def test_percentiles_of_several_jobs_without_bins_are_left_out(tmp_path: Path) -> None:
+def test_percentiles_of_jobs_without_bins_are_omitted(tmp_path: Path) -> None:
     document = report("fio-two-jobs.json")
     for job in document["jobs"]:
         for way in ("read", "write"):
@@ -89,7 +89,7 @@ def test_percentiles_of_several_jobs_without_bins_are_left_out(tmp_path: Path) -
     assert reader.value("read.max") == max(job["read"]["clat_ns"]["max"] for job in document["jobs"][1:])
 
 
-def test_a_report_within_normal_output_is_found_and_a_rate_makes_an_open_loop() -> None:
+def test_report_within_normal_output_is_read() -> None:
     result = one(FIXTURES / "fio-paced.txt").result
     assert (result.loop, result.values["write.mean"].n) == ("open", 64)
 
@@ -155,7 +155,7 @@ def test_our_own_log_has_response_times_as_headline(tmp_path: Path) -> None:
     assert found.result.statuses == {"READ": {"OK": n, "ERROR": n}}
 
 
-def test_the_unit_of_another_log_is_a_fact_and_is_not_guessed(tmp_path: Path) -> None:
+def test_unit_of_another_log_is_a_fact(tmp_path: Path) -> None:
     path = written(tmp_path, f"{HEADER}0.0,2.0,1,{ENCODED}\n", "a.hlog")
     assert refusal(path) == (
         "error: the unit of the log's values is not known (a.hlog)\n"

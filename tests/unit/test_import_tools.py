@@ -15,7 +15,7 @@ MEGA = 2**20
 # cassandra-stress.
 
 
-def test_a_cassandra_stress_log_gives_its_summary_in_base_units() -> None:
+def test_cassandra_stress_summary_is_in_base_units() -> None:
     found = one(FIXTURES / "cassandra-stress-write.txt")
     assert found.result.clients == 20
     assert found.result.loop == "closed"
@@ -91,7 +91,7 @@ def test_another_locale_changes_nothing(tmp_path: Path) -> None:
     assert there.series == here.series
 
 
-def test_several_kinds_of_operation_have_figures_of_their_own(tmp_path: Path) -> None:
+def test_operations_have_separate_figures(tmp_path: Path) -> None:
     text = (FIXTURES / "cassandra-stress-read.txt").read_text()
     mixed = (
         text.replace("[READ: 1,495 op/s]", "[READ: 1,121 op/s, WRITE: 374 op/s]")
@@ -117,7 +117,7 @@ def test_latencies_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
     assert "read.p50" in found.result.values
 
 
-def test_runs_that_it_stepped_through_by_itself_differ_by_clients(tmp_path: Path) -> None:
+def test_stepped_runs_differ_by_clients(tmp_path: Path) -> None:
     text = (FIXTURES / "cassandra-stress-read.txt").read_text()
     settings, _, run = text.partition("Sleeping 2s...\n")
     twice = "".join(run.replace("Running READ with 20 threads", f"Running with {n} threadCount") for n in (4, 8))
@@ -130,7 +130,7 @@ def test_runs_that_it_stepped_through_by_itself_differ_by_clients(tmp_path: Path
 # TestDFSIO.
 
 
-def test_testdfsio_results_are_bandwidths_of_a_task_and_its_mb_are_mib() -> None:
+def test_testdfsio_bandwidths_are_per_task_in_mib() -> None:
     write, read_ = read(FIXTURES / "TestDFSIO_results.log", {})
     assert figures(write) == {
         "write.bandwidth": (31.9 * MEGA, "B/s", 4),
@@ -160,7 +160,7 @@ def test_its_log_agrees_with_its_results_file() -> None:
     assert log.result.values == read(FIXTURES / "TestDFSIO_results.log", {})[1].result.values
 
 
-def test_results_of_one_test_in_one_file_are_numbered_or_repeats(tmp_path: Path) -> None:
+def test_results_of_one_file_are_numbered_or_repeats(tmp_path: Path) -> None:
     path = written(tmp_path, (FIXTURES / "TestDFSIO_results.log").read_text() * 3)
     names = [each.result.config["variant"] for each in read(path, {})]
     assert names == ["bench-1", "bench-1", "bench-2", "bench-2", "bench-3", "bench-3"]
@@ -168,7 +168,7 @@ def test_results_of_one_test_in_one_file_are_numbered_or_repeats(tmp_path: Path)
     assert [(result.config["test"], result.repeat) for result in named[-2:]] == [("write", 3), ("read", 3)]
 
 
-def test_a_decimal_comma_and_a_time_of_nothing_are_read(tmp_path: Path) -> None:
+def test_decimal_comma_and_zero_time_are_read(tmp_path: Path) -> None:
     text = (FIXTURES / "TestDFSIO_results.log").read_text()
     text = text.replace("31.9\n", "31,9\n").replace("32.53\n", "NaN\n").replace("read", "random read")
     write, random = read(written(tmp_path, text), {})
@@ -177,7 +177,7 @@ def test_a_decimal_comma_and_a_time_of_nothing_are_read(tmp_path: Path) -> None:
     assert "random_read.bandwidth" in random.result.values
 
 
-def test_a_total_throughput_in_mb_by_ms_is_not_taken_for_the_throughput(tmp_path: Path) -> None:
+def test_total_throughput_in_unclear_units_is_ignored(tmp_path: Path) -> None:
     text = (FIXTURES / "TestDFSIO_results.log").read_text().partition("\n\n")[0] + "\n"
     more = text.replace(" Average IO", "Total Throughput mb/sec: 0.02\n Average IO")
     assert more != text
@@ -187,7 +187,7 @@ def test_a_total_throughput_in_mb_by_ms_is_not_taken_for_the_throughput(tmp_path
 # HBase PerformanceEvaluation.
 
 
-def test_performance_evaluation_gives_what_its_clients_add_up_to() -> None:
+def test_performance_evaluation_gives_the_sum_of_its_clients() -> None:
     found = one(FIXTURES / "hbase-pe-sequentialWrite.txt")
     assert found.result.config == {"variant": "hbase-pe-sequentialWrite", "test": "sequentialwrite"}
     assert (found.result.clients, found.result.loop) == (4, "closed")
@@ -222,7 +222,7 @@ def test_a_single_client_keeps_its_percentiles(tmp_path: Path) -> None:
 # go-ycsb.
 
 
-def test_go_ycsb_lines_are_read_as_they_stand_after_the_run() -> None:
+def test_go_ycsb_lines_are_read_after_the_run() -> None:
     found = one(FIXTURES / "go-ycsb.txt")
     assert (found.result.clients, found.result.loop) == (4, "closed")
     assert found.result.facts == {

@@ -13,7 +13,7 @@ from loadstone.importers.ycsb_command import command
 # The report on accelerated writes: two logs pasted into Markdown.
 
 
-def test_two_logs_with_text_around_them_compare_by_their_reports() -> None:
+def test_logs_within_text_compare_by_their_reports() -> None:
     fast, slow = one(FIXTURES / "accelerated.log"), one(FIXTURES / "regular.log")
     assert figures(fast, "throughput", "insert.p95") == {
         "throughput": (1770.7012685303887, "op/s", 1_000_000),
@@ -32,7 +32,7 @@ def test_two_logs_with_text_around_them_compare_by_their_reports() -> None:
     assert fast.result.statuses == {"INSERT": {"OK": 1_000_000}}
 
 
-def test_a_whole_markdown_report_gives_both_logs_and_leaves_its_tables_alone() -> None:
+def test_markdown_report_gives_both_logs_and_no_tables() -> None:
     found = read(FIXTURES / "hbase-accelerated-writes.md", {})
     assert [each.result.config["variant"] for each in found] == [
         "hbase-accelerated-writes-1",
@@ -42,7 +42,7 @@ def test_a_whole_markdown_report_gives_both_logs_and_leaves_its_tables_alone() -
     assert [each.result.clients for each in found] == [4, None]
 
 
-def test_every_figure_of_a_report_is_kept_in_base_units() -> None:
+def test_report_figures_are_converted_to_base_units() -> None:
     assert figures(one(FIXTURES / "accelerated.log")) == {
         "throughput": (1770.7012685303887, "op/s", 1_000_000),
         "runtime": (564_748_000_000, "ns", 1),
@@ -61,7 +61,7 @@ def test_every_figure_of_a_report_is_kept_in_base_units() -> None:
 # Status lines.
 
 
-def test_status_lines_are_a_series_and_what_was_cut_out_is_one_long_interval() -> None:
+def test_status_lines_with_a_gap_are_one_series() -> None:
     series = one(FIXTURES / "accelerated.log").series
     assert series is not None
     # The last line's clock is that of another run; its count of seconds is taken instead.
@@ -71,7 +71,7 @@ def test_status_lines_are_a_series_and_what_was_cut_out_is_one_long_interval() -
     assert series.p99_ns == (7_915_000, 5_975_000, None, 8_303_000, 6_743_000)
 
 
-def test_standard_output_and_standard_error_may_come_in_either_order(tmp_path: Path) -> None:
+def test_standard_output_and_error_may_be_swapped(tmp_path: Path) -> None:
     out, err = (YCSB / "gbu_both.out").read_text(), (YCSB / "gbu_both.err").read_text()
     before, after = (one(written(tmp_path, text)) for text in (err + out, out + err))
     assert before.result == after.result
@@ -87,7 +87,7 @@ def test_standard_output_and_standard_error_may_come_in_either_order(tmp_path: P
 # Rates: intended and actual times.
 
 
-def test_intended_times_are_the_headline_and_actual_ones_stand_beside_them(tmp_path: Path) -> None:
+def test_intended_times_are_headlines_next_to_actual_ones(tmp_path: Path) -> None:
     text = (YCSB / "gbu_both.err").read_text() + (YCSB / "gbu_both.out").read_text()
     found = one(written(tmp_path, text))
     assert (found.result.loop, found.result.clients, found.result.facts["target"]) == ("open", 2, 300)
@@ -127,7 +127,7 @@ def test_failures_are_kept_with_their_latencies() -> None:
     assert found.result.value("throughput") == 328.83919763235775
 
 
-def test_a_throughput_without_failures_is_distinguished_from_one_with_them(tmp_path: Path) -> None:
+def test_throughput_without_failures_is_distinguished(tmp_path: Path) -> None:
     # What Loadstone's front end prints: 600 ended well, and 50 beside them did not.
     failed = "[READ], Return=NOT_FOUND, 40\n[READ], Return=NOT_YET, 10\n[READ-FAILED], Operations, 50\n" + "".join(
         f"[READ-FAILED], {name}Latency(us), 1000\n" for name in ("Average", "Min", "Max", "95thPercentile")
@@ -142,7 +142,7 @@ def test_a_throughput_without_failures_is_distinguished_from_one_with_them(tmp_p
     }
 
 
-def test_the_mean_of_all_operations_counts_a_composed_one_by_its_parts() -> None:
+def test_overall_mean_counts_composed_operations_by_their_parts() -> None:
     found = one(YCSB / "run_f.out")
     values = found.result.values
     parts = sum(values[f"{name}.mean"].value * values[f"{name}.mean"].n for name in ("read", "update"))
@@ -159,7 +159,7 @@ def test_checked_values_are_counted_and_are_no_operations() -> None:
     }
 
 
-def test_ends_of_connections_and_the_jvm_are_no_operations() -> None:
+def test_cleanup_and_jvm_metrics_are_no_operations() -> None:
     names = {metric.partition(".")[0] for metric in one(YCSB / "run_a.out").result.values}
     assert names == {"throughput", "runtime", "operations", "errors", "read", "update", "all"}
 
@@ -180,7 +180,7 @@ def test_json_among_other_lines_finds_its_command(tmp_path: Path) -> None:
     assert (found.result.clients, found.result.value("read.max")) == (3, 8_191_000)
 
 
-def test_one_report_is_the_same_in_text_and_in_json(tmp_path: Path) -> None:
+def test_text_and_json_reports_are_equal(tmp_path: Path) -> None:
     lines = [line.split(", ") for line in (YCSB / "run_a.out").read_text().splitlines() if line.startswith("[")]
     objects = " ".join(
         f'{{"metric" : "{metric.strip("[]")}", "measurement" : "{name}", "value" : {value}}}'
@@ -190,7 +190,7 @@ def test_one_report_is_the_same_in_text_and_in_json(tmp_path: Path) -> None:
     assert json.result.values == text.result.values
 
 
-def test_the_histogram_type_has_coarse_percentiles_with_a_note() -> None:
+def test_histogram_type_has_coarse_percentiles_with_a_note() -> None:
     found = one(YCSB / "hist.out")
     assert figures(found, "read.p95", "update.p99") == {
         "read.p95": (8_000_000, "ns", 290),
@@ -249,12 +249,12 @@ def test_clients_and_rate_come_from_the_command_line(line: str, clients: int | N
     assert (found.clients, found.target) == (clients, target)
 
 
-def test_a_command_that_goes_on_after_a_backslash_is_one(tmp_path: Path) -> None:
+def test_command_continued_by_a_backslash_is_one_command(tmp_path: Path) -> None:
     log = "$ bin/ycsb run basic \\\n    -P workloads/workloada \\\n    -threads 12\n"
     assert one(written(tmp_path, log + (YCSB / "run_a.out").read_text())).result.clients == 12
 
 
-def test_the_last_command_before_a_report_is_its_own(tmp_path: Path) -> None:
+def test_last_command_before_a_report_belongs_to_it(tmp_path: Path) -> None:
     report = (YCSB / "run_a.out").read_text()
     commands = ("bin/ycsb load basic -threads 50\nbin/ycsb run basic -threads 2\n", "bin/ycsb run basic -threads 3\n")
     log = "".join(f"{each}{report}" for each in commands)

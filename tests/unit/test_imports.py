@@ -75,7 +75,7 @@ def test_no_import_climbs() -> None:
     assert climbing == []
 
 
-def test_the_rooms_of_the_experiment_depend_in_one_direction() -> None:
+def test_experiment_subpackages_depend_in_one_direction() -> None:
     below = PACKAGE / "experiment"
     assert {each.name for each in below.iterdir() if (each / "__init__.py").exists()} == ROOMS.keys()
     climbing = [

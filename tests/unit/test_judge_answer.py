@@ -77,7 +77,7 @@ def test_the_answer_is_one_sentence_with_its_verdict(results: ResultSet, expecte
     assert answer(results) == expected.replace("valid)", f"valid; {COVERAGE})")
 
 
-def test_no_evidence_is_said_with_what_the_interval_allows() -> None:
+def test_missing_evidence_is_reported_with_its_interval() -> None:
     def spoil(trial: TrialResult) -> TrialResult:
         speed = (1 + 0.02 * (-1) ** trial.repeat) if trial.config["system"] == "lmdb" else 1 + 0.001 * trial.repeat
         return given(throughput=1000 * speed, all__mean=9.8e6 / speed)(trial)
@@ -93,7 +93,7 @@ def test_no_evidence_is_said_with_what_the_interval_allows() -> None:
     )
 
 
-def test_a_refusal_over_single_trials_says_how_many_repeats_could_decide() -> None:
+def test_refusal_over_single_trials_gives_the_necessary_repeats() -> None:
     def failing(*repeats: int) -> Spoil:
         return lambda trial: given(errors=200 * (trial.config["system"] == "lmdb" and trial.repeat in repeats))(trial)
 
@@ -128,7 +128,7 @@ def test_many_contexts_are_counted() -> None:
     assert answer(turned) == "throughput of rocksdb against lmdb in 5 contexts: worse in 5 (25 % lower)"
 
 
-def test_counted_contexts_say_where_the_rate_is_above_the_capacity() -> None:
+def test_contexts_with_rates_above_capacity_are_counted() -> None:
     def overloaded(trial: TrialResult) -> TrialResult:
         if (trial.config["system"], trial.config["workload"]) not in (("lmdb", "a"), ("lmdb", "b"), ("rocksdb", "b")):
             return trial
@@ -156,7 +156,7 @@ def wrong_where(wrong: dict[str, Spoil]) -> Spoil:
     return lambda trial: wrong.get(str(trial.config["system"]), given())(trial)
 
 
-def test_of_several_contenders_each_refusal_has_its_own_reason() -> None:
+def test_refusals_of_several_contenders_have_separate_reasons() -> None:
     values = "5 of 50,000 values read were not what had been written (unverified)"
     found = answer(beside(wrong_where({"c": given(wrong=5)}), "a", "b", "c"))
     assert found.startswith("b holds 1.103×")
@@ -167,7 +167,7 @@ def test_of_several_contenders_each_refusal_has_its_own_reason() -> None:
     )
 
 
-def test_of_several_contenders_an_overloaded_one_is_at_its_capacity() -> None:
+def test_overloaded_contender_is_at_its_capacity() -> None:
     def set_rate(trial: TrialResult) -> TrialResult:
         censored = 1_000 if trial.config["system"] == "c" else 0
         return replace(given(due=100_000, censored=censored)(trial), loop="open")
@@ -205,7 +205,7 @@ def test_a_sweep_of_clients_names_its_knee(interleaved: bool) -> None:
     assert judgement.answer == "throughput levels off at 9,970 op/s; 95 % of that is reached between 8 and 16 clients"
 
 
-def test_throughput_that_collapses_late_is_reported_with_its_knee() -> None:
+def test_late_throughput_collapse_is_reported_with_the_knee() -> None:
     assert judge(sweep(10, collapse=32)).answer.endswith(
         " and 16 clients; throughput falls below that again between 32 and 64 clients, to 4,990 op/s at 64"
     )
@@ -223,14 +223,14 @@ def test_one_or_two_repeats_claim_no_knee(repeats: int) -> None:
     )
 
 
-def test_repeats_of_one_number_in_one_context_are_not_blocks() -> None:
+def test_repeated_numbers_in_one_context_are_no_blocks() -> None:
     once = sweep(10)
     again = [replace(trial, trial=f"again-{trial.trial}") for trial in once.trials]
     (curve,) = judge(replace(once, trials=[*once.trials, *again], interleaved=True)).curves
     assert (curve.knee.lower, curve.knee.upper) == (8, 16)
 
 
-def test_invalid_trials_and_open_loops_are_no_points_of_a_curve() -> None:
+def test_invalid_trials_and_open_loops_add_no_points() -> None:
     few = sweep(10, lambda trial: given(wrong=1)(trial) if (trial.clients or 0) > 4 else trial)
     assert judge(few).curves == []
     assert len(judge(few, rank_invalid=True).curves) == 1

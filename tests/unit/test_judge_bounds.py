@@ -66,7 +66,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("spoil", "why"), CASES)
-def test_a_variant_with_a_bound_is_not_ranked_by_it_and_the_reason_is_given(spoil: Spoil, why: str) -> None:
+def test_variant_with_a_bound_is_unranked_with_reason(spoil: Spoil, why: str) -> None:
     judgement = judged(spoil)
     found = comparison(judgement, P99)
     assert (found.claim, found.why, found.p, found.test) == ("unranked", why, None, "")
@@ -91,7 +91,7 @@ def test_an_invalid_side_refuses_before_a_bound_does() -> None:
     assert found.claim == "refused"
 
 
-def test_the_answer_gives_the_reason_why_nothing_is_ranked() -> None:
+def test_answer_gives_the_reason_for_missing_ranks() -> None:
     judgement = judged(bounded("failed"), P99)
     assert judgement.answer == "cannot rank lmdb and rocksdb: p99 of rocksdb falls on failed operations"
 
@@ -141,7 +141,7 @@ def test_the_terminal_shows_what_is_known(bound: Bound, shown: str) -> None:
 
 
 @pytest.mark.parametrize("bound", ["at_least", "failed"])
-def test_the_line_of_a_trial_shows_what_is_known(bound: Bound) -> None:
+def test_trial_line_shows_its_bound(bound: Bound) -> None:
     trial = given(all__p99=1.2e9)(experiment().trials[0])
     trial = replace(trial, values={**trial.values, "all.p99": replace(trial.values["all.p99"], bound=bound)})
     assert f"p99 {'failed' if bound == 'failed' else 'at least 1.20 s'}" in line(trial)
@@ -176,7 +176,7 @@ def test_an_export_and_the_json_have_the_bound() -> None:
     assert [each["why"] for each in exported["comparisons"]] == ["", "p99 of rocksdb falls on failed operations"]
 
 
-def test_a_bound_is_kept_and_an_unknown_one_is_refused() -> None:
+def test_bound_is_compared_and_unknown_bound_is_refused() -> None:
     trial = bounded("at_least")(experiment().trials[0])
     written = json.loads(json.dumps(trial.to_json()))
     assert TrialResult.from_json(written) == trial
@@ -198,7 +198,7 @@ def overloaded(side: Callable[[Spoil], Spoil]) -> Spoil:
     return both(lambda trial: replace(trial, loop="open"), side(given(due=100_000, censored=2_000)))
 
 
-def test_a_rate_that_was_not_held_spoils_latency_and_not_throughput() -> None:
+def test_missed_rate_affects_latency_but_not_throughput() -> None:
     judgement = judged(overloaded(rocksdb))
     assert comparison(judgement, P99).claim == "refused"
     found = comparison(judgement, "throughput")

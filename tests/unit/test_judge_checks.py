@@ -96,7 +96,7 @@ def test_the_index_names_every_page_and_no_other() -> None:
     assert {path.stem for path in PAGES.glob("*.md")} == {*linked, "README"}
 
 
-def test_checks_are_known_by_the_names_that_they_had() -> None:
+def test_checks_keep_their_earlier_names() -> None:
     question = Question(checks={"unlike-hosts": {"memory": 0.5}})
     assert Settings.of(question).threshold("sides-differ", "memory") == 0.5
     note = Note("unlike-hosts", "another machine", "use one")

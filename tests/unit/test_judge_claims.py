@@ -80,7 +80,7 @@ def test_one_bucket_of_a_histogram_is_no_difference() -> None:
     assert found.claim == "same"
 
 
-def test_the_last_digit_that_a_tool_prints_is_no_difference() -> None:
+def test_last_printed_digit_is_no_difference() -> None:
     def coarse(trial: TrialResult) -> TrialResult:
         figure = 4e7 if trial.config["system"] == "lmdb" else 3e7
         read = replace(value("read.p99", figure), resolution=1e7)
@@ -117,7 +117,7 @@ def test_the_engines_time_does_not_concern_latencies() -> None:
 BUSY = both(facts(networked="yes"), given(executor__busy_max=0.97))
 
 
-def test_a_saturated_generator_refuses_the_slower_and_not_the_faster_side() -> None:
+def test_saturated_generator_refuses_only_the_slower_side() -> None:
     winner = asked(both(times(2), lmdb(BUSY)))
     assert (winner.claim, winner.bound, winner.verdict) == ("better", True, Verdict.SUSPECT)
     loser = asked(both(times(2), rocksdb(BUSY)))
@@ -153,13 +153,13 @@ def one(spoil: Spoil, repeat: int = 3) -> Spoil:
     return lmdb(lambda trial: spoil(trial) if trial.repeat == repeat else trial)
 
 
-def test_errors_in_one_trial_do_not_refuse_a_clear_answer() -> None:
+def test_errors_in_one_trial_permit_a_clear_answer() -> None:
     found = asked(both(times(10), one(given(errors=2000))), repeats=40)
     assert (found.claim, found.verdict) == ("better", Verdict.SUSPECT)
     assert any("operations failed (0.2 %)" in each.message for each in found.findings)
 
 
-def test_errors_in_one_trial_refuse_what_rests_on_it() -> None:
+def test_errors_in_one_trial_refuse_dependent_claims() -> None:
     # Of seven blocks one alone makes the difference.
     def spoil(trial: TrialResult) -> TrialResult:
         if trial.config["system"] == "lmdb" and trial.repeat == 3:
@@ -174,7 +174,7 @@ def test_errors_in_every_trial_refuse() -> None:
     assert asked(both(times(10), lmdb(given(errors=2000)))).claim == "refused"
 
 
-def test_a_clock_that_jumped_costs_the_winner_as_much_as_a_failure() -> None:
+def test_clock_jump_costs_the_winner_like_a_failure() -> None:
     jumped = given(clock__jumps=1)
     assert asked(both(times(10), one(jumped)), repeats=20).claim == "better"
     half: Callable[[TrialResult], TrialResult] = lmdb(lambda trial: jumped(trial) if trial.repeat % 2 else trial)
@@ -217,7 +217,7 @@ OWN = facts(engine="0.2.0")
 
 
 @pytest.mark.parametrize("missing", ["errors"])
-def test_a_trial_of_ours_without_what_all_of_them_have_is_suspect(missing: str) -> None:
+def test_own_trial_without_standard_facts_is_suspect(missing: str) -> None:
     trial = both(OWN, given(without=(missing,)))(sound())
     found, lacking = look(trial, course(STEADY), Settings())
     assert verdict(found) == Verdict.SUSPECT
@@ -234,7 +234,7 @@ def test_one_verified_value_verifies_nothing() -> None:
     ]
 
 
-def test_blocks_of_the_device_do_not_hide_cached_values() -> None:
+def test_device_blocks_do_not_hide_cached_values() -> None:
     # 95 of 100 reads of 100 bytes are cached; each of the others is a block of 4,096 bytes.
     cached = given(returned=100 * 1e6, read__count=1_000_000, device__read=4096 * 5e4, device__reads=50_000, verified=1)
     found, _ = look(cached(sound()), course(STEADY), Settings(claims="device"))
@@ -242,13 +242,13 @@ def test_blocks_of_the_device_do_not_hide_cached_values() -> None:
     assert "at most 5 % of it was not cached" in found[0].message
 
 
-def test_drops_that_come_again_and_again_are_not_steady() -> None:
+def test_recurring_drops_are_not_steady() -> None:
     rates = [100.0 if at % 10 else 40.0 for at in range(1, 61)]
     found, _ = look(sound(), course(tuple(rates)), Settings())
     assert [each.message for each in found] == ["throughput is below 50 % of its upper quartile 6 times"]
 
 
-def test_drops_that_last_for_more_than_half_of_the_time_are_drops() -> None:
+def test_drops_may_exceed_half_of_the_time() -> None:
     rates = tuple(40.0 if at % 10 < 6 else 100.0 for at in range(60))
     found, _ = look(sound(), course(rates), Settings())
     assert any("is below 50 % of its upper quartile 6 times" in each.message for each in found)
@@ -261,7 +261,7 @@ def drops(rates: Iterable[float]) -> list[str]:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.6, 0.74])
-def test_drops_are_found_whatever_share_of_the_window_they_fill(share: float) -> None:
+def test_drops_are_detected_for_any_share_of_time(share: float) -> None:
     assert drops((30.0 if at % 50 < 50 * share else 100.0) + at % 3 for at in range(200))
 
 
@@ -277,7 +277,7 @@ def test_drops_are_found_whatever_share_of_the_window_they_fill(share: float) ->
     ids=["lognormal 0.3", "lognormal 0.5", "gamma", "counts"],
 )
 @pytest.mark.parametrize("points", [12, 60, 300])
-def test_the_tail_of_steady_noise_is_not_a_row_of_drops(draw: Callable[[Random], float], points: int) -> None:
+def test_tail_of_steady_noise_has_no_drops(draw: Callable[[Random], float], points: int) -> None:
     source = Random(points)
     fired = [bool(drops(draw(source) for _ in range(points))) for _ in range(100)]
     # 5 % of the shortest windows and 3 % of slow systems, at most.
@@ -294,12 +294,12 @@ def test_drops_are_found_in_noise(noise: float) -> None:
     assert sum(fired) >= 95
 
 
-def test_a_window_of_so_many_drops_that_one_does_not_matter_is_steady() -> None:
+def test_window_of_many_small_drops_is_steady() -> None:
     assert drops(40.0 if at % 10 < 2 else 100.0 for at in range(60))
     assert not drops(40.0 if at % 10 < 2 else 100.0 for at in range(600))
 
 
-def test_three_short_drops_of_an_hour_do_not_matter() -> None:
+def test_three_short_drops_of_an_hour_are_irrelevant() -> None:
     assert not drops(40.0 if at in (500, 1500, 2500) else 100.0 for at in range(3600))
 
 
@@ -307,17 +307,17 @@ def test_a_long_drop_is_one() -> None:
     assert not drops(10.0 if 20 <= at < 25 else 100.0 for at in range(60))
 
 
-def test_levels_that_alternate_are_drops_from_five_intervals_on() -> None:
+def test_levels_alternating_over_five_intervals_are_drops() -> None:
     for points in range(13):
         assert bool(drops(100.0 if at % 2 else 40.0 for at in range(points))) == (points >= 5)
 
 
 @pytest.mark.parametrize(("share", "steady"), [(0.1, True), (0.2, True), (0.3, False), (0.5, False)])
-def test_bursts_are_a_level_of_their_own_where_they_reach_the_upper_quartile(share: float, steady: bool) -> None:
+def test_bursts_in_the_upper_quartile_are_a_level(share: float, steady: bool) -> None:
     assert bool(drops(300.0 if at % 20 < 20 * share else 100.0 for at in range(80))) != steady
 
 
-def test_what_servers_did_before_the_window_is_not_said_twice() -> None:
+def test_server_activity_before_the_window_is_reported_once() -> None:
     periods: dict[str, Any] = {f"server.{when}postgres.checkpoint_period_seconds": 300.0 for when in ("", "before.")}
     found, _ = look(given(**periods)(sound()), course(STEADY), Settings())
     assert [each.message for each in found] == [
@@ -325,7 +325,7 @@ def test_what_servers_did_before_the_window_is_not_said_twice() -> None:
     ]
 
 
-def test_what_servers_do_less_than_once_in_a_window_stands_beside_it() -> None:
+def test_server_activity_rarer_than_the_window_is_reported() -> None:
     periods = {"postgres.checkpoint": 300.0, "cassandra.flush": 4.0}
     figures: dict[str, Any] = {f"server.{name}_period_seconds": seconds for name, seconds in periods.items()}
     found, _ = look(given(**figures)(sound()), course(STEADY), Settings())

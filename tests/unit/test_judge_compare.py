@@ -46,7 +46,9 @@ def faster(factor: float, noise: float = 0.0) -> Spoil:
         (1.3, 0.0, "operations", "descriptive"),
     ],
 )
-def test_a_claim_goes_by_evidence_and_by_what_is_better(factor: float, noise: float, metric: str, claim: Claim) -> None:
+def test_claim_follows_evidence_and_the_better_direction(
+    factor: float, noise: float, metric: str, claim: Claim
+) -> None:
     results = experiment(faster(factor, noise), question=asking(metrics=(metric,)))
     found = only(results, metric)
     assert found.claim == claim
@@ -54,7 +56,7 @@ def test_a_claim_goes_by_evidence_and_by_what_is_better(factor: float, noise: fl
     assert found.verdict == Verdict.VALID
 
 
-def test_what_cannot_be_claimed_makes_no_other_claim_harder() -> None:
+def test_impossible_claims_leave_the_correction_unchanged() -> None:
     alone = only(experiment(question=asking(metrics=("throughput",))))
     beside = only(experiment(question=asking(metrics=("throughput", "operations", "runtime"))))
     assert alone.p_adjusted == alone.p == beside.p_adjusted
@@ -67,7 +69,7 @@ def test_what_cannot_be_claimed_makes_no_other_claim_harder() -> None:
     assert more.p_adjusted > more.p
 
 
-def test_a_paired_test_within_blocks_and_a_rank_test_between_runs() -> None:
+def test_blocks_use_paired_tests_and_runs_rank_tests() -> None:
     within, between = only(experiment()), only(experiment(interleaved=False))
     assert within.test.startswith("paired t on logs within blocks")
     assert between.test.startswith("Mann–Whitney between runs")
@@ -88,14 +90,14 @@ def test_blocks_pair_repeats_of_one_number() -> None:
 
 
 @pytest.mark.parametrize("repeats", [1, 3, 5])
-def test_below_six_repeats_there_is_a_ratio_and_no_claim(repeats: int) -> None:
+def test_below_six_repeats_a_ratio_has_no_claim(repeats: int) -> None:
     found = only(experiment(repeats=repeats))
     assert found.claim == "impossible"
     assert found.ratio.value == pytest.approx(4 / 3, rel=0.01)
     assert (found.ratio.low, found.p, found.p_adjusted) == (None, None, None)
 
 
-def test_an_invalid_side_is_not_ranked_unless_asked_to() -> None:
+def test_invalid_side_is_ranked_only_on_request() -> None:
     results = experiment(lambda trial: given(wrong=1)(trial) if trial.trial == "lmdb-4" else trial)
     refused = only(results)
     assert (refused.claim, refused.p, refused.verdict) == ("refused", None, Verdict.INVALID)
@@ -108,7 +110,7 @@ def test_unlike_promises_are_not_ranked() -> None:
 
 
 @pytest.mark.parametrize(("by", "claim"), [("cl", "better"), ("system,cl", "better"), ("system", "refused")])
-def test_a_question_that_was_changed_excuses_what_its_dimension_sets(by: str, claim: Claim) -> None:
+def test_changed_question_excludes_consequences_of_its_dimension(by: str, claim: Claim) -> None:
     def spoil(trial: TrialResult) -> TrialResult:
         level, copies = ("ONE", 1) if trial.config["system"] == "lmdb" else ("QUORUM", 2)
         kept = facts(consistency=f"read {level}", replication_acknowledged=copies)(trial)
@@ -137,7 +139,7 @@ def test_holm_corrects_over_all_comparisons_that_were_tested() -> None:
     assert min(each.p_adjusted or 1 for each in found[1:]) == pytest.approx(3 * min(each.p or 1 for each in found))
 
 
-def test_zeros_have_no_ratio_and_are_compared_all_the_same() -> None:
+def test_zeros_are_compared_without_a_ratio() -> None:
     def spoil(trial: TrialResult) -> TrialResult:
         return given(device__waste=trial.repeat if trial.config["system"] == "rocksdb" else 0)(trial)
 
@@ -193,7 +195,7 @@ def test_contexts_are_compared_apart() -> None:
     assert [each.context for each in found] == [(("clients", 1),), (("clients", 2),)]
 
 
-def test_without_the_usual_metrics_those_of_which_more_is_better_are_compared() -> None:
+def test_higher_is_better_metrics_replace_missing_usual_ones() -> None:
     results = experiment(
         lambda trial: replace(trial, values={"read.bandwidth": value("read.bandwidth", 1e8 + trial.repeat)})
     )

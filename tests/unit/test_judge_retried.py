@@ -31,7 +31,7 @@ def test_without_failures_the_faster_one_wins() -> None:
     assert [each.claim for each in judge(experiment()).comparisons if each.metric == "throughput"] == ["better"]
 
 
-def test_a_system_that_crashed_nine_times_does_not_win_by_the_six_that_succeeded() -> None:
+def test_six_successes_after_nine_crashes_do_not_win() -> None:
     judged = judge(experiment(spread(9)))
     assert {each.claim for each in judged.comparisons} <= {"refused", "none", "impossible"}
     (throughput,) = [each for each in judged.comparisons if each.metric == "throughput"]
@@ -81,7 +81,7 @@ def test_a_sound_trial_has_no_failures() -> None:
     assert (sound().attempt, sound().failures) == (1, ())
 
 
-def test_a_trial_that_never_succeeded_counts_as_a_failure() -> None:
+def test_trial_without_success_is_a_failure() -> None:
     # Two of eight trials have no figures at all; with `rank_invalid` the others are compared all the same.
     def spoil(trial: TrialResult) -> TrialResult:
         if trial.config["system"] != "lmdb" or trial.repeat > 2:

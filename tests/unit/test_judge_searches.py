@@ -61,13 +61,13 @@ LOADING = given(load__errors=500, load__operations=1_000)
 
 
 @pytest.mark.parametrize("such_that", ["errors < 1%", "errors < 501", "p99 < 1s and errors <= 0.5%"])
-def test_errors_that_the_objective_allows_make_no_probe_invalid(such_that: str) -> None:
+def test_errors_within_the_objective_leave_a_probe_valid(such_that: str) -> None:
     found = outcome(such_that, both(FEW, given(all__p99=3e7)))
     assert (found.kind, found.load) == ("beyond", 4)
 
 
 @pytest.mark.parametrize("such_that", ["errors == 0", "errors < 1%"])
-def test_errors_that_the_objective_does_not_allow_are_an_answer(such_that: str) -> None:
+def test_errors_beyond_the_objective_are_an_answer(such_that: str) -> None:
     found = outcome(such_that, from_two_clients_on(MANY))
     assert (found.kind, found.load) == ("found", 1)
     assert found.wall is None
@@ -99,19 +99,19 @@ def test_errors_outside_the_objective_make_a_probe_invalid() -> None:
 
 
 @pytest.mark.parametrize("measured", [0, 500, 5_000])
-def test_errors_of_the_load_make_a_probe_invalid_with_any_objective(measured: int) -> None:
+def test_load_errors_make_a_probe_invalid(measured: int) -> None:
     found = outcome("errors < 1%", both(given(errors=measured), LOADING))
     assert found.kind == "nothing"
     assert "errors: 500 of 1,000 operations of the load failed (50 %)" in sentence(found)
 
 
-def test_other_findings_make_a_probe_invalid_beside_errors_that_were_asked_about() -> None:
+def test_further_findings_make_a_probe_with_errors_invalid() -> None:
     found = outcome("errors < 1%", both(FEW, given(wrong=1)))
     assert found.kind == "nothing"
     assert "unverified: 1 of 50,000 values" in sentence(found)
 
 
-def test_a_trial_whose_errors_are_in_the_objective_keeps_its_finding() -> None:
+def test_permitted_errors_of_a_trial_are_still_reported() -> None:
     def spoil(trial: TrialResult) -> TrialResult:
         return FEW(replace(trial, config={"clients": 1}))
 
@@ -141,7 +141,7 @@ def test_an_impossible_search_is_noted() -> None:
     assert [each.message for each in found.findings] == ["what was searched for is not an objective: throughput > 10"]
 
 
-def test_the_table_distinguishes_a_rate_just_not_done_from_one_done() -> None:
+def test_table_distinguishes_a_narrowly_missed_rate() -> None:
     asked = Rule("rate", 1_000, 2_000, objective("p99 < 10ms"))
     samples = {load: [Sample(0.9485 * load, True, figures={"all.p99": 1e6})] * 3 for load in (1_000.0, 2_000.0)}
     found = Search((), asked, samples, look(asked, samples))
@@ -176,7 +176,7 @@ def test_a_rate_that_was_held_meets_its_objective() -> None:
     assert (found.outcome.kind, found.outcome.load) == ("beyond", 4_000)
 
 
-def test_a_rate_that_was_not_held_is_too_much_and_no_invalid_probe() -> None:
+def test_missed_rate_makes_a_valid_failed_probe() -> None:
     found = rates(above(1_000, given(due=100_000, censored=2_000)))
     assert found.end == 1_410
     assert [row[-1] for row in rows(found)][1:] == [""] * 2
@@ -185,7 +185,7 @@ def test_a_rate_that_was_not_held_is_too_much_and_no_invalid_probe() -> None:
     assert {each.missed for each in samples} == {"2 % of the 100,000 operations that were due never ended"}
 
 
-def test_the_sentence_and_the_table_say_that_the_rate_was_not_held() -> None:
+def test_sentence_and_table_report_a_missed_rate() -> None:
     found = rates(given(due=100_000, censored=2_000))
     assert found.outcome is not None
     assert found.outcome.kind == "below"
@@ -195,7 +195,7 @@ def test_the_sentence_and_the_table_say_that_the_rate_was_not_held() -> None:
 
 
 @pytest.mark.parametrize(("bound", "shown"), [("at_least", "at least 30.0 ms"), ("failed", "failed")])
-def test_a_bound_below_the_limit_does_not_meet_it(bound: Bound, shown: str) -> None:
+def test_bound_below_the_limit_does_not_meet_it(bound: Bound, shown: str) -> None:
     def spoil(trial: TrialResult) -> TrialResult:
         return replace(trial, values={**trial.values, "all.p99": replace(trial.values["all.p99"], bound=bound)})
 
@@ -205,7 +205,7 @@ def test_a_bound_below_the_limit_does_not_meet_it(bound: Bound, shown: str) -> N
     assert rows(found)[0][2] == shown
 
 
-def test_sessions_that_did_not_close_are_no_errors_that_an_objective_allows() -> None:
+def test_unclosed_sessions_are_no_errors_of_an_objective() -> None:
     found = outcome("errors < 1%", given(unclosed=1))
     assert found.kind == "nothing"
     assert "errors: 1 client did not close" in sentence(found)

@@ -20,7 +20,7 @@ def judged(name: str) -> Judgement:
     return judge(ResultSet(name, [each.result for each in read(IMPORTS / name, {})]))
 
 
-def test_littles_law_finds_exactly_the_22_of_34_values_that_break_it() -> None:
+def test_littles_law_names_the_22_impossible_values() -> None:
     judgement = judged("hbase-read-only.csv")
     assert len(judgement.trials) == 34
     fired = {trial for trial, found in judgement.trials.items() if any(each.check == "littles-law" for each in found)}
@@ -35,7 +35,7 @@ def test_littles_law_finds_exactly_the_22_of_34_values_that_break_it() -> None:
     assert len(fired) == 22
 
 
-def test_no_table_of_one_to_three_repeats_allows_a_claim() -> None:
+def test_tables_of_three_repeats_allow_no_claim() -> None:
     judgement = judged("hbase-read-only.csv")
     assert {each.claim for each in judgement.comparisons} == {"impossible"}
     messages = {each.message for found in judgement.variants.values() for each in found}
@@ -43,7 +43,7 @@ def test_no_table_of_one_to_three_repeats_allows_a_claim() -> None:
     assert sorted(messages) == repeats
 
 
-def test_the_page_cache_called_a_disk_is_impossible_in_each_run_and_on_average() -> None:
+def test_page_cache_as_disk_is_always_impossible() -> None:
     judgement = judged("hdfs-read.csv")
     found = [each for each in judgement.all_findings if each.check == "impossible"]
     limit = "MB/s, but the device gives 1,690.2 MB/s"
@@ -69,7 +69,7 @@ def test_five_data_nodes_against_three_are_unlike_hosts() -> None:
     assert all(found in each.findings for each in judgement.comparisons)
 
 
-def test_the_impossible_point_is_refused_and_the_others_are_not() -> None:
+def test_only_the_impossible_point_is_refused() -> None:
     judgement = judged("hdfs-read.csv")
     claims = {dict(each.context)["hdfs_replication"]: each.claim for each in judgement.comparisons}
     assert claims == {1: "impossible", 2: "impossible", 3: "refused"}
@@ -98,7 +98,7 @@ def test_single_runs_give_figures_and_no_claim() -> None:
     assert {each.message for found in judgement.variants.values() for each in found} == {"n=1: no interval"}
 
 
-def test_the_cassandra_report_gives_an_estimate_for_each_curve_and_none_of_its_percentiles() -> None:
+def test_cassandra_report_gives_estimates_without_its_percentiles() -> None:
     trials = [each.result for each in read(IMPORTS / "cassandra-scale.csv", {})]
     judgement = judge(ResultSet("report", trials, Question(by="clients", metrics=("throughput", "read.p95"))))
     knees = {

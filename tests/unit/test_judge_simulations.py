@@ -133,7 +133,7 @@ def test_a_tenth_more_is_found(until: float | None) -> None:
     assert counts["better"] / EXPERIMENTS >= 0.75 - chance(0.75, EXPERIMENTS)
 
 
-def test_systems_that_warm_up_differently_are_seldom_claimed_to_differ_after_a_pilot() -> None:
+def test_pilot_prevents_claims_from_different_warm_ups() -> None:
     counts = claims(1.0, VARIATION_BETWEEN, faults=FAULTS, warms=True)
     assert (counts["better"] + counts["worse"]) / EXPERIMENTS <= 0.065 + chance(0.065, EXPERIMENTS)
 
@@ -145,20 +145,20 @@ def test_a_tenth_more_is_found_after_a_pilot() -> None:
 
 
 @pytest.mark.parametrize("at_least", [7, 10])
-def test_single_faults_do_not_hide_a_difference_of_a_tenth(at_least: int) -> None:
+def test_single_faults_hide_no_difference_of_ten_percent(at_least: int) -> None:
     counts = claims(1.1, 0.05, at_least=at_least, faults=FAULTS)
     assert counts["worse"] == 0
     assert counts["better"] / EXPERIMENTS >= 0.75 - chance(0.75, EXPERIMENTS)
 
 
 @pytest.mark.parametrize("at_least", [6, 20])
-def test_a_difference_at_the_margin_is_seldom_called_none(at_least: int) -> None:
+def test_marginal_difference_is_seldom_called_none(at_least: int) -> None:
     counts = claims(1.05, 0.02, at_least=at_least, matters=0.05, faults=FAULTS)
     assert (counts["same"] + counts["slight"]) / EXPERIMENTS <= 0.05 + chance(0.05, EXPERIMENTS)
 
 
 @pytest.mark.parametrize(("ratio", "repeats", "hit"), [(1.0, 6, "a"), (1.0, 7, "a"), (1.1, 6, "b"), (1.1, 10, "b")])
-def test_disturbances_of_a_third_of_one_sides_repeats_decide_nothing(ratio: float, repeats: int, hit: str) -> None:
+def test_disturbed_third_of_one_side_decides_nothing(ratio: float, repeats: int, hit: str) -> None:
     random = np.random.default_rng([19, repeats])
     counts: Counter[Claim] = Counter()
     for _ in range(EXPERIMENTS):

@@ -43,7 +43,7 @@ def findings_of(
     return [each for each in judgement.all_findings if each.check == check and each.severity == severity]
 
 
-def test_a_few_repeats_that_change_their_level_are_noted_and_refuse_nothing() -> None:
+def test_few_repeats_with_level_changes_refuse_nothing() -> None:
     judgement = judged([0.7, 1.3, 1, 1, 1, 1], noise=0.01)
     assert judgement.verdict == Verdict.VALID
     assert {each.trials for each in findings_of(judgement, Severity.NOTE)} == {("lmdb-1",), ("lmdb-2",)}
@@ -52,11 +52,11 @@ def test_a_few_repeats_that_change_their_level_are_noted_and_refuse_nothing() ->
 
 
 @pytest.mark.parametrize("steps", [[0.7, 1.3, 0.7, 1, 1, 1], [0.7, 0.7, 1.3, 1.3, 0.7, 1.3]])
-def test_repeats_of_which_many_change_their_level_are_suspect_whichever_way(steps: list[float]) -> None:
+def test_many_repeats_with_level_changes_are_suspect(steps: list[float]) -> None:
     assert judged(steps).verdict == Verdict.SUSPECT
 
 
-def test_repeats_that_all_move_the_same_way_are_suspect_however_little_each_of_them_moves() -> None:
+def test_small_common_drift_of_all_repeats_is_suspect() -> None:
     judgement = judged([0.94] * REPEATS, noise=0.06)
     assert judgement.verdict == Verdict.SUSPECT
     (found,) = [each for each in findings_of(judgement) if len(each.trials) == REPEATS]
@@ -64,7 +64,7 @@ def test_repeats_that_all_move_the_same_way_are_suspect_however_little_each_of_t
     assert found.message.endswith("op/s (mean of 6 repeats)")
 
 
-def test_half_of_the_repeats_are_too_many_to_be_excused_by_the_others() -> None:
+def test_half_of_the_repeats_cannot_be_excluded() -> None:
     assert judged([0.7, 0.7, 0.7, 1, 1, 1], noise=0.01).verdict == Verdict.SUSPECT
 
 
@@ -73,7 +73,7 @@ def test_fewer_repeats_than_a_claim_takes_excuse_nothing(repeats: int) -> None:
     assert judged([0.7], repeats=repeats).verdict == Verdict.SUSPECT
 
 
-def test_nothing_is_excused_where_the_order_was_not_random() -> None:
+def test_fixed_order_excludes_no_repeats() -> None:
     assert judged([0.7], interleaved=False).verdict == Verdict.SUSPECT
 
 
@@ -93,7 +93,7 @@ def disturbed(repeats: range) -> ResultSet:
     return experiment(spoil, REPEATS)
 
 
-def test_a_host_that_is_disturbed_in_few_repeats_is_noted_and_in_many_is_suspect() -> None:
+def test_host_disturbance_is_suspect_only_in_many_repeats() -> None:
     few, many = judge(disturbed(range(1, 3))), judge(disturbed(range(1, 4)))
     assert (few.verdict, many.verdict) == (Verdict.VALID, Verdict.SUSPECT)
     assert len(findings_of(few, Severity.NOTE, "interference")) == 2
@@ -115,9 +115,7 @@ def fallen(one: TrialResult) -> Series:
 
 
 @pytest.mark.parametrize(("repeats", "hit"), [(12, 4), (30, 10)])
-def test_two_equal_stores_are_not_told_apart_by_what_befell_a_third_of_one_sides_repeats(
-    repeats: int, hit: int
-) -> None:
+def test_disturbed_third_does_not_separate_equal_stores(repeats: int, hit: int) -> None:
     stolen = on("rocksdb", lambda one: observed(cpu__steal=0.2)(faster(0.8)(one)), *range(1, hit + 1))
     assert claimed(world(FLAT, repeats, spoil=stolen))[0] == "none"
 
@@ -128,7 +126,7 @@ def test_two_equal_stores_are_not_told_apart_by_what_befell_a_third_of_one_sides
     assert claimed(world(FLAT, repeats, spoil=slower, minute=course_of))[0] == "none"
 
 
-def test_what_only_the_disturbed_repeats_show_is_suspect_and_names_their_check() -> None:
+def test_difference_only_in_disturbed_repeats_is_suspect() -> None:
     stolen = on("rocksdb", lambda one: observed(cpu__steal=0.2)(faster(0.8)(one)), *range(1, 5))
     judgement = judge(world(FLAT, 12, spoil=stolen, question=asking(metrics=("throughput",))))
     assert judgement.verdict == Verdict.SUSPECT
@@ -136,12 +134,12 @@ def test_what_only_the_disturbed_repeats_show_is_suspect_and_names_their_check()
     assert found.message.endswith("does not hold in the scenario: clean trials only")
 
 
-def test_a_claim_that_holds_without_the_disturbed_repeats_stands() -> None:
+def test_claim_without_the_disturbed_repeats_holds() -> None:
     stolen = on("rocksdb", observed(cpu__steal=0.2), *range(1, 5))
     assert claimed(world(repeats=12, spoil=stolen)) == ("better", Verdict.VALID)
 
 
-def test_repeats_that_are_disturbed_and_others_that_are_not_steady_are_counted_together() -> None:
+def test_disturbed_and_unsteady_repeats_are_counted_together() -> None:
     def course_of(one: TrialResult) -> Series:
         return fallen(one) if one.config["system"] == "lmdb" and one.repeat in (1, 2) else minute(one)
 
@@ -167,7 +165,7 @@ def test_repeats_that_nobody_could_look_at_excuse_nothing() -> None:
     assert "the window has fewer than 5 intervals" in {each.reason for each in judgement.not_looked}
 
 
-def test_repeats_whose_p99_has_gaps_excuse_no_latency_and_stand_for_the_throughput() -> None:
+def test_gaps_in_p99_exclude_no_latency_repeats() -> None:
     def course_of(one: TrialResult) -> Series:
         if one.config["system"] != "lmdb":
             return minute(one)
@@ -202,7 +200,7 @@ SHAPES: dict[str, Callable[[float], float]] = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_repeats_that_all_have_the_same_shape_are_suspect_though_their_halves_are_alike(shape: str) -> None:
+def test_common_shape_with_equal_halves_is_suspect(shape: str) -> None:
     random = Random(2)
     results = experiment()
     courses = {}
@@ -217,7 +215,7 @@ def test_repeats_that_all_have_the_same_shape_are_suspect_though_their_halves_ar
     assert set(found.trials) == {f"lmdb-{repeat}" for repeat in range(1, REPEATS + 1)}
 
 
-def test_what_all_repeats_have_in_the_p99_alone_is_held_against_latencies_alone() -> None:
+def test_p99_shape_of_all_repeats_affects_only_latencies() -> None:
     def course_of(one: TrialResult) -> Series:
         return minute(one, latencies=lambda at: 1.2 if at >= 30 and one.config["system"] == "lmdb" else 1.0)
 
@@ -226,7 +224,7 @@ def test_what_all_repeats_have_in_the_p99_alone_is_held_against_latencies_alone(
     assert verdicts == {"throughput": Verdict.VALID, "read.p99": Verdict.SUSPECT}
 
 
-def test_windows_without_throughput_or_with_few_intervals_are_judged() -> None:
+def test_windows_without_throughput_or_intervals_are_judged() -> None:
     for rates in ((0.0,) * 30, (100.0,) * 15 + (0.0,) * 15, (100.0,), (100.0, 90.0), ()):
         assert judge(experiment(rates=rates)).comparisons
 
@@ -236,13 +234,13 @@ def twice(factor: float) -> Judgement:
     return judged([factor, 1 / factor] * 3, noise=0.01)
 
 
-def test_movements_that_are_small_against_a_difference_do_not_refuse_it_and_do_refuse_that_there_is_none() -> None:
+def test_small_drift_refuses_equality_but_no_difference() -> None:
     verdicts = {each.metric: (each.claim, each.verdict) for each in twice(1.1).comparisons}
     assert verdicts["throughput"] == ("better", Verdict.VALID)
     assert verdicts["read.p99"] == ("same", Verdict.SUSPECT)
 
 
-def test_of_what_has_no_course_it_is_not_known_by_how_much_it_moved() -> None:
+def test_metric_without_time_series_has_unknown_drift() -> None:
     def spoil(trial: TrialResult) -> TrialResult:
         size = 0.5 + trial.repeat / 1000 if trial.config["system"] == "lmdb" else 1.0
         return given(read__p99=3e7 * size, read__p99__9=5e7 * size)(trial)
@@ -267,7 +265,7 @@ def test_movements_that_could_turn_a_claim_are_suspect() -> None:
     assert twice(1.4).verdict == Verdict.SUSPECT
 
 
-def test_movements_the_same_way_in_all_repeats_are_suspect_however_large_the_difference() -> None:
+def test_common_drift_is_suspect_despite_large_differences() -> None:
     assert judged([0.9] * REPEATS, noise=0.01).verdict == Verdict.SUSPECT
 
 

@@ -72,20 +72,20 @@ def test_failed_operations_keep_clients_busy_too() -> None:
 OPERATIONS_FAILED = 50_000
 
 
-def test_a_trial_without_series_is_judged_by_its_figures() -> None:
+def test_trial_without_series_is_judged_by_its_figures() -> None:
     slow = course((*STEADY, 0.0, 0.0))
     assert judge_trial(sound(), None, Settings()) == ()
     assert {finding.check for finding in judge_trial(sound(), slow, Settings())} >= {"stalled"}
 
 
-def test_a_trial_with_nothing_measured_is_judged_by_its_end() -> None:
+def test_trial_without_measurements_is_judged_by_its_end() -> None:
     empty = replace(ended("lost", "lost-segment", "ended by SIGKILL")(sound()), values={}, facts={})
     (finding,) = judge_trial(empty, None, Settings(verify=False))
     assert (finding.check, finding.severity, finding.trials) == ("lost-segment", Severity.INVALID, ("rocksdb-1",))
     assert finding.hint == "see there"
 
 
-def test_a_note_that_no_check_knows_is_passed_on() -> None:
+def test_unknown_note_is_passed_on() -> None:
     (finding,) = judge_trial(noting("facts-disagree", "the log says 2 clients")(sound()), None, Settings())
     assert (finding.check, finding.severity, finding.message) == (
         "facts-disagree",
@@ -94,7 +94,7 @@ def test_a_note_that_no_check_knows_is_passed_on() -> None:
     )
 
 
-def test_a_note_and_its_check_say_one_thing_once() -> None:
+def test_note_and_its_check_are_reported_once() -> None:
     trial = both(given(late__generator=500), noting("generator-limited", "late"))(sound())
     assert [finding.check for finding in judge_trial(trial, None, Settings())] == ["generator-limited"]
 
@@ -123,7 +123,7 @@ def test_a_threshold_that_there_is_not_is_named(checks: dict[str, dict[str, floa
     assert (raised.value.args[0], raised.value.hint) == (message, hint)
 
 
-def test_cached_values_do_not_pass_as_the_devices_where_its_reads_were_not_counted() -> None:
+def test_uncounted_device_reads_do_not_validate_cached_values() -> None:
     # 95 of 100 reads of 100 bytes are cached; each of the remaining reads fetches a block of 4,096 bytes.
     cached = both(facts(engine="0.2.0"), given(returned=100 * 1e6, read__count=1_000_000, device__read=4096 * 5e4))
     reason = "the reads that the device served were not counted"

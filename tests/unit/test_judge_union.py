@@ -43,7 +43,7 @@ def invalid(judgement: Judgement) -> Mapping[str, set[bool]]:
     ("spoil", "question", "check"),
     [(CACHED, asking(claims="device"), "page-cache"), (UNVERIFIED, asking(verify=True), "unverified")],
 )
-def test_what_each_set_calls_invalid_is_not_ranked_between_them(spoil: Spoil, question: Question, check: str) -> None:
+def test_sides_invalid_in_their_sets_are_not_ranked(spoil: Spoil, question: Question, check: str) -> None:
     both = judge(joined(spoil, question, question))
     assert invalid(both) == {"before": {True}, "after": {True}}
     assert {each.claim for each in both.comparisons} == {"refused"}
@@ -52,14 +52,14 @@ def test_what_each_set_calls_invalid_is_not_ranked_between_them(spoil: Spoil, qu
     assert judge(joined(spoil, asking(), asking())).verdict == Verdict.SUSPECT
 
 
-def test_a_threshold_that_one_set_loosens_holds_for_its_own_trials_only() -> None:
+def test_loosened_threshold_applies_only_to_its_set() -> None:
     loose = asking(checks={"errors": {"share": 0.1}})
     assert invalid(judge(joined(FAILING, loose, asking()))) == {"before": {False}, "after": {True}}
     assert invalid(judge(joined(FAILING, asking(), loose))) == {"before": {True}, "after": {False}}
     assert invalid(judge(joined(FAILING, loose, loose))) == {"before": {False}, "after": {False}}
 
 
-def test_a_figure_is_withheld_by_the_threshold_of_its_set() -> None:
+def test_threshold_of_a_set_withholds_its_figures() -> None:
     few = given(n=1_000, read__p99__9=5e7)
     loose = asking(checks={"too-few-samples": {"beyond": 1}})
     cells = judge(joined(few, loose, asking())).cells
@@ -83,12 +83,12 @@ def test_a_projection_keeps_what_each_set_asks(asked: Projection) -> None:
     assert found == {"before": {True}, "after": {False}}
 
 
-def test_a_threshold_of_one_set_that_there_is_not_is_named() -> None:
+def test_unknown_threshold_of_one_set_is_named() -> None:
     with pytest.raises(LoadstoneError, match=r"there is no threshold or check error\b"):
         judge(joined(FAILING, asking(), asking(checks={"error": {"share": 0.1}})))
 
 
-def test_joined_results_are_data_and_a_table_as_any_others() -> None:
+def test_joined_results_are_ordinary_data_and_tables() -> None:
     both = joined(CACHED, asking(claims="device"), asking())
     exported = json.loads(json.dumps(finite(document(judge(both))), allow_nan=False))
     assert exported["verdict"] == "invalid"

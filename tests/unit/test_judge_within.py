@@ -36,14 +36,14 @@ def test_error_bars_grow_with_autocorrelation() -> None:
     assert correlated.n < independent.n / 4
 
 
-def test_a_short_course_has_none_and_a_remainder_does_not_count() -> None:
+def test_short_series_and_partial_interval_are_ignored() -> None:
     assert run_mean(made([1000.0, 1001.0, 999.0]).whole_rates).low is None
     draw = random.Random(6)
     rates = [draw.gauss(1000, 10) for _ in range(40)]
     assert run_mean(made([*rates, 3.0], last=0.2).whole_rates) == run_mean(made(rates).whole_rates)
 
 
-def test_an_imported_run_with_status_lines_has_error_bars() -> None:
+def test_imported_run_with_status_lines_has_error_bars() -> None:
     (log,) = read(ROOT / "tests/fixtures/imports/cassandra-stress-write.txt", {})
     assert log.series is not None
     results = ResultSet(name="log", trials=[log.result], question=Question(), series={log.result.trial: log.series}.get)
@@ -54,7 +54,7 @@ def test_an_imported_run_with_status_lines_has_error_bars() -> None:
     assert run.value == pytest.approx(log.result.value("throughput"), rel=0.1)
 
 
-def test_a_window_that_only_began_too_early_has_a_hint_with_the_missing_warm_up() -> None:
+def test_premature_window_has_a_hint_with_warm_up() -> None:
     draw = random.Random(7)
     rates = [draw.gauss(1000, 10) for _ in range(60)]
     late = [400 + 10 * i for i in range(12)] + rates

@@ -35,7 +35,7 @@ def test_the_judge_finds_what_is_true(case: Case) -> None:
     assert not missing, f"expected: {'; '.join(missing)}; the judge said: {judged.actual()}"
 
 
-def test_every_case_says_what_may_be_claimed_and_which_verdict_that_has() -> None:
+def test_every_case_states_permitted_claims_and_verdict() -> None:
     assert [case.name for case in CASES if not case.decided] == []
 
 
@@ -59,13 +59,13 @@ def test_a_store_is_seldom_said_to_beat_itself() -> None:
     assert len(claimed) <= 12
 
 
-def test_two_noisy_stores_are_not_said_to_be_equal() -> None:
+def test_noisy_stores_are_not_called_equal() -> None:
     # A tenth of difference at 10 % of noise: six blocks can show neither that nor equality within 1 %.
     called = [seed for seed in range(50) if drawn(seed, 1.1, 0.1, 6).claim in ("same", "slight")]
     assert called == []
 
 
-def test_a_difference_of_a_tenth_is_found_in_ten_blocks_and_never_the_wrong_way_round() -> None:
+def test_ten_percent_difference_is_never_reversed() -> None:
     # 96 % are found (docs/concepts/statistics.md).
     winners = [drawn(seed, 1.1, 0.05, 10).winner for seed in range(50)]
     assert winners.count("second") >= 42
@@ -83,7 +83,7 @@ def false(seed: int) -> bool:
     )
 
 
-def test_what_all_windows_of_a_side_share_is_seldom_taken_for_its_level() -> None:
+def test_effect_common_to_all_windows_is_seldom_claimed() -> None:
     # Noise hides what is left (docs/concepts/statistics.md).
     found = [seed for seed in range(150) if false(seed)]
     print(f"false and valid: {found}")

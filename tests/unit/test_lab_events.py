@@ -84,7 +84,7 @@ def test_failures_never_lower_a_percentile() -> None:
     assert (found["errors"].value, found["read.mean"].n) == (20, 980)
 
 
-def test_operations_that_never_ended_make_a_percentile_a_bound() -> None:
+def test_unended_operations_make_a_percentile_a_bound() -> None:
     outcomes = [
         outcome("READ", "OK", [US] * 980, [2 * US] * 980),
         # Five were sent but not answered, and fifteen never sent, which have no service time.
@@ -100,13 +100,13 @@ def test_operations_that_never_ended_make_a_percentile_a_bound() -> None:
     assert figures.statuses(result(outcomes).summary) == {"READ": {"OK": 980, "CENSORED": 20}}
 
 
-def test_an_unanswered_client_of_a_closed_loop_is_a_failure() -> None:
+def test_unanswered_closed_loop_client_is_a_failure() -> None:
     found = measured([outcome("READ", "OK", [US] * 98), outcome("READ", "CENSORED", [MS] * 2)], in_flight=2)
     assert (found["errors"].value, found["censored"].value) == (2, 2)
     assert found["read.p99"].bound == "at_least"
 
 
-def test_a_read_during_its_records_insert_is_left_out_of_latencies() -> None:
+def test_read_during_its_records_insert_has_no_latency() -> None:
     found = measured([outcome("READ", "OK", [US] * 10), outcome("READ", "NOT_YET", [9 * MS] * 10)], not_yet=10)
     assert known(found["read.max"]) == (1_000, None, 10)
 
@@ -118,7 +118,7 @@ def test_buffered_writes_count_as_successful() -> None:
     assert found["insert.mean"].value == pytest.approx(1.5 * US, rel=1e-3)
 
 
-def test_a_composed_operation_is_counted_by_its_parts_unless_it_never_ended() -> None:
+def test_composed_operation_is_counted_by_its_parts() -> None:
     outcomes = [
         outcome("READ", "OK", [US] * 10),
         outcome("UPDATE", "OK", [US] * 10),
@@ -138,7 +138,7 @@ def test_an_operation_that_always_failed_has_only_percentiles() -> None:
     assert not {"read.mean", "read.count", "read.min"} & found.keys()
 
 
-def test_means_use_exact_sums_if_the_engine_reports_them() -> None:
+def test_means_use_the_engines_exact_sums() -> None:
     outcomes = [
         outcome("READ", "OK", [1_000_000] * 4, [2_000_000] * 4, service_ns_sum=4_001_234, response_ns_sum=8_002_468),
         outcome("READ", "ERROR", [100] * 4, [200] * 4, service_ns_sum=396, response_ns_sum=796),
@@ -149,7 +149,7 @@ def test_means_use_exact_sums_if_the_engine_reports_them() -> None:
     assert (found["all.mean"].value, found["all.service.mean"].value) == ((8_002_468 + 796) / 8, (4_001_234 + 396) / 8)
 
 
-def test_a_rate_yields_response_times_their_lower_bound_and_service_times() -> None:
+def test_rate_yields_response_lower_bound_and_service_times() -> None:
     outcomes = [outcome("READ", "OK", [US] * 10, [9 * US] * 10, response_lower=encoded([4 * US] * 10))]
     found = measured(outcomes, due=10)
     assert [found[f"read{beside}.p50"].value for beside in ("", ".lower", ".service")] == [
@@ -173,7 +173,7 @@ def test_the_busiest_and_the_latest_executor_are_reported() -> None:
     assert (found["clock.jumps"].value, found["unclosed"].value) == (2, 3)
 
 
-def test_where_every_client_has_a_thread_no_executor_is_busy() -> None:
+def test_thread_per_client_leaves_no_executor_busy() -> None:
     found = measured([], executors=[executor("conductor", 0, 0.99, [])])
     assert not [name for name in found if name.startswith("executor.")]
 
@@ -259,7 +259,7 @@ def course(*documents: dict[str, Any]) -> Series:
     return collected.series()
 
 
-def test_throughput_is_by_end_and_everything_else_by_due_time() -> None:
+def test_throughput_is_by_end_and_latency_by_due() -> None:
     found = course(*stalled())
     assert [*found.start_seconds] == [0, 1, 2]
     assert [*found.throughput] == [2, 1, 4]
@@ -281,7 +281,7 @@ def test_an_interval_of_length_0_is_dropped() -> None:
     assert course() == Series((), (), ())
 
 
-def test_a_series_survives_writing_and_reading_and_old_ones_are_read() -> None:
+def test_old_and_new_series_survive_a_round_trip() -> None:
     found = course(*stalled())
     assert Series.from_json(found.to_json()) == found
     old = {name: column for name, column in found.to_json().items() if name not in ("due", "ended")}
@@ -304,7 +304,7 @@ def logged(path: Path, *documents: dict[str, Any]) -> Path:
     return path
 
 
-def test_lines_of_one_interval_add_up_in_the_log(tmp_path: Path) -> None:
+def test_lines_of_one_interval_are_summed(tmp_path: Path) -> None:
     path = logged(tmp_path / "run.hlog", *stalled())
     found: dict[tuple[str, float], int] = {}
     for tag, start, length, histogram in intervals(path):
@@ -318,7 +318,7 @@ def test_lines_of_one_interval_add_up_in_the_log(tmp_path: Path) -> None:
     }
 
 
-def test_every_percentile_can_be_computed_from_the_log_alone(tmp_path: Path) -> None:
+def test_log_suffices_for_every_percentile(tmp_path: Path) -> None:
     well, failed = [MS] * 60, [2 * MS] * 3
     outcomes = [
         outcome("READ", "OK", well, [3 * each for each in well]),

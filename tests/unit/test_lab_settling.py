@@ -60,7 +60,7 @@ class Course:
         ([PROCESSORS, 0.24], 2.0),
     ],
 )
-def test_servers_are_idle_after_the_first_second_of_low_use(use: list[float], seconds: float) -> None:
+def test_servers_are_idle_after_one_quiet_second(use: list[float], seconds: float) -> None:
     assert Course(use).waited() == Waited(seconds, idle=True)
 
 
@@ -83,7 +83,7 @@ def worker() -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_a_real_process_is_idle_when_its_work_is_done(worker: subprocess.Popen[str]) -> None:
+def test_real_process_is_idle_after_its_work(worker: subprocess.Popen[str]) -> None:
     assert worker.stdin
     assert worker.stdout
     found = stat(worker.pid)

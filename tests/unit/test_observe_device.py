@@ -25,7 +25,7 @@ def words(host: Host, directory: str) -> str:
     return backing_of(Path(directory), host.proc, host.sys).description
 
 
-def test_a_partition_of_an_nvme_disk_is_counted_itself_and_its_disk_is_below(host: Host) -> None:
+def test_nvme_partition_is_counted_above_its_disk(host: Host) -> None:
     host.disk("nvme0n1", "259:0", ("nvme0n1p1", "259:1"), ("nvme0n1p2", "259:2"))
     host.mounts("259:1 / ext4 /dev/root rw", "259:2 /data xfs /dev/nvme0n1p2 rw")
     assert device(host, "/data/rocksdb/not-there-yet") == Device(("nvme0n1p2",), ("nvme0n1",))
@@ -34,7 +34,7 @@ def test_a_partition_of_an_nvme_disk_is_counted_itself_and_its_disk_is_below(hos
     assert file_system_of(Path("/data"), host.proc) == "xfs"
 
 
-def test_a_logical_volume_on_luks_on_two_disks_is_followed_to_both(host: Host) -> None:
+def test_logical_volume_is_followed_to_both_disks(host: Host) -> None:
     host.disk("sda", "8:0", ("sda1", "8:1"))
     host.disk("sdb", "8:16")
     host.virtual("dm-0", "253:0", "sda1")
@@ -43,7 +43,7 @@ def test_a_logical_volume_on_luks_on_two_disks_is_followed_to_both(host: Host) -
     assert device(host, "/srv/x") == Device(("dm-1",), ("sda", "sdb"))
 
 
-def test_a_partition_of_an_array_is_followed_through_it(host: Host) -> None:
+def test_partition_of_an_array_is_followed_through_it(host: Host) -> None:
     host.disk("sda", "8:0")
     host.disk("sdb", "8:16")
     host.virtual("md0", "9:0", "sda", "sdb")
@@ -59,7 +59,7 @@ def test_an_overlay_is_unknown_and_not_none(host: Host) -> None:
     assert words(host, "/db") == "unknown (overlay)"
 
 
-def test_memory_has_no_device_and_a_network_none_of_ours(host: Host) -> None:
+def test_memory_and_network_mounts_have_no_local_device(host: Host) -> None:
     host.mounts(
         "8:1 / ext4 /dev/sda1 rw", "0:23 /dev/shm tmpfs tmpfs rw", "0:60 /nfs nfs4 filer:/x rw", "0:61 /z zfs p/z rw"
     )
@@ -81,7 +81,7 @@ def test_btrfs_is_on_all_devices_of_its_pool(host: Host) -> None:
     assert device(host, "/") == Device(("sda2", "sdb"), ("sda", "sdb"))
 
 
-def test_of_two_mounts_at_one_point_the_later_counts_and_spaces_are_read(host: Host) -> None:
+def test_later_mount_wins_and_spaces_are_read(host: Host) -> None:
     host.disk("sda", "8:0")
     host.disk("sdb", "8:16")
     host.mounts("8:0 /my\\040data ext4 /dev/sda rw", "8:16 /my\\040data ext4 /dev/sdb rw")
@@ -98,13 +98,13 @@ def test_bytes_are_sectors_of_512_with_discards_apart(host: Host) -> None:
     assert disks(host.proc) == {"sda": (512_000, 1_024_000, 409_600, 300, 10)}
 
 
-def test_a_device_that_keeps_no_account_is_known_for_it(host: Host) -> None:
+def test_device_without_accounting_is_reported(host: Host) -> None:
     host.disk("sda", "8:0")
     host.write("sys/devices/pci/block/sda/queue/iostats", "0\n")
     host.mounts("8:0 / ext4 /dev/sda rw")
     assert device(host, "/") == Device(("sda",), ("sda",), counted=False)
 
 
-def test_flushing_a_directory_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_flushing_a_missing_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LoadstoneError, match=r"cannot open .*/nowhere to flush its file system: No such file"):
         flush(tmp_path / "nowhere")

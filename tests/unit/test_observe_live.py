@@ -58,9 +58,7 @@ def observe(observer: Observer, seconds: float = 1.5) -> None:
     observer.mark("after")
 
 
-def test_a_processor_that_a_stranger_burns_is_others_and_one_that_we_watch_is_not(
-    stranger: Callable[[], int], tmp_path: Path
-) -> None:
+def test_only_unwatched_processes_count_as_foreign_cpu(stranger: Callable[[], int], tmp_path: Path) -> None:
     pid = stranger()
     with Observer(tmp_path) as observer:
         start, before = time.monotonic(), stat(pid)
@@ -82,7 +80,7 @@ def test_a_processor_that_a_stranger_burns_is_others_and_one_that_we_watch_is_no
     assert known["engine.memory_max"] > 1_000_000
 
 
-def test_what_is_written_and_flushed_in_a_phase_is_in_its_device_bytes(tmp_path: Path) -> None:
+def test_bytes_flushed_in_a_phase_are_device_bytes(tmp_path: Path) -> None:
     with Observer(tmp_path) as observer:
         flush(tmp_path)
         observer.mark("measure")
@@ -95,7 +93,7 @@ def test_what_is_written_and_flushed_in_a_phase_is_in_its_device_bytes(tmp_path:
         assert figures(observer, "measure")["device.written"] >= 8_000_000
 
 
-def test_the_file_holds_every_look_and_gives_the_same_figures_again(tmp_path: Path) -> None:
+def test_file_of_samples_reproduces_its_figures(tmp_path: Path) -> None:
     path = tmp_path / "observed.jsonl"
     with Observer(tmp_path, {"engine": os.getpid()}, interval_seconds=0.1, path=path) as observer:
         observe(observer, 0.6)
@@ -113,14 +111,14 @@ def test_the_file_holds_every_look_and_gives_the_same_figures_again(tmp_path: Pa
     }
 
 
-def test_a_look_is_taken_when_the_interval_is_over_and_not_before(tmp_path: Path) -> None:
+def test_sample_waits_for_the_end_of_its_interval(tmp_path: Path) -> None:
     with Observer(tmp_path, interval_seconds=3600) as observer:
         assert observer.poll() is not None
         assert observer.poll() is None
         assert observer.look().processes.keys() == {LAB}
 
 
-def test_a_process_that_ends_is_seen_no_more_and_harms_nothing(tmp_path: Path) -> None:
+def test_ended_process_is_no_longer_observed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as engine:
         observer = Observer(tmp_path, {"engine": engine.pid})
         assert "engine" in observer.mark("measure").processes
@@ -131,14 +129,14 @@ def test_a_process_that_ends_is_seen_no_more_and_harms_nothing(tmp_path: Path) -
     assert figures(observer, "measure")["engine.memory_max"] > 0
 
 
-def test_a_file_that_cannot_be_written_is_reported_and_the_phase_continues() -> None:
+def test_unwritable_file_is_reported_without_ending_the_phase() -> None:
     with Observer(path=Path("/dev/full")) as observer:
         observe(observer, 0.3)
         assert observer.problem == "cannot write /dev/full: No space left on device"
         assert observer.summary("measure")[0].n >= 2
 
 
-def test_a_host_that_hides_everything_is_observed_without_a_figure(tmp_path: Path) -> None:
+def test_opaque_host_is_observed_without_figures(tmp_path: Path) -> None:
     with Observer(tmp_path, {"engine": 1}, proc=tmp_path / "proc", sys=tmp_path / "sys") as observer:
         observe(observer, 0.1)
         assert observer.summary("measure") == []
@@ -146,7 +144,7 @@ def test_a_host_that_hides_everything_is_observed_without_a_figure(tmp_path: Pat
         assert observer.backing.description == "unknown"
 
 
-def test_every_figure_of_this_host_is_in_the_reference(tmp_path: Path) -> None:
+def test_observed_figures_are_in_the_reference(tmp_path: Path) -> None:
     reference = (Path(__file__).parents[2] / "docs/reference/observation.md").read_text()
     with Observer(tmp_path, {"engine": os.getpid()}) as observer:
         observe(observer, 0.6)

@@ -71,7 +71,7 @@ def test_one_look_as_a_line(host: Host) -> None:
     }
 
 
-def test_a_line_reads_back_as_the_sample_and_a_cut_one_is_left_out(host: Host) -> None:
+def test_sample_survives_a_round_trip_and_truncation_not(host: Host) -> None:
     full(host)
     host.process(42)
     taken = look({"engine": 42}, proc=host.proc, clocks=NOW)
@@ -80,7 +80,7 @@ def test_a_line_reads_back_as_the_sample_and_a_cut_one_is_left_out(host: Host) -
     assert list(read(host.root / "observed.jsonl")) == [taken]
 
 
-def test_a_host_that_hides_everything_is_an_empty_sample(host: Host) -> None:
+def test_opaque_host_is_an_empty_sample(host: Host) -> None:
     taken = look({"engine": 1}, control_group(host.proc), host.proc, NOW)
     assert taken == Sample(NOW)
 
@@ -92,7 +92,7 @@ def test_what_makes_no_sense_is_absent(host: Host, torn: str) -> None:
     assert look({"engine": 42}, proc=host.proc, clocks=NOW) == Sample(NOW)
 
 
-def test_bytes_that_may_not_be_read_are_absent_and_the_rest_of_the_process_is_not(host: Host) -> None:
+def test_unreadable_bytes_do_not_hide_the_process(host: Host) -> None:
     host.process(42, ticks=3, io=None)
     found = process(42, host.proc)
     assert found is not None
@@ -100,7 +100,7 @@ def test_bytes_that_may_not_be_read_are_absent_and_the_rest_of_the_process_is_no
     assert "read_bytes" not in found.to_json()
 
 
-def test_a_limited_group_of_the_second_version_is_found_with_its_ancestors(host: Host) -> None:
+def test_limited_second_version_group_includes_its_ancestors(host: Host) -> None:
     top = host.root / "cgroup"
     host.write("proc/self/cgroup", "0::/pod/engine\n")
     host.mounts(f"0:30 {top} cgroup2 cgroup2 rw,nsdelegate")
@@ -125,7 +125,7 @@ def test_a_limited_group_of_the_second_version_is_found_with_its_ancestors(host:
     assert taken.throttled_ns == 250_000
 
 
-def test_a_limited_group_of_the_first_version_seen_from_inside_its_container_is_found(host: Host) -> None:
+def test_limited_first_version_group_is_recognised_from_inside(host: Host) -> None:
     cpu, memory = host.root / "cpu", host.root / "memory"
     host.write("proc/self/cgroup", "5:pids:/docker/f00\n4:memory:/docker/f00\n1:cpu,cpuacct:/docker/f00\n0::/\n")
     host.mounts(
@@ -145,7 +145,7 @@ def test_a_limited_group_of_the_first_version_seen_from_inside_its_container_is_
     assert group.processes == (4096, host.root / "pids")
 
 
-def test_no_limit_in_either_versions_words_is_no_limit(host: Host) -> None:
+def test_unlimited_control_groups_have_no_limit(host: Host) -> None:
     host.write("proc/self/cgroup", "5:pids:/\n4:memory:/\n1:cpu:/\n")
     host.mounts(*(f"0:31 {host.root / name} cgroup cgroup rw,{name}" for name in ("cpu", "memory", "pids")))
     host.write("pids/pids.max", "max\n")
@@ -169,7 +169,7 @@ def crowd(host: Host) -> None:
     host.process(30, 1, "backup", ticks=16, io=100_000)
 
 
-def test_a_census_separates_our_work_the_kernels_and_others(host: Host) -> None:
+def test_census_separates_lab_kernel_and_foreign_work(host: Host) -> None:
     crowd(host)
     found = census([11, 20], host.proc, us=10)
     assert found.kernel == {(2, 100): 0, (3, 100): 70}
@@ -178,7 +178,7 @@ def test_a_census_separates_our_work_the_kernels_and_others(host: Host) -> None:
     assert (found.family_bytes, found.others_bytes) == (11_100, 100_005)
 
 
-def test_a_census_claims_no_bytes_if_one_process_may_not_be_read_or_the_host_is_not_all_in_sight(host: Host) -> None:
+def test_partial_view_of_the_host_claims_no_bytes(host: Host) -> None:
     crowd(host)
     (host.proc / "30/io").unlink()
     assert census([11], host.proc, us=10).others_bytes is None

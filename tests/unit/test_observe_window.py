@@ -22,7 +22,7 @@ def figures(
     return {value.metric: value.value for value in figures_of(window_of(samples), device, interfaces)}
 
 
-def test_what_neither_we_nor_the_watched_took_is_others() -> None:
+def test_remaining_cpu_time_is_foreign() -> None:
     first = sample(0, processes={LAB: process(1000), "engine": process(7)})
     last = sample(10, busy=1200, stolen=100, processes={LAB: process(1000, 100), "engine": process(7, 900)})
     found = figures(first, last)
@@ -31,14 +31,14 @@ def test_what_neither_we_nor_the_watched_took_is_others() -> None:
     assert found["engine.cpu"] == pytest.approx(0.9)
 
 
-def test_the_kernel_threads_and_our_unwatched_children_are_not_others() -> None:
+def test_kernel_threads_and_unwatched_children_are_not_foreign() -> None:
     before = counted({(9, 1): 10}, {(1000, 50): 0, (8, 60): 0})
     after = counted({(9, 1): 110, (10, 700): 40}, {(1000, 50): 0, (8, 60): 50})
     found = figures(sample(0, census=before), sample(10, busy=300, census=after))
     assert found["cpu.others"] == pytest.approx((300 - 100 - 40 - 50) / 2000)
 
 
-def test_an_engine_that_ends_in_the_window_leaves_its_last_ticks_to_the_lab_and_not_to_others() -> None:
+def test_ticks_of_an_ended_engine_are_the_labs() -> None:
     samples = [
         sample(0, processes={LAB: process(1000), "engine": process(7, 500)}),
         sample(1, busy=90, processes={LAB: process(1000), "engine": process(7, 590)}),
@@ -49,7 +49,7 @@ def test_an_engine_that_ends_in_the_window_leaves_its_last_ticks_to_the_lab_and_
     assert figures(*samples)["engine.cpu"] == pytest.approx(0.9)
 
 
-def test_a_stranger_that_ends_costs_its_pair_of_samples_and_no_more() -> None:
+def test_ended_foreign_process_costs_one_pair_of_samples() -> None:
     server = process(7, 0, parent=1)
     samples = [
         sample(0, processes={LAB: process(1000), "server": server}),
@@ -60,7 +60,7 @@ def test_a_stranger_that_ends_costs_its_pair_of_samples_and_no_more() -> None:
     assert figures(*samples)["cpu.others"] == pytest.approx(20 / 200)
 
 
-def test_a_process_that_is_watched_late_counts_whole_if_it_began_in_the_window() -> None:
+def test_process_watched_late_counts_from_its_start() -> None:
     began = process(7, 80, start=250)
     found = figures(sample(2), sample(3, busy=80, processes={LAB: process(1000), "engine": began}))
     assert found["cpu.others"] == 0.0
@@ -68,7 +68,7 @@ def test_a_process_that_is_watched_late_counts_whole_if_it_began_in_the_window()
     assert "cpu.others" not in figures(sample(2), sample(3, busy=80, processes={LAB: process(1000), "engine": old}))
 
 
-def test_a_pid_that_went_to_another_process_is_not_the_same_process() -> None:
+def test_reused_pid_is_another_process() -> None:
     first = sample(1, processes={LAB: process(1000), "engine": process(7, 900, faults=50)})
     last = sample(
         6, busy=10, processes={LAB: process(1000, children=905), "engine": process(7, 3, start=300, faults=1)}
@@ -78,7 +78,7 @@ def test_a_pid_that_went_to_another_process_is_not_the_same_process() -> None:
     assert found["cpu.others"] == pytest.approx((10 - 5 - 3) / 1000)
 
 
-def test_a_window_shorter_than_the_clocks_tell_has_no_shares() -> None:
+def test_window_below_clock_resolution_has_no_shares() -> None:
     disk = {"sda": (0, 0, 0, 1, 0), "sda1": (0, 0, 0, 1, 0)}
     later = {"sda": (0, 4096, 0, 2, 0), "sda1": (0, 4096, 0, 2, 0)}
     first = sample(1, disks=disk, pressure={"io": (0, 0)})
@@ -88,7 +88,7 @@ def test_a_window_shorter_than_the_clocks_tell_has_no_shares() -> None:
     assert figures() == {}
 
 
-def test_device_bytes_are_the_file_systems_and_the_disk_below_is_busy() -> None:
+def test_device_bytes_come_from_file_system_and_disk() -> None:
     first = sample(0, disks={"sda": (100, 100, 0, 1000, 0), "sda1": (0, 50, 0, 10, 0)})
     last = sample(10, disks={"sda": (900, 900, 0, 3500, 0), "sda1": (30, 250, 8, 400, 0)})
     found = figures(first, last, device=SDA)
@@ -96,7 +96,7 @@ def test_device_bytes_are_the_file_systems_and_the_disk_below_is_busy() -> None:
     assert found["device.utilisation"] == 0.25
 
 
-def test_a_device_that_is_unplugged_and_comes_back_has_gained_what_is_known() -> None:
+def test_replugged_device_has_its_known_gain() -> None:
     other = {"sdb": (1, 1, 0, 1, 0)}
     rows = [{"sda1": (0, 5000, 0, 0, 0)}, {"sda1": (0, 6000, 0, 0, 0)}, {}, {"sda1": (0, 300, 0, 0, 0)}]
     samples = [sample(second, disks={**other, **row}) for second, row in enumerate(rows)]
@@ -105,14 +105,14 @@ def test_a_device_that_is_unplugged_and_comes_back_has_gained_what_is_known() ->
     assert "device.written" not in figures(*gone, device=SDA)
 
 
-def test_an_account_that_is_not_kept_makes_no_figures() -> None:
+def test_missing_accounting_gives_no_figures() -> None:
     disks = {"sda": (0, 0, 0, 5, 0), "sda1": (0, 0, 0, 5, 0)}
     silent = replace(SDA, counted=False)
     found = figures(sample(0, disks=disks, census=counted()), sample(1, disks=disks, census=counted()), device=silent)
     assert not [name for name in found if name.startswith(("device", "io"))]
 
 
-def test_a_counter_that_was_reset_has_gained_its_value() -> None:
+def test_reset_counter_has_gained_its_value() -> None:
     assert [delta(40, 100), delta(5000, 20)] == [60, 20]
 
 
@@ -124,7 +124,7 @@ def others_io(written: int, ours: int | None, others: int | None, busy_ms: int =
     return {name: value for name, value in found.items() if name.startswith("io.")}
 
 
-def test_others_are_charged_with_the_disks_time_for_their_share_of_its_bytes() -> None:
+def test_foreign_work_is_charged_by_its_byte_share() -> None:
     assert others_io(100 * MB, ours=60 * MB, others=40 * MB) == {"io.others": 0.2, "io.others_bytes": 40 * MB}
 
 
@@ -132,26 +132,26 @@ def test_amplification_of_our_own_writes_is_not_others() -> None:
     assert others_io(300 * MB, ours=100 * MB, others=0)["io.others"] == 0.0
 
 
-def test_bytes_that_went_to_another_disk_are_not_charged() -> None:
+def test_bytes_on_another_disk_are_not_charged() -> None:
     assert others_io(100 * MB, ours=100 * MB, others=900 * MB)["io.others"] == 0.0
 
 
-def test_a_log_line_on_an_idle_disk_is_no_disturbance() -> None:
+def test_log_line_on_an_idle_disk_is_harmless() -> None:
     assert others_io(4096, ours=0, others=4096, busy_ms=1) == {"io.others": 0.0001, "io.others_bytes": 4096}
 
 
-def test_others_io_is_not_claimed_where_not_everybody_can_be_seen() -> None:
+def test_partial_view_claims_no_foreign_io() -> None:
     assert others_io(100 * MB, ours=None, others=None) == {}
 
 
-def test_others_io_is_not_claimed_when_a_stranger_inherited_our_servers_counters() -> None:
+def test_inherited_counters_claim_no_foreign_io() -> None:
     before = counted(family={(1000, 50): 0, (7, 1): 0}, heads=frozenset({(7, 1)}))
     disks = {"sda": (0, 1, 0, 0, 0), "sda1": (0, 1, 0, 0, 0)}
     last = sample(10, disks=disks, census=counted(others=900))
     assert "io.others" not in figures(sample(0, disks=disks, census=before), last, device=SDA)
 
 
-def test_memory_network_pressure_and_the_watched_have_their_figures() -> None:
+def test_memory_network_pressure_and_watched_processes_have_figures() -> None:
     def memory(available: int, dirty: int) -> dict[str, int]:
         return {"available": available, "dirty": dirty, "writeback": 1, "cached": 50, "buffers": 5, "shared": 15}
 

@@ -71,7 +71,7 @@ def test_output_and_exit_status_are_kept(tmp_path: Path) -> None:
     assert (failure.args[0], failure.hint) == ("work ended with exit status 3", "the end of its output: wrong")
 
 
-def test_a_command_that_takes_too_long_is_killed_with_its_children(tmp_path: Path) -> None:
+def test_slow_command_is_killed_with_its_children(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"work did not end within 0\.5 s"):
         run(tmp_path, "sleep 600 & echo $! > child; wait", timeout=0.5)
     gone(tmp_path / "child")

@@ -67,13 +67,13 @@ def test_failures_are_beyond_every_number(failed: int, share: float, expected: t
         (100, 5, 1.0, (1_000, "at_least")),
     ],
 )
-def test_what_never_ended_is_looked_up_at_its_bound_and_at_infinity(
+def test_unended_operations_count_at_bound_and_infinity(
     censored: int, bound: int, share: float, expected: tuple[int, Bound | None]
 ) -> None:
     assert percentile(population(1_000, censored=censored, bound=bound), share) == expected
 
 
-def test_a_rank_among_failures_is_failed_however_much_is_censored() -> None:
+def test_rank_among_failures_is_failed_despite_censoring() -> None:
     of = population(900, failed=50, censored=50)
     assert [percentile(of, share)[1] for share in (0.9, 0.901, 0.95, 0.951, 1.0)] == [
         None,
@@ -96,7 +96,7 @@ def test_only_failures_have_no_latency_at_all() -> None:
         Population().percentiles([0.5])
 
 
-def test_it_is_the_rank_that_is_written_and_not_that_of_a_float() -> None:
+def test_decimal_percentile_has_its_exact_rank() -> None:
     for count in (1_000, 9_999):
         for share in (0.999, 0.9995):
             (found,) = population(count).percentiles([share])
@@ -113,5 +113,5 @@ def test_populations_add_up() -> None:
 @pytest.mark.parametrize(
     ("bounds", "expected"), [([], None), ([None, "at_least"], "at_least"), ([*BOUNDS, None], "failed")]
 )
-def test_several_figures_are_known_no_better_than_the_worst(bounds: list[Bound | None], expected: Bound | None) -> None:
+def test_several_figures_are_as_certain_as_the_worst(bounds: list[Bound | None], expected: Bound | None) -> None:
     assert worst(bounds) == expected

@@ -84,9 +84,7 @@ def test_each_missing_program_is_named_alone(tmp_path: Path, missing: str) -> No
         ("gcc", "exit 1", "gcc finds no stdlib.h: apt-get install libc6-dev"),
     ],
 )
-def test_a_program_that_will_not_do_is_named_with_its_version(
-    tmp_path: Path, program: str, script: str, line: str
-) -> None:
+def test_unsuitable_program_is_named_with_its_version(tmp_path: Path, program: str, script: str, line: str) -> None:
     assert prerequisites(tmp_path, {**COMPLETE, program: script}) == (2, [f"error: {line}"])
 
 

@@ -39,7 +39,7 @@ def test_jars_of_the_users_own_are_left_alone(fetched: list[str], monkeypatch: p
     assert fetched == []
 
 
-def test_a_command_goes_on_without_what_cannot_be_fetched(
+def test_command_continues_without_unavailable_downloads(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(version: str) -> None:

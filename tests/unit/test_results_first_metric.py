@@ -53,13 +53,13 @@ def test_one_metric_decides_stopping_claim_and_chart() -> None:
     assert [stopping, judgement.comparisons[0].metric, chart.panels[0].title] == ["read.p99", "read.p99", "read p99"]
 
 
-def test_the_first_metric_that_is_compared_decides_if_it_was_measured() -> None:
+def test_first_compared_and_measured_metric_decides() -> None:
     assert first_metric(experiment().trials, ("insert.p99", "read.p99.9")) == "read.p99.9"
     assert first_metric(experiment().trials, ("insert.p99",)) == "throughput"
     assert first_metric([], ()) == "throughput"
 
 
-def test_the_judge_looks_at_a_figure_that_each_variant_has() -> None:
+def test_judge_uses_a_figure_of_all_variants() -> None:
     # At a rate; rocksdb only updates, and its latency varies by more than was asked.
     def spoil(trial: TrialResult) -> TrialResult:
         trial = replace(trial, loop="open")

@@ -32,9 +32,7 @@ def folder(tmp_path: Path) -> Folder:
     return Folder.create(tmp_path / "results/demo/now", "demo", Question(text="why?", by="system"), interleaved=True)
 
 
-def test_the_files_of_a_trial_are_on_the_device_before_its_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trial_files_are_synced_before_their_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
     fsync = os.fsync
 
@@ -78,7 +76,7 @@ def test_a_trial_is_read_as_it_was_written(folder: Folder) -> None:
     assert (results.interleaved, results.name, results.warnings) == (True, "demo", ())
 
 
-def test_the_later_of_two_lines_of_a_trial_counts(folder: Folder) -> None:
+def test_later_line_of_a_trial_counts(folder: Folder) -> None:
     folder.append(trial("a", {"system": "lmdb"}, 1.0, end="lost"))
     folder.append(trial("b", {"system": "lmdb"}, 2.0, repeat=2))
     folder.append(trial("a", {"system": "lmdb"}, 3.0))
@@ -103,7 +101,7 @@ def test_a_torn_last_line_costs_its_trial_only(folder: Folder, tear: int) -> Non
     assert folder.load().warnings == ()
 
 
-def test_what_is_damaged_is_put_aside_and_not_thrown_away(folder: Folder) -> None:
+def test_damaged_lines_are_moved_and_preserved(folder: Folder) -> None:
     folder.append(trial("a", {"system": "lmdb"}, 1.0))
     folder.append(trial("b", {"system": "lmdb"}, 2.0))
     table = folder.path / "values.jsonl"
@@ -114,12 +112,12 @@ def test_what_is_damaged_is_put_aside_and_not_thrown_away(folder: Folder) -> Non
     assert (folder.path / "values.jsonl.damaged").read_bytes() == b"\0\xff garbage \n[]\n" + second[:40] + b"\n"
 
 
-def test_a_line_of_another_kind_is_left_out_with_a_word(folder: Folder) -> None:
+def test_foreign_line_is_omitted_with_a_message(folder: Folder) -> None:
     lines.append(folder.path / "values.jsonl", {"trial": "x"})
     assert folder.load().warnings == ("values.jsonl: a line is not a trial and left out (it has no `config`)",)
 
 
-def test_a_full_device_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+def test_full_device_leaves_the_table_unchanged(tmp_path: Path) -> None:
     # A file size limit is a full disk that any user can have: the write that reaches it is short, the next one fails.
     script = textwrap.dedent("""
         import resource, signal, sys
@@ -142,7 +140,7 @@ def test_a_full_device_leaves_the_table_as_it_was(tmp_path: Path) -> None:
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 150
 
 
-def test_a_writer_that_is_killed_at_any_instant_leaves_whole_lines(tmp_path: Path) -> None:
+def test_killed_writer_leaves_complete_lines(tmp_path: Path) -> None:
     script = textwrap.dedent("""
         import itertools, sys
         from pathlib import Path
@@ -172,7 +170,7 @@ def test_two_labs_do_not_write_to_one_folder(folder: Folder) -> None:
         pass
 
 
-def test_the_files_of_a_trial_that_did_not_end_are_gone(folder: Folder) -> None:
+def test_files_of_an_unended_trial_are_deleted(folder: Folder) -> None:
     def fails() -> None:
         with folder.trial("a") as files:
             (files / "x").write_text("x")
@@ -186,14 +184,14 @@ def test_the_files_of_a_trial_that_did_not_end_are_gone(folder: Folder) -> None:
     assert [each.name for each in (folder.path / "trials").iterdir()] == ["b"]
 
 
-def test_the_plan_is_what_was_written_before_each_block(folder: Folder) -> None:
+def test_plan_is_read_as_written_before_blocks(folder: Folder) -> None:
     folder.plan(1, {"a": {"system": "lmdb"}, "b": {"system": "redb"}})
     folder.plan(2, {"c": {"system": "redb"}})
     assert folder.blocks == [1, 2]
     assert folder.load().planned == {"a": {"system": "lmdb"}, "b": {"system": "redb"}, "c": {"system": "redb"}}
 
 
-def test_a_series_is_read_as_it_was_written_and_a_damaged_one_is_ignored(folder: Folder) -> None:
+def test_series_is_read_back_and_damage_ignored(folder: Folder) -> None:
     series = Series((0.0, 1.0), (1.0, 1.0), (10.0, 20.0), (1.0, None), (2.0, None), (0, 1))
     with folder.trial("a") as files:
         (files / "series.json").write_text(json.dumps(series.to_json()))
@@ -202,7 +200,7 @@ def test_a_series_is_read_as_it_was_written_and_a_damaged_one_is_ignored(folder:
     assert (folder.series("a"), folder.series("b")) == (None, None)
 
 
-def test_folders_have_the_time_in_their_name_and_never_the_same(tmp_path: Path) -> None:
+def test_folder_names_are_unique_and_contain_the_time(tmp_path: Path) -> None:
     now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     first = new_path(tmp_path, "demo", now)
     Folder.create(first, "demo", Question(), interleaved=True)
@@ -225,7 +223,7 @@ def test_folders_have_the_time_in_their_name_and_never_the_same(tmp_path: Path) 
         ("[]", "has results of version None"),
     ],
 )
-def test_what_is_no_folder_of_ours_is_refused_by_name(tmp_path: Path, header: str | None, message: str) -> None:
+def test_foreign_folder_is_refused_by_name(tmp_path: Path, header: str | None, message: str) -> None:
     if header is not None:
         (tmp_path / "folder.json").write_text(header)
     with pytest.raises(LoadstoneError, match=message):

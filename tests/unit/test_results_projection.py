@@ -63,7 +63,7 @@ def test_without_wishes_the_compared_dimension_makes_the_columns() -> None:
     assert len(projected.results.trials) == 8
 
 
-def test_a_key_that_is_left_out_is_pooled_and_said() -> None:
+def test_omitted_key_is_pooled_and_reported() -> None:
     projected = project(RESULTS, Projection(row=()))
     assert projected.results.warnings == ("pooled over letter: what differs in it counts as repeats",)
     assert projected.results.pooled
@@ -81,7 +81,7 @@ def test_several_column_keys_make_one_dimension() -> None:
     assert projected.results.interleaved
 
 
-def test_a_filter_takes_trials_away_and_what_was_planned() -> None:
+def test_filter_removes_trials_and_their_plan() -> None:
     projected = project(RESULTS, Projection(filter="letter:a"))
     assert {each.config["letter"] for each in projected.results.trials} == {"a"}
 
@@ -100,7 +100,7 @@ def test_a_wish_that_cannot_be_met_is_named(asked: Projection, message: str) -> 
     assert message in str(caught.value)
 
 
-def test_runs_are_compared_by_a_dimension_of_their_own() -> None:
+def test_runs_are_compared_by_their_dimension() -> None:
     first = matrix({("lmdb", "a"): [1.0]}, ("system", "letter"), name="first")
     second = matrix({("lmdb", "a"): [2.0]}, ("system", "letter"), name="second")
     both = union([first, second])
@@ -111,7 +111,7 @@ def test_runs_are_compared_by_a_dimension_of_their_own() -> None:
     assert (both.question.by, both.question.baseline, both.interleaved) == ("run", "first", False)
 
 
-def test_a_dimension_that_only_repeats_the_run_is_left_out() -> None:
+def test_dimension_repeating_the_run_is_omitted() -> None:
     first = matrix({("accelerated",): [4.0]}, ("variant",), name="first")
     second = matrix({("regular",): [1.0]}, ("variant",), name="second")
     assert [each.config for each in union([first, second]).trials] == [{"run": "first"}, {"run": "second"}]

@@ -75,7 +75,7 @@ def test_silence(kind: str) -> None:
             ask(line, b"PING")
 
 
-def test_an_update_is_lost_and_an_answer_is_an_error() -> None:
+def test_scripted_relay_loses_updates_and_returns_errors() -> None:
     with FakeRedis(Fault("lose", every=2), Fault("error", every=5)) as server, dial(server) as line:
         server.begin()
         for value in (b"0", b"1", b"2"):

@@ -49,7 +49,7 @@ def latencies(bound: str, ms: Callable[[float], float], most: float = 64) -> tup
     return searched(Rule(most=most, objective=asked), draw)
 
 
-def test_it_doubles_until_two_steps_bring_nothing_and_halves_then() -> None:
+def test_search_doubles_past_the_plateau_then_halves() -> None:
     found, loads = searched(Rule(most=256), saturating(22))
     assert loads == [1, 2, 4, 8, 16, 32, 64, 128, 23, 19, 21, 20]
     # At 21 clients it is 95.5 % of the highest.
@@ -65,7 +65,7 @@ def test_it_doubles_until_two_steps_bring_nothing_and_halves_then() -> None:
     ]
 
 
-def test_a_search_is_a_function_of_its_samples_in_whatever_order_they_came() -> None:
+def test_search_is_a_function_of_unordered_samples() -> None:
     rule, draw = Rule(most=64), saturating(5)
     samples: dict[float, list[Sample]] = {}
     asked = []
@@ -77,7 +77,7 @@ def test_a_search_is_a_function_of_its_samples_in_whatever_order_they_came() -> 
         assert look(rule, again) == look(rule, samples)
 
 
-def test_one_load_that_fails_before_one_that_cannot_be_judged_does_not_count_as_two() -> None:
+def test_failure_before_an_undecidable_load_counts_once() -> None:
     asked = objective("p99 < 10ms")
     found, _ = searched(
         Rule(objective=asked), lambda load, _: Sample(invalid="errors: 1 %") if load > 1 else Sample(1000.0, False)
@@ -89,14 +89,14 @@ def test_one_load_that_fails_before_one_that_cannot_be_judged_does_not_count_as_
     assert next(explained(twice)).endswith("until p99 < 10ms did not hold, twice in a row")
 
 
-def test_what_still_rises_at_the_upper_bound_has_no_knee() -> None:
+def test_rising_curve_has_no_knee() -> None:
     found, loads = searched(Rule(least=4, most=24), saturating(1000))
     assert loads == [4, 8, 16, 24]
     assert (found.kind, found.load, found.low, found.high) == ("beyond", 24, 16, None)
     assert sentence(found) == ("throughput still rises at 24 clients (24,000 op/s there); 4 probes, 12 trials")
 
 
-def test_what_never_grows_has_its_knee_at_the_first_load() -> None:
+def test_flat_curve_has_its_knee_at_the_start() -> None:
     found, loads = searched(Rule(most=256), saturating(1))
     assert loads == [1, 2, 4]
     assert found.kind == "below"
@@ -106,7 +106,7 @@ def test_what_never_grows_has_its_knee_at_the_first_load() -> None:
     )
 
 
-def test_a_dent_in_a_curve_that_goes_on_rising_is_no_knee() -> None:
+def test_dent_in_a_rising_curve_is_no_knee() -> None:
     def dented(load: float) -> float:
         return 1000 * (4 if load == 8 else min(load, 64))
 
@@ -123,7 +123,7 @@ def test_throughput_that_falls_beyond_the_knee_is_reported() -> None:
     )
 
 
-def test_a_bracket_that_is_wider_than_a_gap_is_tried_again() -> None:
+def test_bracket_wider_than_a_gap_is_retried() -> None:
     random = np.random.default_rng(3)
     found, _ = searched(
         Rule(most=64), lambda load, _: Sample(1000 * min(load, 8) * float(np.exp(0.04 * random.normal())))
@@ -134,7 +134,7 @@ def test_a_bracket_that_is_wider_than_a_gap_is_tried_again() -> None:
     assert len(within) == 2 or {len(probe.samples) for probe in within} == {6}
 
 
-def test_two_trials_of_each_load_are_too_few_for_a_knee() -> None:
+def test_two_trials_per_load_give_no_knee() -> None:
     found, _ = searched(Rule(most=64, at_least=1, at_most=2), saturating(8))
     assert (found.low, found.high) == (None, None)
     assert sentence(found).startswith(
@@ -143,13 +143,13 @@ def test_two_trials_of_each_load_are_too_few_for_a_knee() -> None:
     )
 
 
-def test_a_knee_takes_three_trials_of_each_load_where_they_are_allowed() -> None:
+def test_knee_requires_three_trials_per_load() -> None:
     found, _ = searched(Rule(most=64, at_least=1), saturating(9))
     assert (found.low, found.high) == (8, 9)
     assert {len(probe.samples) for probe in found.probes} == {3}
 
 
-def test_repeats_that_disagree_are_more_and_the_median_decides() -> None:
+def test_disagreeing_repeats_are_extended_and_the_median_decides() -> None:
     asked = objective("p99 < 10ms")
 
     def wavering(load: float, repeat: int) -> Sample:
@@ -221,7 +221,7 @@ def test_more_clients_with_less_throughput_are_reported() -> None:
     assert found.notes == ("throughput is higher at 1 client: more clients meet the objective, but do less",)
 
 
-def test_an_invalid_probe_ends_the_way_up_with_its_reason() -> None:
+def test_invalid_probe_ends_the_way_up_with_reason() -> None:
     def limited(load: float, _: int) -> Sample:
         return Sample(invalid="generator-limited: our own limit") if load > 8 else Sample(1000 * load)
 
@@ -242,7 +242,7 @@ def test_an_invalid_first_probe_leaves_nothing_to_say() -> None:
     )
 
 
-def test_an_invalid_probe_beyond_the_knee_takes_nothing_from_it() -> None:
+def test_invalid_probe_beyond_the_knee_is_harmless() -> None:
     def limited(load: float, repeat: int) -> Sample:
         return Sample(invalid="errors: 1 %") if load >= 16 else saturating(4)(load, repeat)
 
@@ -251,7 +251,7 @@ def test_an_invalid_probe_beyond_the_knee_takes_nothing_from_it() -> None:
     assert found.notes == ("nothing is known about 16 clients: the probe is invalid: errors: 1 %",)
 
 
-def test_one_invalid_trial_is_left_out_and_made_up_for() -> None:
+def test_invalid_trial_is_omitted_and_replaced() -> None:
     first = itertools.count()
 
     def once(load: float, repeat: int) -> Sample:
@@ -262,7 +262,7 @@ def test_one_invalid_trial_is_left_out_and_made_up_for() -> None:
     assert (len(found.probe(1).samples), len(found.probe(1).valid)) == (4, 3)
 
 
-def test_a_rate_that_is_not_done_is_not_held_however_fast_the_rest_is() -> None:
+def test_missed_rate_fails_however_low_its_latency() -> None:
     asked = objective("p99 < 10ms")
     found, _ = searched(
         Rule("rate", 1000, 64_000, asked), lambda load, _: Sample(min(load, 10_000.0), True, figures={"all.p99": 1e6})
@@ -272,7 +272,7 @@ def test_a_rate_that_is_not_done_is_not_held_however_fast_the_rest_is() -> None:
     assert "of the rate done" in sentence(found)
 
 
-def test_what_is_just_short_of_a_rate_does_not_read_like_enough_of_it() -> None:
+def test_narrowly_missed_rate_is_printed_with_enough_digits() -> None:
     asked = objective("p99 < 10ms")
     found, _ = searched(
         Rule("rate", 1000, 2000, asked), lambda load, _: Sample(0.9485 * load, figures={"all.p99": 1e6})
@@ -280,7 +280,7 @@ def test_what_is_just_short_of_a_rate_does_not_read_like_enough_of_it() -> None:
     assert "94.8 % of the rate done" in sentence(found)
 
 
-def test_errors_just_above_their_bound_do_not_read_like_it() -> None:
+def test_narrowly_exceeded_errors_are_printed_with_enough_digits() -> None:
     asked = objective("errors <= 1%")
     found, _ = searched(Rule(objective=asked), lambda *_: Sample(1000.0, False, figures={"errors%": 0.01004}))
     assert "does not hold even at 1 client: errors 1.004 %" in sentence(found)

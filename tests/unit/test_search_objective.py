@@ -46,14 +46,14 @@ def test_an_invalid_objective_is_refused_with_a_hint(text: str, message: str) ->
 @pytest.mark.parametrize(
     "text", ["p99 > 10ms", "p99 >= 10ms", "p99 == 10ms", "errors > 1%", "errors >= 1", "errors = 1"]
 )
-def test_what_does_not_hold_at_low_loads_and_fail_at_high_ones_is_refused(text: str) -> None:
+def test_non_monotone_objective_is_refused(text: str) -> None:
     limit = (f'"{text}" does not hold at low loads and fail at high ones', LIMIT_HINT)
     assert refused(text) == limit
     assert refused(f"errors == 0 and {text}") == limit
 
 
 @pytest.mark.parametrize("sign", ["<", "<=", ">", ">=", "=", "=="])
-def test_throughput_is_no_objective_as_a_search_finds_the_most_of_it(sign: str) -> None:
+def test_throughput_is_refused_as_an_objective(sign: str) -> None:
     message, hint = refused(f"throughput {sign} 1000")
     assert message.startswith("throughput is not an objective")
     assert hint == "leave the condition out"
@@ -65,7 +65,7 @@ def test_the_hints_are_objectives_themselves() -> None:
         assert objective(example).text == example
 
 
-def test_two_conditions_on_one_figure_are_looked_up_apart() -> None:
+def test_two_conditions_on_one_figure_are_separate() -> None:
     asked = objective("errors < 10 and errors < 1%")
     assert [term.key for term in asked.terms] == ["errors", "errors%"]
     assert asked.holds({"errors": 9, "errors%": 0.009})

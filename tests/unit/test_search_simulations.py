@@ -107,7 +107,7 @@ def test_the_knee_lies_in_the_bracket(noise: float) -> None:
 
 
 @pytest.mark.parametrize("noise", NOISE)
-def test_the_limit_of_an_objective_lies_in_the_bracket(noise: float) -> None:
+def test_bracket_contains_the_limit_of_an_objective(noise: float) -> None:
     random = np.random.default_rng([2, round(noise * 1000)])
     hits, trials = [], []
     kinds: Counter[str] = Counter()
@@ -166,7 +166,7 @@ def test_lasting_noise_and_crashes_keep_the_bracket(noise: float, exits_from: in
     assert np.mean(hits) >= CONFIDENCE - chance(CONFIDENCE, CASES)
 
 
-def test_a_rate_is_held_as_long_as_it_is_done() -> None:
+def test_rate_is_held_up_to_the_capacity() -> None:
     random = np.random.default_rng(3)
     hits = []
     for _ in range(KNEES):

@@ -16,7 +16,7 @@ from loadstone.statistics.estimate import REPEATS_MIN
 REPEATS = [101.0, 97.5, 103.2, 99.0, 100.4, 110.0, 95.1, 98.8, 102.0, 100.1]
 
 
-def test_the_median_of_six_lies_between_the_least_and_the_greatest_at_31_in_32() -> None:
+def test_range_of_six_has_level_31_of_32() -> None:
     shown = summary([6.0, 1, 5, 2, 4, 3])
     assert (shown.value, shown.n, shown.low, shown.high, shown.level) == (3.5, 6, 1, 6, 0.96875)
 
@@ -31,7 +31,7 @@ def test_ranks_are_the_innermost_whose_level_suffices(n: int, rank: int, level: 
 
 
 @pytest.mark.parametrize("n", range(6, 60))
-def test_the_interval_of_the_median_is_that_of_scipys_quantile_test(n: int) -> None:
+def test_median_interval_equals_scipys_quantile_test(n: int) -> None:
     samples = np.random.default_rng(n).normal(size=n)
     theirs: Any = stats.quantile_test(samples, p=0.5).confidence_interval(0.95)
     ours = summary(samples.tolist())
@@ -59,7 +59,7 @@ def test_what_could_not_be_measured_is_no_repeat() -> None:
     assert (shown.n, shown) == (10, summary(REPEATS))
 
 
-def test_equal_repeats_have_an_interval_without_width_and_no_warning() -> None:
+def test_equal_repeats_have_an_interval_of_zero_width() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for value in (0.0, 0.1, 1e300):

@@ -48,7 +48,7 @@ def claims(evidence: Evidence) -> tuple[bool, bool]:
     return evidence.p < ALPHA, not estimate.low <= none <= estimate.high
 
 
-def test_blocks_are_compared_by_the_paired_t_test_on_logarithms() -> None:
+def test_blocks_are_compared_by_paired_logarithmic_t_test() -> None:
     found = blocked(numbered(BASELINE), numbered(CONTENDER))
     theirs = stats.ttest_rel(np.log(CONTENDER), np.log(BASELINE))
     ends = theirs.confidence_interval(0.95)
@@ -81,7 +81,7 @@ def test_the_drift_of_a_block_cancels() -> None:
     assert moved.ratio.high == pytest.approx(still.ratio.high)
 
 
-def test_runs_are_compared_by_mann_and_whitney_with_their_own_interval() -> None:
+def test_runs_are_compared_by_mann_whitney() -> None:
     found = between(BASELINE, CONTENDER)
     assert found.p == stats.mannwhitneyu(BASELINE, CONTENDER).pvalue
     ratios = np.sort(np.divide.outer(CONTENDER, BASELINE).ravel())
@@ -105,7 +105,7 @@ def test_a_rank_sums_p_is_scipys(m: int, n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [6, 9, 14])
-def test_a_ratios_interval_excludes_one_exactly_where_p_claims(n: int) -> None:
+def test_ratio_interval_excludes_one_exactly_for_significant_p(n: int) -> None:
     random = np.random.default_rng(n)
     seen = []
     for experiment in range(120):
@@ -137,7 +137,7 @@ def test_arrays_of_experiments_agree_with_each_experiment_alone() -> None:
         assert (across.ratio.low, across.ratio.high) == pytest.approx((np.exp(apart.low[at]), np.exp(apart.high[at])))
 
 
-def test_one_run_each_has_a_ratio_and_no_claim() -> None:
+def test_one_run_per_side_has_no_claim() -> None:
     # The accelerated write-ahead log against the plain one, one YCSB run each.
     found = between([388.46], [1770.70])
     assert found.ratio.value == pytest.approx(4.558, abs=1e-3)
@@ -154,13 +154,13 @@ def test_equal_figures_are_no_evidence() -> None:
     assert blocked(numbered([0.1 + 0.2] * 6), numbered([0.3] * 6)).p == 1
 
 
-def test_a_ratio_without_variance_has_the_p_of_its_signs() -> None:
+def test_ratio_without_variance_uses_the_signed_rank_test() -> None:
     found = blocked(numbered([1.0] * 6), numbered([2.0] * 6))
     assert (found.ratio.low, found.ratio.value, found.ratio.high) == pytest.approx((2, 2, 2))
     assert (found.p, found.ratio.level, found.method) == (0.03125, 0.96875, "exact signed-rank on logs within blocks")
 
 
-def test_figures_that_are_not_positive_are_compared_by_differences() -> None:
+def test_non_positive_figures_are_compared_by_differences() -> None:
     baseline, contender = [0.0, 1, 0, 2, 0, 1, 1], [5.0, 6, 4, 8, 5, 7, 5]
     for found in (blocked(numbered(baseline), numbered(contender)), between(baseline, contender)):
         assert math.isnan(found.ratio.value)
@@ -177,7 +177,7 @@ def test_nothing_to_compare_is_no_crash() -> None:
         assert math.isnan(found.ratio.value)
 
 
-def test_effect_is_how_often_a_contender_lies_above_less_the_reverse() -> None:
+def test_effect_is_the_probability_above_minus_below() -> None:
     assert cliffs_delta(np.array([1.0, 2, 3]), np.array([2.0, 4])) == pytest.approx((1 + 0 - 1 + 3) / 6)
 
 

@@ -61,7 +61,7 @@ def test_the_example_saturates_between_16_and_20_clients(blocks: int, variation:
     assert found.plateau == pytest.approx(20_000, rel=0.05)
 
 
-def test_without_noise_the_bracket_is_the_gap_that_holds_the_knee() -> None:
+def test_noiseless_bracket_is_the_gap_around_the_knee() -> None:
     found = knee(sweep(flat_from(20), variation=0))
     assert (found.lower, found.upper, found.unclaimed) == (16, 20, None)
     # Of what all loads of a block share nothing is left in the bracket.
@@ -88,7 +88,7 @@ def test_what_still_rises_has_no_knee(curve: Curve, variation: float) -> None:
     assert (found.upper, found.unclaimed) == (None, "rising")
 
 
-def test_loads_close_together_at_the_end_do_not_make_a_plateau() -> None:
+def test_close_loads_at_the_end_are_no_plateau() -> None:
     assert knee(sweep(lambda n: 1000 * n, (64, 96, 120, 124, 128))).unclaimed == "rising"
 
 
@@ -97,23 +97,23 @@ def test_repeats_that_scatter_too_much_claim_nothing() -> None:
     assert (found.upper, found.unclaimed) == (None, "scatter")
 
 
-def test_a_plateau_at_the_first_load_has_no_lower_end() -> None:
+def test_plateau_from_the_start_has_no_lower_end() -> None:
     found = knee(sweep(lambda n: 5000 + 0 * n, blocks=8, variation=0.01))
     assert (found.lower, found.upper, found.unclaimed) == (None, 1, None)
 
 
-def test_throughput_that_only_falls_is_highest_at_the_first_load() -> None:
+def test_falling_throughput_is_highest_at_the_first_load() -> None:
     found = knee(sweep(lambda n: 5000 / n))
     assert (found.lower, found.upper, found.collapse) == (None, 1, (1, 2))
 
 
-def test_a_dent_on_the_way_up_is_not_a_knee() -> None:
+def test_dent_on_the_way_up_is_no_knee() -> None:
     found = knee(sweep(lambda n: 1000 * np.minimum(n, 20) * np.where(n == 8, 0.45, 1.0)))
     assert (found.lower, found.upper, found.collapse) == (16, 20, None)
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_curve_that_recovers_has_not_collapsed_and_is_not_monotone(seed: int) -> None:
+def test_recovering_curve_has_not_collapsed(seed: int) -> None:
     found = knee(sweep(lambda n: 1000 * np.minimum(n, 20) * np.where((n > 20) & (n < 64), 0.6, 1.0), seed=seed))
     assert found.collapse is None
     assert found.departing
@@ -126,7 +126,7 @@ def test_noise_is_not_taken_for_a_second_rise() -> None:
 
 
 @pytest.mark.parametrize("blocks", [1, 2])
-def test_one_or_two_repeats_claim_nothing_and_keep_the_estimate(blocks: int) -> None:
+def test_two_repeats_claim_nothing_but_give_an_estimate(blocks: int) -> None:
     found = knee(sweep(flat_from(20), blocks=blocks, variation=0.01))
     assert (found.lower, found.upper, found.unclaimed) == (None, None, "few-repeats")
     assert found.reached == 20
@@ -160,7 +160,7 @@ def test_missing_cells_and_failed_trials_are_left_out() -> None:
     assert (found.lower, found.upper) == (16, 20)
 
 
-def test_a_load_with_fewer_repeats_than_the_others_is_not_taken_as_certain() -> None:
+def test_load_with_few_repeats_stays_uncertain() -> None:
     points = sweep(flat_from(20), blocks=5)
     # A single figure, 30 % too high: it must not become the plateau.
     points[128] = {0: 26_000.0}
@@ -169,14 +169,14 @@ def test_a_load_with_fewer_repeats_than_the_others_is_not_taken_as_certain() -> 
     assert (found.lower, found.upper) == (16, 20)
 
 
-def test_a_real_sweep_that_ends_soon_after_its_knee_claims_none() -> None:
+def test_real_sweep_ending_after_its_knee_claims_none() -> None:
     found = knee({clients: dict(enumerate(values)) for clients, values in HBASE.items()}, blocks=False)
     # Its author named 31 or 32 clients, the highest of the averages. 10 clients were measured once.
     assert list(found.loads) == [20, 25, 28, 30, 31, 32, 33, 35, 40]
     assert (found.lower, found.reached, found.unclaimed) == (20, 28, "scatter")
 
 
-def test_repeats_that_are_not_blocks_are_resampled_by_load() -> None:
+def test_unblocked_repeats_are_resampled_by_load() -> None:
     points = sweep(flat_from(20), blocks=6)
     assert (knee(points, blocks=False).lower, knee(points, blocks=False).upper) == (16, 20)
     # As a search has them: as many repeats as each load needed.
@@ -185,7 +185,7 @@ def test_repeats_that_are_not_blocks_are_resampled_by_load() -> None:
     assert (knee(points, blocks=False).lower, knee(points, blocks=False).upper) == (16, 20)
 
 
-def test_the_same_points_give_the_same_bracket_in_whatever_order_they_come() -> None:
+def test_bracket_is_independent_of_point_order() -> None:
     points = sweep(law(40, 0.1), variation=0.06)
     turned = {load: dict(reversed(found.items())) for load, found in reversed(points.items())}
     assert knee(points) == knee(turned)
@@ -198,7 +198,7 @@ def test_the_unit_of_throughput_does_not_matter() -> None:
     assert (one.lower, one.upper, one.unclaimed) == (other.lower, other.upper, other.unclaimed)
 
 
-def test_the_fit_is_monotone_on_either_side_of_its_top() -> None:
+def test_fit_is_monotone_on_both_sides() -> None:
     found = knee(sweep(law(16, 0.05), variation=0.08))
     top = found.fit.index(max(found.fit))
     assert list(found.fit[: top + 1]) == sorted(found.fit[: top + 1])
@@ -253,7 +253,7 @@ def covers(found: Knee, tried: Sequence[float], truth: Floats) -> bool:
     return (found.lower or 0) < first <= (found.upper or math.inf)
 
 
-def test_the_bracket_holds_the_knee_in_nine_of_ten_curves_of_every_shape() -> None:
+def test_bracket_contains_the_knee_in_90_percent() -> None:
     random = np.random.default_rng(1972)
     held: dict[str, list[bool]] = {shape: [] for shape in SHAPES}
     gaps: dict[str, list[int]] = {shape: [] for shape in SHAPES}
@@ -303,7 +303,7 @@ def test_the_bracket_holds_the_knee_in_nine_of_ten_curves_of_every_shape() -> No
 
 
 @pytest.mark.parametrize("saturation", [1, 3, 20])
-def test_where_repeats_scatter_a_lower_end_is_as_sure_as_that_of_a_bracket(saturation: float) -> None:
+def test_lower_end_of_scattered_repeats_is_reliable(saturation: float) -> None:
     least = min(load for load in TRIED if load >= 0.95 * saturation)
     found = [knee(sweep(flat_from(saturation), variation=0.2, seed=seed, blocks=4)) for seed in range(100)]
     scattered = [each for each in found if each.unclaimed == "scatter"]
@@ -314,7 +314,7 @@ def test_where_repeats_scatter_a_lower_end_is_as_sure_as_that_of_a_bracket(satur
 
 
 @pytest.mark.parametrize(("over", "unit"), [("clients", "clients"), ("rate", "op/s")])
-def test_where_repeats_scatter_the_sentence_has_the_lower_end_alone(over: Over, unit: str) -> None:
+def test_sentence_on_scattered_repeats_has_only_lower_end(over: Over, unit: str) -> None:
     found = knee(sweep(lambda n: 1000 * n / (16 + n), variation=0.05))
     text = reached(found, over, "redis")
     least = units.load_over(found.lower or 0, over)

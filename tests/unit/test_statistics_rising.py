@@ -24,7 +24,7 @@ def fires(latencies: Sequence[float] | Floats, seconds: float) -> bool:
 
 @pytest.mark.parametrize("n", [20, 30, 60, 120, 600])
 @pytest.mark.parametrize("phi", [0.0, 0.5])
-def test_noise_without_a_trend_rarely_fires_however_wide_it_is(phi: float, n: int) -> None:
+def test_trendless_noise_rarely_fires(phi: float, n: int) -> None:
     # As wide as the level itself, and so slow that the absolute threshold never holds it back.
     normal = autoregressive(np.random.default_rng([3, n]), phi, (SERIES, n), 0.01) - 100
     noise = 100 * MS * np.exp(normal)
@@ -46,7 +46,7 @@ def queue(random: Generator, rate: float, load: float, seconds: int) -> tuple[Fl
 
 
 @pytest.mark.parametrize("rate", [100, 1_000, 10_000])
-def test_a_queue_beyond_its_capacity_fires_and_one_within_does_not(rate: float) -> None:
+def test_only_a_queue_beyond_its_capacity_fires(rate: float) -> None:
     random = np.random.default_rng([4, int(rate)])
     for load, expected in ((0.7, False), (0.95, False), (1.05, True)):
         found = [queue(random, rate, load, 60) for _ in range(20)]

@@ -33,7 +33,7 @@ def test_autocovariances_are_those_of_their_definition() -> None:
     assert autocovariance(x) == pytest.approx([float((c[: 31 - lag] * c[lag:]).sum()) / 31 for lag in range(31)])
 
 
-def test_the_effective_size_is_that_of_geyers_sums_by_hand() -> None:
+def test_effective_size_equals_geyers_sums() -> None:
     # Autocovariances of 1 to 6, times 6: 17.5, 8.75, 1, -4.75 and so on. The second pair is negative, so the first
     # alone counts: the long-run variance is 2 x (17.5 + 8.75) - 17.5 = 35, and 6 x 17.5 / 35 = 3.
     assert float(effective_size([1.0, 2, 3, 4, 5, 6])) == pytest.approx(3)
@@ -42,7 +42,7 @@ def test_the_effective_size_is_that_of_geyers_sums_by_hand() -> None:
     assert float(effective_size([5.0] * 9)) == 9
 
 
-def test_a_runs_mean_has_its_effective_number_of_intervals() -> None:
+def test_run_mean_has_its_effective_number_of_intervals() -> None:
     series = autoregressive(np.random.default_rng(2), 0.5, (1, 300))[0]
     found = run_mean(series.tolist())
     assert (found.value, found.level) == pytest.approx((series.mean(), 0.95))
@@ -54,7 +54,7 @@ def test_a_runs_mean_has_its_effective_number_of_intervals() -> None:
     assert (found.low, found.high) == (low, high)
 
 
-def test_a_short_or_sluggish_run_has_no_error_bars() -> None:
+def test_short_or_sluggish_run_has_no_error_bars() -> None:
     assert run_mean(noise(19).tolist()).low is None
     assert run_mean(noise(20).tolist()).low is not None
     assert run_mean(np.linspace(1, 2, 60).tolist()).low is None
@@ -80,7 +80,7 @@ def test_noise_is_steady(n: int) -> None:
     ("phi", "n", "most"),
     [(0.5, 20, 0.2), (0.5, 60, 0.1), (0.5, 300, 0.02), (0.9, 20, 0.45), (0.9, 300, 0.1)],
 )
-def test_runs_that_remember_are_steady_where_they_are_long(phi: float, n: int, most: float) -> None:
+def test_long_autocorrelated_runs_are_steady(phi: float, n: int, most: float) -> None:
     series = autoregressive(np.random.default_rng(4), phi, (EXPERIMENTS // 4, n))
     alarms = share([not steadiness(each.tolist()).steady for each in series])
     print(f"AR(1) {phi}, {n} points: false alarms {alarms:.1%}")
@@ -111,14 +111,14 @@ def test_what_is_not_steady_is_found(name: str, n: int) -> None:
     assert min(found) >= 0.9
 
 
-def test_a_trend_is_given_as_its_share_of_the_median_over_the_window() -> None:
+def test_trend_is_its_share_of_the_window_median() -> None:
     found = steadiness((noise(120) * (0.9 + 0.2 * np.arange(120) / 120)).tolist())
     assert "trend" in found.reasons
     assert found.trend_share == pytest.approx(0.2, abs=0.05)
     assert found.trend_p < ALPHA
 
 
-def test_a_late_change_is_found_with_its_place_and_size() -> None:
+def test_late_change_is_located_with_its_size() -> None:
     found = steadiness((noise(120) * np.where(np.arange(120) < 90, 1, 0.7)).tolist())
     assert "change" in found.reasons
     assert found.change_at == pytest.approx(90, abs=2)
@@ -136,7 +136,7 @@ def test_what_is_sure_but_slight_is_steady() -> None:
     assert not steadiness([100 + 0.01 * at for at in range(300)], effect_min=0.02).steady
 
 
-def test_one_slow_interval_at_the_end_is_no_change() -> None:
+def test_slow_last_interval_is_no_change() -> None:
     for n in (5, 20, 60):
         assert steadiness([*noise(n - 1).tolist(), 10.0]).steady
 
@@ -152,7 +152,7 @@ def test_short_equal_and_empty_series_are_steady() -> None:
     assert fall.trend_p == pytest.approx(2 / 120)
 
 
-def test_a_day_of_seconds_is_averaged_before_it_is_tested() -> None:
+def test_day_of_seconds_is_averaged_before_the_test() -> None:
     series = noise(86_400) * np.where(np.arange(86_400) < 60_000, 1, 0.9)
     found = steadiness(series.tolist())
     assert found.change_at == pytest.approx(60_000, abs=500)
@@ -163,7 +163,7 @@ def test_a_day_of_seconds_is_averaged_before_it_is_tested() -> None:
 
 
 @pytest.mark.parametrize(("n", "warm"), [(20, 5), (60, 15), (300, 60)])
-def test_a_warm_up_is_cut_off_where_it_ends(n: int, warm: int) -> None:
+def test_warm_up_is_removed_up_to_its_end(n: int, warm: int) -> None:
     ends = [warm_up_end((noise(n, seed) * np.where(np.arange(n) < warm, 0.4, 1)).tolist()) for seed in range(200)]
     assert np.median(ends) == pytest.approx(warm, abs=5 if n >= 50 else 1)
     assert share([end >= warm for end in ends]) > 0.95

@@ -29,7 +29,7 @@ SIZES = (6, 10, 20)
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("name", POPULATIONS)
-def test_intervals_of_a_fixed_number_of_repeats_cover_as_they_say(name: str, n: int) -> None:
+def test_intervals_of_fixed_repeats_have_nominal_coverage(name: str, n: int) -> None:
     population, random = POPULATIONS[name], np.random.default_rng([1, n])
     samples = population.draw(random, (EXPERIMENTS, n))
     order, level = order_interval(samples), median_rank(n)[1]
@@ -45,7 +45,7 @@ def test_intervals_of_a_fixed_number_of_repeats_cover_as_they_say(name: str, n: 
     assert 0.93 <= by_pairs <= 0.97
 
 
-def test_heavier_outliers_break_the_interval_of_the_mean_and_not_that_of_the_median() -> None:
+def test_outliers_break_only_the_interval_of_the_mean() -> None:
     population = contaminated(0.5)
     samples = population.draw(np.random.default_rng(2), (EXPERIMENTS, 20))
     mean, _ = t_interval(samples)
@@ -81,7 +81,7 @@ def test_the_rule_of_stopping_keeps_the_interval_honest(name: str, until: float)
         assert share(hasty) < share(hits)
 
 
-def test_equal_variants_are_seldom_claimed_to_differ_under_the_stopping_rule() -> None:
+def test_stopping_rule_seldom_separates_equal_variants() -> None:
     # Samples that are narrow by luck stop early, so this is above 5 %; it peaks at about this width:
     # twice the repeats' variation. Three times the experiments, for it is near its bound.
     random, at_most = np.random.default_rng([4, 20]), 20
@@ -108,7 +108,7 @@ def test_equal_variants_are_seldom_claimed_to_differ(name: str, n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [6, 10])
-def test_a_family_of_equal_variants_is_seldom_claimed_to_differ_after_holm(n: int) -> None:
+def test_holm_seldom_separates_a_family_of_equals(n: int) -> None:
     # Four contenders share a baseline, as in an experiment with five variants.
     random = np.random.default_rng([6, n])
     values = POPULATIONS["normal"].draw(random, (EXPERIMENTS, n, 5))
@@ -144,7 +144,7 @@ def test_a_difference_of_ten_per_cent_is_found(n: int, goal: float, drift: float
     assert np.mean(found) >= goal
 
 
-def test_a_signed_rank_test_could_not_find_it_at_six_repeats() -> None:
+def test_signed_rank_test_cannot_decide_six_repeats() -> None:
     # It needs all six differences on one side, whose probability bounds its power, and a sign-flip test's with it.
     pairs = POPULATIONS["normal"].draw(np.random.default_rng(8), (EXPERIMENTS, 6, 2)) * np.array([1, 1.1])
     one_sided = share(np.abs(np.sign(pairs[..., 1] - pairs[..., 0]).sum(axis=-1)) == 6)

@@ -11,7 +11,7 @@ CALM = [100.0, 101, 99, 100.5, 99.5, 100, 100.2, 99.8]
 WILD = [100.0, 150, 60, 120, 80, 100, 140, 70]
 
 
-def test_without_a_wish_for_width_the_least_number_of_repeats_is_enough() -> None:
+def test_minimum_of_repeats_suffices_without_a_width() -> None:
     assert enough([CALM[:5], WILD[:6]], at_least=6) is None
     assert enough([CALM[:6], WILD[:6]], at_least=6) == "at-least"
 
@@ -32,7 +32,7 @@ def test_the_limit_ends_what_stays_wide() -> None:
     assert enough([], 6, 8, 0.02) is None
 
 
-def test_after_the_first_look_an_interval_has_to_stay_narrow_for_one_more_block() -> None:
+def test_narrow_interval_must_persist_for_one_block() -> None:
     # Eight repeats whose interval runs from the least to the greatest; with the ninth it is one rank narrower.
     samples = [100.0, 101, 99, 120, 100, 100, 101, 100, 99, 100]
     assert [narrow(samples[:n], 0.03) for n in (6, 7, 8, 9, 10)] == [False, False, False, True, True]
@@ -41,13 +41,13 @@ def test_after_the_first_look_an_interval_has_to_stay_narrow_for_one_more_block(
     assert enough([samples[:9]], 9, 20, 0.03) == "narrow"
 
 
-def test_fewer_repeats_than_have_an_interval_are_never_narrow() -> None:
+def test_too_few_repeats_are_never_narrow() -> None:
     assert enough([CALM[:3]], at_least=3, at_most=10, until=10.0) is None
     assert enough([CALM[:3]], at_least=3) == "at-least"
     assert enough([CALM[:3]], at_least=3, at_most=3, until=0.01) == "at-most"
 
 
-def test_figures_of_nought_are_as_narrow_as_can_be() -> None:
+def test_zero_figures_have_the_narrowest_interval() -> None:
     assert enough([[0.0] * 6], 6, 20, 0.01) == "narrow"
     # A median of 0 between other figures has no relative width.
     assert enough([[0.0, 0, 0, 0, 1, 2]], 6, 20, 0.5) is None

@@ -63,21 +63,21 @@ def test_the_law_is_gunthers() -> None:
     assert curve(np.array([1.0, 4.0]), 100, 0.1, 0.01) == pytest.approx([100, 400 / 1.42])
 
 
-def test_a_curve_of_the_law_is_drawn_in_nineteen_of_twenty_sweeps() -> None:
+def test_fitting_law_is_drawn_in_95_percent() -> None:
     drawn = [fit(sweep(LAW, POWERS, 4, 0.05, seed)) is not None for seed in range(300)]
     print(f"scalability law: drawn for {np.mean(drawn):.0%} of 300 sweeps that follow it")
     assert 0.9 < np.mean(drawn) < 0.99
 
 
 @pytest.mark.parametrize("repeats", [3, 10])
-def test_a_curve_that_the_law_does_not_fit_is_not_drawn(repeats: int) -> None:
+def test_ill_fitting_law_is_not_drawn(repeats: int) -> None:
     random = np.random.default_rng(5)
     counts = (1, 2, 4, 8, 12, 16, 20, 24, 32, 64, 128)
     points = [(float(n), 1000 * min(n, 20) * (1 + 0.02 * random.normal())) for n in counts for _ in range(repeats)]
     assert fit(points) is None
 
 
-def test_without_repeats_the_fit_of_the_law_is_not_known() -> None:
+def test_law_without_repeats_has_unknown_fit() -> None:
     assert fit(sweep(LAW, POWERS)) is None
 
 

@@ -38,7 +38,7 @@ def log(path: Path, system: str, minutes: Sequence[int]) -> Path:
 
 
 @pytest.mark.parametrize("system", LINES)
-def test_beginnings_are_counted_and_the_median_time_between_them_is_their_period(tmp_path: Path, system: str) -> None:
+def test_starts_are_counted_with_their_median_period(tmp_path: Path, system: str) -> None:
     since = datetime(2026, 11, 24, 2, 0).timestamp()
     found = figures([(log(tmp_path / "log", system, [1, 5, 10, 15]), since)], named(system).activities)
     name = NAMES[system]
@@ -79,12 +79,12 @@ def at(*minutes: float) -> bytes:
     return b"".join(f"{(START + timedelta(minutes=each)).strftime(CHECKPOINT)}\n".encode() for each in minutes)
 
 
-def test_a_clock_that_is_set_back_undoes_no_checkpoint_and_shortens_no_period(tmp_path: Path) -> None:
+def test_clock_set_back_preserves_checkpoints_and_period(tmp_path: Path) -> None:
     assert counted(tmp_path / "log", at(1, 6, 11, -30, -25)) == {"checkpoints": 5, "checkpoint_period_seconds": 300}
     assert counted(tmp_path / "log", at(1, 6, 3)) == {"checkpoints": 3}
 
 
-def test_a_clock_that_is_set_forth_by_a_day_leaves_the_period(tmp_path: Path) -> None:
+def test_clock_set_forward_preserves_the_period(tmp_path: Path) -> None:
     day = 24 * 60
     found = counted(tmp_path / "log", at(1, 6, day + 11, day + 16))
     assert found == {"checkpoints": 4, "checkpoint_period_seconds": 300}
@@ -111,12 +111,12 @@ def test_lines_that_are_not_beginnings_do_not_count(tmp_path: Path, other: bytes
     assert found == {"checkpoints": 3, "checkpoint_period_seconds": 300}
 
 
-def test_a_half_written_line_counts_once_it_is_complete(tmp_path: Path) -> None:
+def test_partial_line_counts_once_it_is_complete(tmp_path: Path) -> None:
     assert counted(tmp_path / "log", at(1, 6)[:-40]) == {"checkpoints": 1}
     assert counted(tmp_path / "log", at(1, 6)[:-7]) == {"checkpoints": 2}
 
 
-def test_a_log_whose_beginning_is_not_read_has_a_period_and_no_count(tmp_path: Path) -> None:
+def test_log_without_its_start_has_only_a_period(tmp_path: Path) -> None:
     other = b"2026-11-24 02:08:30.044 UTC [71] LOG:  something else\n"
     much = other * (READ_BYTES // len(other) + 1)
     assert counted(tmp_path / "log", at(1, 5) + much + at(10, 15, 20)) == {"checkpoint_period_seconds": 300}
@@ -138,7 +138,7 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("berlin")
 @pytest.mark.parametrize("change", [datetime(2026, 3, 29, 1, tzinfo=UTC), datetime(2026, 10, 25, 1, tzinfo=UTC)])
 @pytest.mark.parametrize("started", [-23, 2])
-def test_a_change_to_or_from_summer_time_loses_nothing(tmp_path: Path, change: datetime, started: int) -> None:
+def test_daylight_saving_change_loses_nothing(tmp_path: Path, change: datetime, started: int) -> None:
     minutes = range(started + 3, started + 83, 10)
     lines = [(change + timedelta(minutes=each)).astimezone().strftime(CHECKPOINT) for each in minutes]
     found = counted(tmp_path / "log", "\n".join(lines).encode(), change + timedelta(minutes=started))

@@ -66,7 +66,7 @@ def test_another_program_takes_its_place(resident: Resident) -> None:
     assert not alive(first)
 
 
-def test_a_program_that_ends_leaves_its_reason_and_the_next_question_starts_another(resident: Resident) -> None:
+def test_ended_helper_leaves_its_reason_and_is_restarted(resident: Resident) -> None:
     with pytest.raises(ResidentError, match="words of farewell"):
         asked(resident, "end")
     assert asked(resident, "one")[1] == "one"
@@ -80,7 +80,7 @@ def test_a_killed_program_is_started_again(resident: Resident) -> None:
     assert second != first
 
 
-def test_one_that_is_silent_is_ended_so_that_its_late_answer_answers_nothing(resident: Resident) -> None:
+def test_unresponsive_helper_is_killed(resident: Resident) -> None:
     first, _ = asked(resident, "one")
     with pytest.raises(SilentError):
         resident.ask(ARGV, "sleep", 0.2)

@@ -23,9 +23,7 @@ from loadstone.statistics.estimate import Estimate
         ([0.0, 0.05], "B/op", ["none", "none"]),
     ],
 )
-def test_figures_of_one_kind_have_one_unit_and_as_many_decimals(
-    numbers: list[float], unit: str, expected: list[str]
-) -> None:
+def test_figures_of_one_metric_share_unit_and_decimals(numbers: list[float], unit: str, expected: list[str]) -> None:
     assert units.in_one_unit(numbers, unit) == expected
 
 
@@ -47,11 +45,11 @@ def test_figures_of_one_kind_have_one_unit_and_as_many_decimals(
         (0.0, 1.0, "ns", "0 ns"),
     ],
 )
-def test_a_figure_has_the_digits_that_its_interval_carries(value: float, side: float, unit: str, expected: str) -> None:
+def test_figure_has_the_digits_of_its_interval(value: float, side: float, unit: str, expected: str) -> None:
     assert units.figure(value, unit, units.precision(value, side)) == expected
 
 
-def test_figure_interval_and_table_agree_on_the_last_digit() -> None:
+def test_figure_interval_and_table_share_the_last_digit() -> None:
     estimate = Estimate(32_655.0, 6, 21_400.0, 1_044_000.0)
     assert wording.figure(estimate, "ns") == "32.7 µs"
     assert wording.interval(estimate, "ns") == "21.4 µs – 1.0440 ms"
@@ -59,7 +57,7 @@ def test_figure_interval_and_table_agree_on_the_last_digit() -> None:
 
 
 @pytest.mark.parametrize("number", [0.4, 1.23, 9.99, 10.0, 12.0, 999.0, 1230.0])
-def test_a_table_shows_of_few_bytes_an_operation_what_a_report_shows(number: float) -> None:
+def test_table_and_report_show_equal_small_bytes(number: float) -> None:
     (text,) = units.in_one_unit([number], "B/op")
     shown = units.figure(number, "B/op")
     assert float(text.split()[0]) == pytest.approx(float(shown.split()[0]), rel=0.005)
@@ -82,14 +80,12 @@ def test_a_table_shows_of_few_bytes_an_operation_what_a_report_shows(number: flo
         (1.2, 0.05, "120 %"),
     ],
 )
-def test_a_share_beside_a_bound_has_as_many_digits_as_tell_it_apart(
-    share: float, beside: float | None, expected: str
-) -> None:
+def test_share_next_to_a_bound_has_distinguishing_digits(share: float, beside: float | None, expected: str) -> None:
     assert short_percent(share, beside) == expected
 
 
 @pytest.mark.parametrize(
     ("value", "expected"), [(4096, "4.10 kB"), ("4096", "4.10 kB"), (10**400, str(10**400)), (float("inf"), "inf")]
 )
-def test_a_size_too_large_to_be_one_is_written_as_it_is(value: object, expected: str) -> None:
+def test_unrepresentable_size_is_written_unchanged(value: object, expected: str) -> None:
     assert wording.fact_value("memory_bytes", value) == expected

@@ -67,7 +67,7 @@ def of_files(found: Files, operation: str = "write") -> dict[str, Value]:
 SIZES, SPANS = [100, 100, 50], [(1.0, 3.0), (1.0, 5.0), (3.0, 4.0)]
 
 
-def test_hadoops_figures_use_its_formulas_and_the_clusters_the_clock() -> None:
+def test_hadoop_figures_use_its_formulas_and_cluster_time() -> None:
     figures = of_files(files(SIZES, SPANS))
     rates = [50.0, 25.0, 50.0]
     assert figures["throughput"].value == pytest.approx(250 * MB / 4)
@@ -82,7 +82,7 @@ def test_hadoops_figures_use_its_formulas_and_the_clusters_the_clock() -> None:
     assert "returned" in of_files(files(SIZES, SPANS), "read")
 
 
-def test_each_guarantee_of_a_write_has_its_own_figures() -> None:
+def test_write_guarantees_have_separate_figures() -> None:
     durable = Reached(3, 250 * MB, 9 * S, 6 * S)
     figures = of_files(files(SIZES, SPANS, durable=durable))
     assert figures["dfsio.durable.throughput"].value == pytest.approx(250 * MB / 5)
@@ -103,7 +103,7 @@ def test_without_a_completed_file_there_is_no_throughput() -> None:
 @pytest.mark.parametrize(
     ("foreign", "unverified", "failed", "wrong"), [(1, 1, 0, 1), (3, 3, 0, None), (3, 4, 1, None), (3, 3, 1, None)]
 )
-def test_files_without_the_mark_are_wrong_beside_files_with_it_alone(
+def test_files_without_marks_are_wrong_among_marked_files(
     foreign: int, unverified: int, failed: int, wrong: int | None
 ) -> None:
     # The last: Hadoop's files, of which one is missing.
@@ -145,7 +145,7 @@ def launched(stages: list[Sorted]) -> list[Launched]:
     return [Launched(f"sort.{each.stage}", {}, result(sort=each)) for each in stages]
 
 
-def test_the_time_of_a_sort_is_the_sum_of_its_stages() -> None:
+def test_sort_time_is_the_sum_of_its_stages() -> None:
     phase = EngineLaunch("sort", "measure", lambda *_: {})
     figures = values(*sort.figures(phase, launched(STAGES)))
     assert figures["runtime"].value == 2 * S

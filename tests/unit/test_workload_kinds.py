@@ -16,7 +16,7 @@ vary: {what: [write, read], count: [2, 4], past: [true, false]}
 """
 
 
-def test_a_part_without_a_required_key_keeps_its_other_mistakes(tmp_path: Path) -> None:
+def test_section_without_a_required_key_reports_further_mistakes(tmp_path: Path) -> None:
     text = "systems: {rocksdb: {}}\nworkloads: {slow: {fio: {5s: a}}, fast: {sort: {row: 1}}}\n"
     assert mistakes(tmp_path, text) == [
         "`workloads.slow.fio.job` is missing",
@@ -36,7 +36,7 @@ def test_values_of_any_kind_may_be_templates(tmp_path: Path) -> None:
     assert {each.work.file_size for each in variants} == {1 << 20}
 
 
-def test_a_rendered_value_must_be_valid_for_its_key(tmp_path: Path) -> None:
+def test_rendered_value_must_be_valid_for_its_key(tmp_path: Path) -> None:
     (mistake,) = mistakes(tmp_path, DFSIO.replace("[2, 4]", "[2, 0]"))
     assert mistake == "workload.dfsio.files must be a whole number of at least 1, got 0"
 
@@ -49,14 +49,14 @@ def test_a_resolved_experiment_is_read_as_equal(tmp_path: Path) -> None:
         assert again.experiment == first.experiment
 
 
-def test_work_that_ends_by_itself_has_neither_pilot_nor_warm_up(tmp_path: Path) -> None:
+def test_finite_work_has_neither_pilot_nor_warm_up(tmp_path: Path) -> None:
     found = loaded(tmp_path, FIO).experiment
     assert (found.pilot, found.measure.warmup, found.measure.duration) == (False, 0.0, None)
     (mistake,) = mistakes(tmp_path, FIO, "measure.duration=5s")
     assert mistake == "measure.duration has no effect: fio ends when its work is done"
 
 
-def test_the_figures_of_each_job_are_compared_by_default(tmp_path: Path) -> None:
+def test_job_figures_are_compared_by_default(tmp_path: Path) -> None:
     assert loaded(tmp_path, FIO).experiment.compare.metrics == ("write.bandwidth", "write.throughput", "write.p99")
     two = FIO.replace("bs={bs}\\n", "bs={bs}\\n[a b]\\nrw=randrw\\n")
     assert loaded(tmp_path, two).experiment.compare.metrics[:4] == (
@@ -98,20 +98,20 @@ def test_workloads_of_different_kinds_are_not_compared(tmp_path: Path) -> None:
     assert mistake == "workloads of different kinds cannot be compared: dfsio, fio"
 
 
-def test_a_workload_kind_on_an_unsupported_store_is_refused(tmp_path: Path) -> None:
+def test_workload_on_an_unsupported_store_is_refused(tmp_path: Path) -> None:
     crossed = SEVERAL.replace("system: [local], workload: [write]", "system: [local, disk], workload: [write, job]")
     found = mistakes(tmp_path, crossed.replace("  include: [{system: disk, workload: job, copy: 1}]\n", ""))
     assert sorted(found) == ["dfsio cannot use the store fio", "fio cannot use the store file"]
 
 
-def test_a_single_workload_may_be_varied_by_a_dimension_called_workload(tmp_path: Path) -> None:
+def test_single_workload_may_vary_by_dimension_workload(tmp_path: Path) -> None:
     text = "systems: [lmdb]\nworkload: {file: 'WORKLOADS/workload{workload}'}\nvary: {workload: [a, c]}\n"
     variants = plan(loaded(tmp_path, text).experiment).variants
     assert [Path(each.work.file).name for each in variants] == ["workloada", "workloadc"]
     assert warnings(tmp_path, text) == []
 
 
-def test_a_cache_that_cannot_be_dropped_is_a_warning(tmp_path: Path) -> None:
+def test_undroppable_cache_is_a_warning(tmp_path: Path) -> None:
     text = "systems: {far: {store: hdfs}}\nworkload: {dfsio: {operation: read, cold: true}}\n"
     assert warnings(tmp_path, text) == ["`cold` has no effect on far, because the lab does not start its data nodes"]
     assert warnings(tmp_path, text.replace("store: hdfs", "store: hdfs, start: hdfs")) == []
