@@ -113,14 +113,14 @@ bench: all
 # of each kind, outages of up to 30 s with up to 2,000 clients, fifty pauses of a Cassandra and five kills of a Redis and a PostgreSQL whose writes are
 # all accounted for, the judge's simulations in full, forty experiments whose true difference is known, ten thousand damaged files to import, and ten thousand clients on real servers.
 soak: all $(DEVELOPER)
-	LOADSTONE_CRASHES=50 $(VENV)/pytest tests/test_lab_crash.py
-	LOADSTONE_OUTAGES=all $(VENV)/pytest tests/test_outages.py
-	LOADSTONE_SIMULATIONS=1 $(VENV)/pytest -n 2 -rP tests/test_judge_simulations.py tests/test_search_simulations.py
-	LOADSTONE_PAUSES=50 LOADSTONE_KILLS=5 $(VENV)/pytest -s tests/test_ledger_faults.py
-	LOADSTONE_FLEET_KILLS=50 $(VENV)/pytest tests/test_fleet_ray.py
+	LOADSTONE_CRASHES=50 $(VENV)/pytest tests/lab/test_lab_crash.py
+	LOADSTONE_OUTAGES=all $(VENV)/pytest tests/engine/test_outages.py
+	LOADSTONE_SIMULATIONS=1 $(VENV)/pytest -n 2 -rP tests/unit/test_judge_simulations.py tests/unit/test_search_simulations.py
+	LOADSTONE_PAUSES=50 LOADSTONE_KILLS=5 $(VENV)/pytest -s tests/servers/test_ledger_faults.py
+	LOADSTONE_FLEET_KILLS=50 $(VENV)/pytest tests/lab/test_fleet_ray.py
 	$(VENV)/python benchmarks/fleet_scale.py
 	$(VENV)/python benchmarks/fleet_itself.py
-	LOADSTONE_DAMAGED=10000 $(VENV)/pytest tests/test_import_damage.py tests/test_import_rules.py
+	LOADSTONE_DAMAGED=10000 $(VENV)/pytest tests/unit/test_import_damage.py tests/unit/test_import_rules.py
 	$(VENV)/python benchmarks/judge_soak.py
 	$(VENV)/python benchmarks/ten_thousand.py
 	PROPTEST_CASES=1000000 cargo test --release --package loadstone-load --package loadstone-kinds --package loadstone-ycsb $(LOCKED)
