@@ -1,6 +1,7 @@
 # make         .venv/bin/loadstone and .venv/bin/loadstone-engine with its JVM host, and RocksDB in the local Maven repository
 # make demo    a first experiment on this machine, and its report
 # make wheel   dist/loadstone-….whl with the engine: needs neither cargo nor a JDK where it is installed
+# make release the same checks as CI on a clean tree, then the wheel and the release notes in dist/
 # make test    everything that CI runs
 # make bench   side by side with other tools
 # make soak    the tests that take minutes to hours
@@ -47,7 +48,7 @@ PYTHON_SOURCES := python tests $(if $(wildcard benchmarks/*.py),benchmarks)
 # The tools of those who change Loadstone.
 DEVELOPER := $(VENV)/.developer
 
-.PHONY: all prerequisites build engine rocksdb demo wheel test bench soak docs clean
+.PHONY: all prerequisites build engine rocksdb demo wheel release test bench soak docs clean
 
 all: engine rocksdb
 
@@ -94,6 +95,14 @@ wheel: $(VENV)/.installed
 	rm -rf build
 	LOADSTONE_ENGINE=$(abspath $(ENGINE)) $(VENV)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	ls -sh dist
+
+# A tag of the form vMAJOR.MINOR.PATCH is set by hand afterwards.
+release:
+	$(PYTHON) scripts/release.py check
+	$(MAKE) test
+	rm -f dist/*.whl
+	$(MAKE) wheel
+	$(PYTHON) scripts/release.py notes
 
 # The suite shares two processors among three workers and many servers. A test that fails there runs once more, alone, and
 # must pass; the second run prints its name.
