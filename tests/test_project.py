@@ -6,6 +6,7 @@ import re
 import runpy
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -52,7 +53,7 @@ def test_contributing_names_existing_registries() -> None:
 
 
 def test_contributing_names_existing_targets() -> None:
-    targets = set(re.findall(r"\bmake ([a-z]+)", CONTRIBUTING))
+    targets = set(re.findall(r"(?m)(?:^    |`)make ([a-z]+)", CONTRIBUTING))
     phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert phony
     assert targets <= set(phony[1].split())
@@ -66,12 +67,78 @@ def test_contributing_tasks_have_few_steps() -> None:
             assert len(re.findall(r"^\d+\. ", f"1. {run}", re.MULTILINE)) <= STEPS_MAX, name
 
 
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
+ARCHITECTURE_WORDS_MAX = 1600
+DECISIONS = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
+SOURCES = sorted(
+    path
+    for top in (
+        "crates",
+        "python",
+        "java/src",
+        "scripts",
+        "tests",
+        "docs",
+        "workloads",
+        "experiments",
+        "benchmarks",
+        "deploy",
+    )
+    for path in (ROOT / top).rglob("*")
+    if path.is_file() and "fixtures" not in path.parts
+)
+
+
+@cache
+def read_identifiers() -> set[str]:
+    """Every identifier of the sources."""
+    identifiers: set[str] = set()
+    for path in SOURCES:
+        if path.suffix in (".py", ".rs", ".java", ".toml", ".sh"):
+            identifiers.update(re.findall(r"\w+", path.read_text()))
+    return identifiers
+
+
+@pytest.mark.parametrize("path", [ROOT / "ARCHITECTURE.md", *DECISIONS], ids=lambda path: path.stem)
+def test_named_code_exists(path: Path) -> None:
+    names = {f"/{source.relative_to(ROOT).as_posix()}" for source in SOURCES}
+    folders = {f"{parent}/" for name in names for parent in Path(name).parents}
+    text = path.read_text().partition("| crate | for |")[0]
+    for name in re.findall(r"`([\w./-]+\.(?:py|rs|java|sh)|(?:[\w-]+/)+[\w-]*)`", text):
+        assert any(place.endswith(f"/{name}") or place.endswith(f"/{name}/") for place in names | folders), name
+    for name in re.findall(r"`(?:\w+::)*([a-z]+(?:_[a-z]+)+|[A-Z]+[a-z]\w*)!?`", text):
+        assert name in read_identifiers(), name
+
+
+def test_architecture_is_a_tour() -> None:
+    assert len(ARCHITECTURE.split()) <= ARCHITECTURE_WORDS_MAX
+    for crate in (ROOT / "crates").iterdir():
+        assert f"`crates/{crate.name}`" in ARCHITECTURE
+    # It cites nothing outside the repository.
+    assert not re.findall(r"https?://|\.\./\.\.", ARCHITECTURE)
+
+
+@pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
+def test_decision_record_has_form(path: Path) -> None:
+    headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+    assert headings[0].startswith(f"{int(path.name[:4])}. ")
+    assert headings[1:] == ["Context", "Decision", "Consequences"]
+
+
+def test_index_lists_every_decision() -> None:
+    rows = re.findall(r"^(\d+)\. \[(.*)\]\((.*)\)$", (ROOT / "docs/decisions/README.md").read_text(), re.MULTILINE)
+    titles = [path.read_text().partition("\n")[0].removeprefix("# ") for path in DECISIONS]
+    assert [(f"{number}. {title}", name) for number, title, name in rows] == [
+        (title, path.name) for title, path in zip(titles, DECISIONS, strict=True)
+    ]
+
+
 def load_yaml(name: str) -> Any:
     # YAML 1.1 reads the key `on` as true.
     return yaml.load((ROOT / name).read_text(), Loader=yaml.BaseLoader)
 
 
-def mapping(required: list[str], **properties: Any) -> dict[str, Any]:
+def mapping(required: list[str], /, **properties: Any) -> dict[str, Any]:
     """The schema of a mapping with these keys and no other key."""
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
