@@ -6,6 +6,7 @@
 # make bench   side by side with other tools
 # make soak    the tests that take minutes to hours
 # make docs    the generated files in docs/
+# make site    the docs site in site/
 # make clean   removes what make made, not results/
 
 SHELL := bash
@@ -48,7 +49,7 @@ PYTHON_SOURCES := python tests $(if $(wildcard benchmarks/*.py),benchmarks)
 # The tools of those who change Loadstone.
 DEVELOPER := $(VENV)/.developer
 
-.PHONY: all prerequisites build engine rocksdb demo wheel release test bench soak docs clean
+.PHONY: all prerequisites build engine rocksdb demo wheel release test bench soak docs site clean
 
 all: engine rocksdb
 
@@ -141,6 +142,15 @@ docs: all
 	$(VENV)/python -m loadstone.systems.reference
 	$(VENV)/python -m loadstone.api.reference
 
+$(VENV)/.site: $(VENV)/.installed
+	$(PIP_INSTALL) --editable '.[site]'
+	touch $@
+
+# Reports that an owner adds below docs/reports/ are part of it. The variable silences an advertisement.
+site: $(VENV)/.site
+	NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --quiet
+	@echo site/index.html
+
 clean:
-	rm -rf .venv target java/target build dist python/*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv target java/target build dist site python/*.egg-info .mypy_cache .pytest_cache .ruff_cache
 	find python tests -name __pycache__ -prune -exec rm -rf {} +

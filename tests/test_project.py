@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import runpy
 import shutil
@@ -69,6 +70,7 @@ def test_contributing_tasks_have_few_steps() -> None:
 
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
 ARCHITECTURE_WORDS_MAX = 1600
+DOCS_PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb")])
 DECISIONS = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
 SOURCES = sorted(
     path
@@ -310,3 +312,51 @@ def test_page_states_versions_of_formats() -> None:
     read = {name: versions.split(", ") for name, _, versions in rows}
     assert read["TrialSpec"][0] == re.findall(r"const OLDEST: u64 = (\d+)", spec)[0]
     assert read["result folder"] == [path.name[1:] for path in sorted((ROOT / "tests/fixtures/results").iterdir())]
+
+
+site = SimpleNamespace(**runpy.run_path(str(ROOT / "scripts/site_pages.py")))
+SITE_PAGES = sorted(
+    {*site.PROJECT, *site.list_experiments(), *(p.relative_to(site.DOCS).as_posix() for p in DOCS_PAGES)}
+)
+
+
+def read_page(page: str) -> str:
+    """The Markdown of a page of the docs site, as the hook of mkdocs changes it."""
+    experiments = site.list_experiments()
+    text = (
+        site.render_experiment(experiments[page]) if page in experiments else (ROOT / site.source_of(page)).read_text()
+    )
+    return str(site.replace_links(text, SimpleNamespace(file=SimpleNamespace(src_uri=page))))
+
+
+@pytest.mark.parametrize("page", SITE_PAGES)
+def test_links_of_site_lead_to_pages(page: str) -> None:
+    text = site.FENCE.sub("", read_page(page))
+    for target, _ in site.LINK.findall(text):
+        if "://" not in target:
+            destination = posixpath.normpath(posixpath.join(posixpath.dirname(page), target))
+            assert destination in SITE_PAGES or (site.DOCS / destination).is_file(), f"{page} links to {target}"
+
+
+def list_paths(entry: Any) -> list[str]:
+    """The pages below an entry of the navigation."""
+    if isinstance(entry, str):
+        return [entry]
+    return [path for part in (entry.values() if isinstance(entry, dict) else entry) for path in list_paths(part)]
+
+
+def test_navigation_has_every_page() -> None:
+    navigation = list_paths(site.extend_navigation(load_yaml("mkdocs.yml"))["nav"])
+    assert len(set(navigation)) == len(navigation)
+    pages = [page for page in SITE_PAGES if not re.match(r"decisions/\d", page)]
+    assert sorted(navigation) == pages
+
+
+def test_added_report_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = tmp_path / "reports/cassandra-scale/report.html"
+    report.parent.mkdir(parents=True)
+    report.write_text("<!doctype html>")
+    monkeypatch.setitem(site.list_reports.__globals__, "DOCS", tmp_path)
+    question = site.read_question(ROOT / "experiments/cassandra-scale.yaml")
+    assert f"| [cassandra-scale](cassandra-scale/report.html) | {question} |" in read_page("reports/README.md")
+    assert "(../reports/cassandra-scale/report.html)" in read_page("experiments/cassandra-scale.md")
