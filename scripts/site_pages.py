@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
+@cache
 def list_experiments() -> dict[str, Path]:
     """Every experiment by the path of its page, the reports of the mission first."""
     folder = ROOT / "experiments"
@@ -55,7 +57,9 @@ def render_experiment(path: Path) -> str:
     comment = re.match(r"(?:#.*\n)*", text)
     assert comment is not None
     description = re.sub(r"^# ?", "", comment[0], flags=re.MULTILINE)
-    report = f"\n[The rendered report](../reports/{path.stem}/report.html)\n" if path.stem in list_reports() else ""
+    report = (
+        f"\n[The rendered report](../docs/reports/{path.stem}/report.html)\n" if path.stem in list_reports() else ""
+    )
     body = text[comment.end() :].strip()
     # A search engine and the menu show the name, readers the question.
     return f"# {path.stem}\n\n**{read_question(path)}**\n{report}\n{description}\n```yaml\n{body}\n```\n"

@@ -101,13 +101,18 @@ def read_identifiers() -> set[str]:
     return identifiers
 
 
+@cache
+def read_places() -> frozenset[str]:
+    """The paths of all sources and their folders, with a slash on either end."""
+    names = {f"/{source.relative_to(ROOT).as_posix()}" for source in SOURCES}
+    return frozenset(names | {f"{parent}/" for name in names for parent in Path(name).parents})
+
+
 @pytest.mark.parametrize("path", [ROOT / "ARCHITECTURE.md", *DECISIONS], ids=lambda path: path.stem)
 def test_named_code_exists(path: Path) -> None:
-    names = {f"/{source.relative_to(ROOT).as_posix()}" for source in SOURCES}
-    folders = {f"{parent}/" for name in names for parent in Path(name).parents}
     text = path.read_text().partition("| crate | for |")[0]
     for name in re.findall(r"`([\w./-]+\.(?:py|rs|java|sh)|(?:[\w-]+/)+[\w-]*)`", text):
-        assert any(place.endswith(f"/{name}") or place.endswith(f"/{name}/") for place in names | folders), name
+        assert any(place.endswith((f"/{name}", f"/{name}/")) for place in read_places()), name
     for name in re.findall(r"`(?:\w+::)*([a-z]+(?:_[a-z]+)+|[A-Z]+[a-z]\w*)!?`", text):
         assert name in read_identifiers(), name
 
