@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from lab_support import ROOT, command, environment, experiment, only_folder, trials
+from lab_support import ROOT, command, environment, experiment, loadstone, only_folder, trials
 from loadstone.experiment.file import load
 from loadstone.experiment.plan.plan import Variant, plan
 from loadstone.judge.finding import Severity
@@ -66,17 +66,7 @@ def port() -> int:
 
 def run(home: Path, text: str, *options: str, code: int = 0) -> Folder:
     """Runs an experiment to its end, in its own folder."""
-    done = subprocess.run(
-        command("run", experiment(home, text + REST), "--no-report", *options),
-        cwd=home,
-        env=environment(home),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr, done.stderr
+    loadstone(home, "run", experiment(home, text + REST), "--no-report", *options, code=code, timeout=300)
     return only_folder(home)
 
 
