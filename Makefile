@@ -1,11 +1,13 @@
 # make         .venv/bin/loadstone and .venv/bin/loadstone-engine with its JVM host, and RocksDB in the local Maven repository
 # make demo    a first experiment on this machine, and its report
 # make wheel   dist/loadstone-….whl with the engine: needs neither cargo nor a JDK where it is installed
+# make release the same checks as CI on a clean tree, then the wheel and the release notes in dist/
 # make check   format, lints, types and unit tests, in a minute
 # make test    everything that CI runs
 # make bench   side by side with other tools
 # make soak    the tests that take minutes to hours
 # make docs    the generated files in docs/
+# make site    the docs site in site/
 # make clean   removes what make made, not results/
 #
 # One test: .venv/bin/pytest tests/unit/test_units.py -k decimals
@@ -50,7 +52,7 @@ PYTHON_SOURCES := python tests $(if $(wildcard benchmarks/*.py),benchmarks)
 # The tools of those who change Loadstone.
 DEVELOPER := $(VENV)/.developer
 
-.PHONY: all prerequisites build engine rocksdb demo wheel check test bench soak docs clean
+.PHONY: all prerequisites build engine rocksdb demo wheel release check test bench soak docs site clean
 
 all: engine rocksdb
 
@@ -98,6 +100,14 @@ wheel: $(VENV)/.installed
 	LOADSTONE_ENGINE=$(abspath $(ENGINE)) $(VENV)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	ls -sh dist
 
+# A tag of the form vMAJOR.MINOR.PATCH is set by hand afterwards.
+release:
+	$(PYTHON) scripts/release.py check
+	$(MAKE) test
+	rm -f dist/*.whl
+	$(MAKE) wheel
+	$(PYTHON) scripts/release.py notes
+
 define LINT
 cargo fmt --all --check
 $(VENV)/ruff check
@@ -144,6 +154,15 @@ docs: all
 	$(VENV)/python -m loadstone.systems.reference
 	$(VENV)/python -m loadstone.api.reference
 
+$(VENV)/.site: $(VENV)/.installed
+	$(PIP_INSTALL) --editable '.[site]'
+	touch $@
+
+# Reports that an owner adds below docs/reports/ are part of it. The variable silences an advertisement.
+site: $(VENV)/.site
+	NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --quiet
+	@echo site/index.html
+
 clean:
-	rm -rf .venv target java/target build dist python/*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv target java/target build dist site python/*.egg-info .mypy_cache .pytest_cache .ruff_cache
 	find python tests -name __pycache__ -prune -exec rm -rf {} +

@@ -346,6 +346,20 @@ def test_the_histogram_log_has_every_operation(stress: Run, tmp_path: Path) -> N
     assert sum(decode(entry).count for entry in entries) == server.kinds["WRITE"] == 30
 
 
+def test_graph_has_every_run(stress: Run, tmp_path: Path) -> None:
+    page = tmp_path / "graph.html"
+    with FakeCassandra() as server:
+        for revision in ("first", "second"):
+            stress(server, f"write n=30 no-warmup -rate threads=2 -graph file={page} revision={revision} title=Title")
+    text = page.read_text().partition("/* stats start */")[2].partition("/* stats end */")[0]
+    stats = json.loads(text.strip().removeprefix("stats = ").removesuffix(";"))
+    assert [run["revision"] for run in stats["stats"]] == ["first", "second"]
+    for run in stats["stats"]:
+        assert sum(row[0] is None for row in run["intervals"]) == len(run["intervals"]) > 0
+        assert run["intervals"][-1][run["metrics"].index("total ops")] == 30
+        assert run["total partitions"].split()[0] == "30"
+
+
 def test_an_interrupted_run_prints_its_results(stress: Run) -> None:
     with FakeCassandra() as server:
         outcome = stress(server, "write n=1M no-warmup -rate threads=2 throttle=300/s", interrupt_at=50)

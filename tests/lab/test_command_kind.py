@@ -322,6 +322,12 @@ def test_program_of_a_command_is_found() -> None:
     check_program("cd /; true")
 
 
+def test_command_may_name_loadstone_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    (trial, _) = run_command(tmp_path, {"run": "loadstone teragen 10 in && loadstone teragen 10 in2"})
+    assert trial.end == "done"
+
+
 def test_results_of_several_tests_are_one_run() -> None:
     source = ROOT / "tests/fixtures/imports/redis-benchmark.csv"
     runs = [imported.result for imported in read(source, {})]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 import report_support
 from loadstone.judge.finding import Effect, Finding, Severity
+from loadstone.report import html_parts, markdown
 from loadstone.report.terminal.tables import findings
 from loadstone.report.warnings import warnings
 
@@ -33,6 +37,40 @@ def worst_message(check: str, *findings: tuple[str, float, float]) -> str:
     (group,) = warnings(replace(report_support.alone(), trials=trials))
     (message,) = group.messages
     return message
+
+
+LOSS = Finding(
+    "lost-writes", Severity.UNCHECKED, "2 writes are lost", "docs/concepts/guarantees.md lists the known settings"
+)
+
+
+@pytest.mark.parametrize(
+    ("site", "root"),
+    [("https://example.org/loadstone/", "https://example.org/loadstone"), ("{folder}", "file://{folder}")],
+)
+def test_findings_link_to_configured_site(
+    site: str, root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOADSTONE_DOCS", site.format(folder=tmp_path))
+    root = root.format(folder=tmp_path)
+    judgement = replace(report_support.alone(), findings=(LOSS,))
+    printed = "\n".join(line.plain for line in findings(judgement))
+    assert f"hint: {root}/concepts/guarantees.html lists" in printed
+    assert f"page: {root}/checks/loss.html" in printed
+    (group,) = (group for group in warnings(judgement) if group.check == LOSS.check)
+    assert f'<a href="{root}/checks/loss.html"><code>docs/checks/loss.md</code></a>' in html_parts.warned(group)
+    assert f"([`docs/checks/loss.md`]({root}/checks/loss.html))" in markdown.warned(group)
+
+
+def test_findings_name_pages_without_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOADSTONE_DOCS", raising=False)
+    judgement = replace(report_support.alone(), findings=(LOSS,))
+    printed = "\n".join(line.plain for line in findings(judgement))
+    assert "hint: docs/concepts/guarantees.md lists" in printed
+    assert "page:" not in printed
+    (group,) = (group for group in warnings(judgement) if group.check == LOSS.check)
+    assert "<code>docs/checks/loss.md</code>" in html_parts.warned(group)
+    assert "<a " not in html_parts.warned(group)
 
 
 def test_worst_trial_is_named() -> None:

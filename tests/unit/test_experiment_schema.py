@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from loadstone.experiment.reading.refusals import all_paths
 from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.systems import registry
 
-EXPERIMENTS = sorted(path.name for path in (ROOT / "experiments").glob("*.yaml"))
+EXPERIMENTS = sorted(path.relative_to(ROOT / "experiments").as_posix() for path in ROOT.glob("experiments/**/*.yaml"))
+MOVED = [name for name in EXPERIMENTS if "/" in name]
 # Warnings that an experiment has on purpose.
 WANTED = {"same-vs-same.yaml": ["nothing uses the dimension copy"]}
 # A closed loop was the original test.
@@ -90,6 +92,7 @@ LOOKS = {
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_shipped_experiments_are_valid_in_every_scale(name: str) -> None:
     path = ROOT / "experiments" / name
+    name = path.name
     document = yaml.safe_load(path.read_text())
     assert complaints(document) == []
     for scale in (None, *document.get("scales", ())):
@@ -102,6 +105,29 @@ def test_shipped_experiments_are_valid_in_every_scale(name: str) -> None:
         # A search repeats each load less often.
         assert (found.experiment.repeats.at_least < REPEATS_MIN and not found.experiment.find) == few
         assert complaints(yaml.safe_load(found.resolved)) == []
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_former_path_is_still_read(name: str) -> None:
+    path = ROOT / "experiments" / name
+    assert load(path.parents[1] / path.name).experiment == load(path).experiment
+
+
+def test_file_at_former_path_wins(tmp_path: Path) -> None:
+    text = "systems: [lmdb]\nquestion: {}\nworkload: {{properties: {{recordcount: 100}}}}\n"
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more/a.yaml").write_text(text.format("moved"))
+    assert load(tmp_path / "a.yaml").experiment.question == "moved"
+    (tmp_path / "a.yaml").write_text(text.format("mine"))
+    assert load(tmp_path / "a.yaml").experiment.question == "mine"
+
+
+def test_index_lists_every_experiment() -> None:
+    page = (ROOT / "experiments/README.md").read_text()
+    links = re.findall(r"\]\(([\w/-]+\.yaml)\)", page)
+    assert sorted(links) == EXPERIMENTS
+    # The reports of the mission come first.
+    assert [name for name in links if "/" not in name] == links[: len(links) - len(MOVED)]
 
 
 @pytest.mark.parametrize("text", EXAMPLES)

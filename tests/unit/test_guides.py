@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,14 @@ from lab_support import ROOT
 from loadstone.cli import commands
 from loadstone.experiment.file import load
 
-GUIDES = sorted([*(ROOT / "docs").glob("**/*.md"), ROOT / "README.md"])
+GUIDES = sorted(
+    [
+        *(ROOT / "docs").glob("**/*.md"),
+        *ROOT.glob("*.md"),
+        *(ROOT / "experiments").glob("*.md"),
+        *ROOT.glob(".github/*.md"),
+    ]
+)
 FIRST = ROOT / "docs/guides/first-experiment.md"
 
 
@@ -44,9 +53,31 @@ def test_documented_commands_exist(guide: Path) -> None:
     assert set(shown) <= set(commands()), guide
 
 
+@cache
+def read_prose(guide: Path) -> str:
+    """A page without its blocks of code."""
+    return re.sub(r"^```.*?^```$", "", guide.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+@cache
+def find_anchors(guide: Path) -> set[str]:
+    """The anchors of a page's headings: lower case, hyphens for spaces, without signs; a number for a repeated one."""
+    anchors: Counter[str] = Counter()
+    names = set()
+    for heading in re.findall(r"^#+ (.*)$", read_prose(guide), re.MULTILINE):
+        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        anchor = re.sub(r"[^\w\- ]", "", text.lower().strip()).replace(" ", "-")
+        names.add(f"{anchor}-{anchors[anchor]}" if anchors[anchor] else anchor)
+        anchors[anchor] += 1
+    return names
+
+
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_of_a_page_leads_somewhere(guide: Path) -> None:
-    text = re.sub(r"^```.*?^```$", "", guide.read_text(), flags=re.MULTILINE | re.DOTALL)
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-        if "://" not in target:
-            assert (guide.parent / target).exists(), f"{guide.name} links to {target}"
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", read_prose(guide)):
+        if "://" in target:
+            continue
+        path = guide.parent / target if target else guide
+        assert path.exists(), f"{guide.name} links to {target}"
+        if anchor and path.suffix == ".md":
+            assert anchor in find_anchors(path), f"{guide.name} links to {target}#{anchor}"

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from imports_support import FIXTURES, YCSB, figures, one, refusal, written
-from loadstone.engine.histogram import Histogram
+from loadstone.engine.histogram import Histogram, encode
+from loadstone.errors import LoadstoneError
+from loadstone.importers.processes import merge_logs
 from loadstone.importers.read import read
-from loadstone.importers.run import bucket
+from loadstone.importers.run import bucket, bucketed
 from loadstone.results import hlog
 from results_support import intervals
 
@@ -256,3 +258,46 @@ def test_invalid_times_give_no_throughput(tmp_path: Path) -> None:
     assert "throughput" not in result.values
     assert "all.p99" in result.values
     assert [note.name for note in result.notes] == ["times-unknown"]
+
+
+# Processes that were one run.
+
+
+def write_process(folder: Path, number: int, seconds: int = 2) -> Path:
+    """The log of a process whose operations take `number` ms, 10 in each second."""
+    values = encode(bucketed([(number * 1_000_000, 10)]))
+    base = f"#[BaseTime: {1_730_000_000 + number / 1000:.3f} (seconds since epoch)]\n"
+    lines = (f"Tag=WRITE-st,{start:.3f},1.000,1,{values}\n" for start in range(seconds))
+    return written(folder, f"{STRESS}{base}{HEADER}{''.join(lines)}", f"process-{number}.hlog")
+
+
+def test_logs_of_500_processes_are_one_trial(tmp_path: Path) -> None:
+    paths = [write_process(tmp_path, number) for number in range(1, 501)]
+    (imported,) = merge_logs(paths, {"clients": 500})
+    result = imported.result
+    assert (result.clients, result.facts["processes"], result.statuses) == (500, 500, {"WRITE": {"OK": 10_000}})
+    # The percentile of all operations; the mean of the 500 processes' own would be 250.5 ms.
+    assert result.value("write.p95") == pytest.approx(475e6, rel=0.001)
+    assert result.value("throughput") == pytest.approx(10_000 / 2.499)
+    (note,) = result.notes
+    assert (note.name, "2.50 s" in note.message, "1.50 s" in note.message) == ("processes-apart", True, True)
+
+
+def test_percentiles_of_processes_are_not_merged(tmp_path: Path) -> None:
+    paths = [write_process(tmp_path, 1), FIXTURES / "cassandra-stress-write.txt"]
+    with pytest.raises(LoadstoneError, match=r"percentiles only.*\(cassandra-stress-write.txt\)") as caught:
+        merge_logs(paths, {})
+    assert "hdrfile" in str(caught.value.hint)
+
+
+def test_copied_log_of_a_process_is_refused(tmp_path: Path) -> None:
+    original = write_process(tmp_path, 1)
+    copy = written(tmp_path, original.read_text(), "copy.hlog")
+    with pytest.raises(LoadstoneError, match=r"copy.hlog is a copy of .*process-1.hlog"):
+        merge_logs([original, copy], {})
+
+
+def test_processes_of_different_work_are_refused(tmp_path: Path) -> None:
+    read_log = written(tmp_path, intervals_of("READ-st", comment=STRESS), "read.hlog")
+    with pytest.raises(LoadstoneError, match=r"unit or tags differ from process-1.hlog"):
+        merge_logs([write_process(tmp_path, 1), read_log], {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,7 @@ from loadstone.judge.settings import PAGES as PAGE_OF
 from loadstone.results.result_set import Question
 
 PAGES = ROOT / "docs/checks"
+PAGE_WORDS_MAX = 250
 CASES = [
     *judge_cases_differences.CASES,
     *judge_cases_failures.CASES,
@@ -88,6 +90,12 @@ def test_every_page_has_an_example_and_all_thresholds(name: str) -> None:
     for check, threshold, number in re.findall(r"^\| (?:([\w-]+) )?`(\w+)` \| ([\d.]+) \|", section, re.MULTILINE):
         stated[check or name][threshold] = float(number)
     assert stated == {check: DEFAULTS[check] for check in checks}
+
+
+@pytest.mark.parametrize("path", sorted(PAGES.glob("*.md")), ids=lambda path: path.stem)
+def test_page_of_check_is_short(path: Path) -> None:
+    # The bars of tables and signs of formulas are no words.
+    assert sum(bool(re.search(r"\w", word)) for word in path.read_text().split()) <= PAGE_WORDS_MAX
 
 
 def test_the_index_names_every_page_and_no_other() -> None:
