@@ -156,15 +156,6 @@ def test_failed_server_start_fails_trials_with_its_reason(tmp_path: Path, root: 
     assert Running("redis", root).status() == []
 
 
-def test_servers_that_no_experiment_started_are_left_alone(tmp_path: Path, root: Path, port: int) -> None:
-    systems(root, "up", "redis", "--set", f"port={port}")
-    (before,) = Running("redis", root).processes()
-    text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
-    with pytest.raises(AssertionError, match="redis is up, and no experiment started it"):
-        run(tmp_path, text)
-    assert Running("redis", root).processes() == [before]
-
-
 def test_next_run_takes_over_retained_servers(tmp_path: Path, root: Path, port: int) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, keep: true, settings: {{port: {port}}}}}}}}}'
     for each in ("first", "second"):
