@@ -137,4 +137,5 @@ options:
   -V, --version  the version
 
 environment:
-  {program.VARIABLE}  the engine to run instead of the one installed"""
+  {program.VARIABLE}  the engine to run instead of the one installed
+  LOADSTONE_DOCS    the docs site that reports and messages link to: an address, or the folder of `make site`"""

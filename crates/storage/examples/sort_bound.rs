@@ -1,6 +1,6 @@
 //! `make bench`: compares the sort in memory with a lower bound of any sort of rows: sorting one entry of 16 bytes per
-//! row, and
-//! copying each row once, on the same number of threads. Memory is touched in advance, and both sides alternate.
+//! row, and copying each row once, on the same number of threads. Memory is touched in advance, and both sides
+//! alternate.
 //!
 //! For comparison, also sorts the same entries, in the engine's groups, by the standard library's `sort_unstable`,
 //! which the engine uses, and by the radix sort of the crate `rdst`, which considers only the key.

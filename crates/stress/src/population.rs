@@ -176,8 +176,8 @@ impl Population {
     }
 }
 
-/// The factor by which all numbers are multiplied: 1 up to 3.11, then 1 + round(10^(22 − log₁₀ size)) with the size
-/// of the range of `revisit`.
+/// The factor by which all numbers are multiplied: 1 up to 3.11, then 1 + round(10^(22 − log₁₀ size)) with the size of
+/// the range of `revisit`.
 ///
 /// For a range of at most 1,084 values it overflows, as in the tool, and every partition has the same key: see
 /// [`is_single_partition`].

@@ -26,8 +26,7 @@ pub struct TimeSeriesSpec {
     /// `operationcount`: operations of the run. None: unlimited.
     pub operations: Option<u64>,
     /// `insertstart`: first timestamp; milliseconds or seconds since 1970, see `units`. Required here; for YCSB's
-    /// default see
-    /// [`TimeSeriesSpec::default_start`].
+    /// default see [`TimeSeriesSpec::default_start`].
     pub start: Option<i64>,
     /// `fieldcount`: metrics, the keys of the series.
     pub key_count: u64,

@@ -1,6 +1,5 @@
 //! `hse_init` and `hse_fini`: called once, before and after everything else, and one KVDB at a time (hse.h, "Only one
-//! KVDB can
-//! be open at any one time").
+//! KVDB can be open at any one time").
 
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
