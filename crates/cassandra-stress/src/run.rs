@@ -22,6 +22,7 @@ use loadstone_wire::output::{err, out};
 use loadstone_wire::spec::{StatementsSpec, WorkSpec};
 
 use super::coverage;
+use super::graph::Graph;
 use super::printer::{HdrLog, Names, Printer, Step};
 use super::schema;
 use super::translate::{options, translate, translate_warmups};
@@ -33,21 +34,26 @@ const SETTLE: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub struct Log {
     file: Option<(String, File)>,
+    /// The text of the current step, for `-graph`.
+    step: Option<String>,
 }
 
 impl Log {
-    fn open(path: Option<&str>) -> Result<Self, EngineError> {
+    fn open(path: Option<&str>, keeps_steps: bool) -> Result<Self, EngineError> {
         let file = path.map(|path| match File::create(path) {
             Ok(file) => Ok((path.to_owned(), file)),
             Err(error) => Err(EngineError::usage(format!("cannot write {path}: {error}"))
                 .hint("-log file= names a file in a writable directory")),
         });
-        Ok(Self { file: file.transpose()? })
+        Ok(Self { file: file.transpose()?, step: keeps_steps.then(String::new) })
     }
 
-    /// Prints to both.
+    /// Prints to both outputs.
     pub fn print(&mut self, text: &str) {
         out(text);
+        if let Some(step) = &mut self.step {
+            step.push_str(text);
+        }
         if let Some((path, file)) = &mut self.file
             && let Err(error) = file.write_all(text.as_bytes())
         {
@@ -57,10 +63,16 @@ impl Log {
     }
 }
 
-/// Performs what the settings ask for. Returns the exit code.
+/// Performs the requested steps. Returns the exit code.
 #[allow(clippy::too_many_lines, reason = "the steps of a run, in their order")]
-pub fn run(settings: &Settings, profiles: &[Profile], controls: &Receiver<Control>) -> Result<u8, EngineError> {
-    let mut log = Log::open(settings.log.file.as_deref())?;
+pub fn run(
+    settings: &Settings,
+    profiles: &[Profile],
+    arguments: &[String],
+    controls: &Receiver<Control>,
+) -> Result<u8, EngineError> {
+    let mut graph = Graph::open(&settings.graph, arguments)?;
+    let mut log = Log::open(settings.log.file.as_deref(), graph.is_some())?;
     let has_rate = matches!(&settings.rate, RateSettings::Threads { limit, .. } if limit.per_second() > 0);
     let hdr = settings.log.hdr_file.as_ref().map(|path| HdrLog::create(path, has_rate));
     let mut hdr = hdr.transpose()?;
@@ -73,7 +85,7 @@ pub fn run(settings: &Settings, profiles: &[Profile], controls: &Receiver<Contro
     let cluster = if creates { schema::create(settings, profiles, &options) } else { execute_script(&options, &[]) }?;
     out(&describe_cluster(&cluster, settings));
     if creates {
-        // The tool sleeps instead, a second for each contact point.
+        // The tool sleeps instead, one second per contact point.
         let part = if profiles.is_empty() { "keyspaces" } else { "schema" };
         out(&format!("Created {part}. All nodes agree on the schema.\n"));
     }
@@ -138,6 +150,9 @@ pub fn run(settings: &Settings, profiles: &[Profile], controls: &Receiver<Contro
             err(&format!("warning: {explained}\n"));
         }
         log.print(&render_results(&summary, settings.compat));
+        if let (Some(graph), Some(step)) = (&mut graph, &mut log.step) {
+            graph.add_run(&std::mem::take(step), steps.then_some(threads));
+        }
         rates.push(summary.total.operation_rate());
         if let Some((earlier, ..)) = done.last() {
             out(&render_improvement(*earlier, &rates));
@@ -146,6 +161,7 @@ pub fn run(settings: &Settings, profiles: &[Profile], controls: &Receiver<Contro
         if end != End::Done {
             finish(&mut log, settings, &done, steps);
             err("note: the run was interrupted; the results cover the operations before the interruption\n");
+            graph.map_or(Ok(()), Graph::finish)?;
             return hdr.map_or(Ok(()), HdrLog::finish).map(|()| end.code());
         }
         if unanswered > 0 || (failed > 0 && !settings.errors.ignore) {
@@ -176,11 +192,12 @@ pub fn run(settings: &Settings, profiles: &[Profile], controls: &Receiver<Contro
         }
     }
     finish(&mut log, settings, &done, steps);
+    graph.map_or(Ok(()), Graph::finish)?;
     hdr.map_or(Ok(()), HdrLog::finish)?;
     Ok(0)
 }
 
-/// The error of a run that failed; `explained`: why its reads found no row.
+/// The error of a failed run; `explained`: the reason why its reads found no row.
 fn explain_failure(explained: Option<String>, why: &TrialFailure) -> EngineError {
     const HINT: &str =
         "to continue after failed operations, use -errors ignore; to retry more often, raise -errors retries=";
@@ -198,7 +215,7 @@ fn finish(log: &mut Log, settings: &Settings, done: &[(u32, Summary, f64)], step
     log.print(&format!("{END}\n"));
 }
 
-/// Performs the warm-up of each operation. Its results do not count, and its errors end nothing.
+/// Performs the warm-up of each operation. Its results do not count, and its errors do not end the run.
 fn warm_up(settings: &Settings, profiles: &[Profile], controls: &Receiver<Control>) -> Result<(), EngineError> {
     for (label, spec) in translate_warmups(settings, profiles)? {
         out(&render_warmup(settings, &label));
@@ -215,7 +232,7 @@ fn warm_up(settings: &Settings, profiles: &[Profile], controls: &Receiver<Contro
     Ok(())
 }
 
-/// Counts what failed.
+/// Counts the failures.
 #[derive(Debug, Default)]
 struct WarmUp {
     failed: u64,

@@ -1,6 +1,6 @@
-//! The bytes of a connection that were read and not yet used.
+//! The bytes of a connection that were read but not yet used.
 
-/// Bytes that were read and not yet used, in a buffer that is used again.
+/// Bytes that were read but not yet used, in a reused buffer.
 #[derive(Default)]
 pub struct Inbox {
     pub bytes: Vec<u8>,

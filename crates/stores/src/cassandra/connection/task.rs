@@ -12,7 +12,7 @@ use crate::cassandra::segments::{self, Segment};
 use crate::cassandra::wire::{Body, COMPRESSED, HEADER, Header, opcode};
 use crate::tls::Stream;
 
-/// What reads and writes.
+/// The task that reads and writes.
 pub struct Task {
     pub shared: Rc<Shared>,
     stream: Stream,
@@ -20,13 +20,13 @@ pub struct Task {
     /// The frames of segments.
     frames: Inbox,
     sending: Vec<u8>,
-    /// Frames on their way into segments.
+    /// Frames to be put into segments.
     wrapping: Vec<u8>,
     sent: usize,
 }
 
 impl Task {
-    /// With a buffer of `room` bytes, which grows as answers do.
+    /// With a buffer of `room` bytes, which grows with the answers.
     pub fn new(shared: Rc<Shared>, stream: Stream, room: usize) -> Self {
         Self {
             shared,
@@ -39,7 +39,7 @@ impl Task {
         }
     }
 
-    /// Ends with the reason.
+    /// Ends with the reason of the loss.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<String> {
         let mut task = self.shared.task.borrow_mut();
         if !task.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
@@ -85,7 +85,7 @@ impl Task {
         }
     }
 
-    /// Hands out the whole frames in the inbox, and makes room for the next one.
+    /// Passes on the complete frames in the inbox, and makes room for the next frame.
     fn understand(&mut self) -> Result<(), String> {
         if !self.shared.segmented.get() {
             return hand_out(&self.shared, &mut self.inbox);
@@ -125,7 +125,7 @@ impl Task {
                     std::mem::swap(&mut self.sending, &mut self.shared.out.borrow_mut());
                 }
                 if self.sending.is_empty() {
-                    // TLS may hold the end of the last bytes.
+                    // TLS may still hold the last bytes.
                     return Pin::new(&mut self.stream).poll_flush(context);
                 }
             }
@@ -134,7 +134,7 @@ impl Task {
     }
 }
 
-/// Hands out the whole frames, and makes room for the next one.
+/// Passes on the complete frames, and makes room for the next frame.
 fn hand_out(shared: &Shared, frames: &mut Inbox) -> Result<(), String> {
     let mut size = HEADER;
     while let Some(bytes) = frames.as_bytes().first_chunk::<HEADER>() {

@@ -47,7 +47,7 @@ proptest! {
             let mut reader = request(&block, offset as u64).await;
             let buffer = if whole_chunks { buffer.next_multiple_of(CHUNK) } else { buffer.max(bytes / 1_000 + 1) };
             assert!(read_all(&mut reader, buffer).await.unwrap() == expected);
-            // The connection takes another request.
+            // The connection accepts another request.
             let mut again = reader.finish().await.unwrap().request(&block, 0).await.unwrap();
             assert_eq!(read_all(&mut again, buffer).await.unwrap().len(), bytes);
         });
@@ -72,7 +72,7 @@ proptest! {
             let script = Script::new(bytes);
             let (answer, mut last) = (script.answer(0).len(), Vec::new());
             script.packet(&mut last, bytes, &[], true);
-            // Behind the answer to the request, and before the last byte of data.
+            // After the answer to the request, and before the last byte of data.
             let sent = answer + (sent * (script.response(0).len() - last.len() - answer) as f64) as usize;
             let block = Script { sent, ..Script::new(bytes) }.serve(0).await;
             assert!(read_all(&mut request(&block, 0).await, 10_000).await.is_err());

@@ -1,0 +1,112 @@
+"""Faults under load: what a guarantee keeps is not reported as lost. More of them in `make soak`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+
+import pytest
+
+from conftest import Engine
+from ledger_support import PATIENT, Proof, await_start, proof
+from loadstone.runner.settling import await_replication
+from loadstone.systems.base.running import Running
+from loadstone.systems.cassandra.system import Cassandra
+from test_systems_cassandra import free_ports
+
+PAUSES = int(os.environ.get("LOADSTONE_PAUSES", "1"))
+KILLS = int(os.environ.get("LOADSTONE_KILLS", "1"))
+TABLE = {"keyspace": "ycsb", "replication_factor": "3"}
+PAUSE_SECONDS = 4.0
+
+
+@pytest.mark.soak
+def test_paused_node_loses_no_writes(
+    engine: Engine, running: list[subprocess.Popen[str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    cluster = Running("cassandra", tmp_path_factory.mktemp("three"))
+    limits = {"read_request_timeout": "20000ms", "write_request_timeout": "20000ms"}
+    try:
+        cluster.up(3, free_ports(3) | {"heap": "512M"} | limits)
+        properties = tuple(f"{name}={text}" for name, text in cluster.properties().items())
+        cassandra = Proof(engine, "cassandra", (*properties, *PATIENT))
+        stale = 0
+        for pause in range(PAUSES):
+            cluster.fresh("usertable", TABLE)
+            cassandra.load()
+            line = cassandra.line("operationcount=0", "maxexecutiontime=12", "target=100", "insertproportion=0.3")
+            process = engine.start(*line)
+            running.append(process)
+            await_start(process)
+            time.sleep(2)
+            victim = f"cassandra-{pause % 3 + 1}"
+            cluster.pause(victim)
+            time.sleep(PAUSE_SECONDS)
+            cluster.resume(victim)
+            process.wait(120)
+            waited = await_replication(cluster.find_backlog, cluster.unseen_s)
+            assert waited.backlog is None, waited
+            verdict = cassandra.judge(line, "--loaded")
+            assert verdict.sound, verdict
+            read = verdict.output["read"]
+            assert (read["level"], read["own_level"]) == ("ALL", "ONE")
+            assert verdict.output["writes"]["acknowledged"] > 100
+            assert verdict.output["lost"]["writes"] == verdict.output["lost"]["undecided"] == 0
+            stale += verdict.output["stale"]["writes"]
+            print(f"pause {pause + 1}: {verdict.writes}, {verdict.output['proven']}, {waited.seconds:.0f} s to settle")
+        print(f"{PAUSES} pauses: no writes lost, {stale} stale")
+    finally:
+        cluster.down()
+
+
+@pytest.mark.parametrize(
+    ("system", "settings", "window_ms"),
+    [
+        ("redis", {"appendonly": "yes", "appendfsync": "everysec"}, 2000),
+        ("postgres", {"synchronous_commit": "off"}, 600),
+    ],
+)
+def test_killed_server_loses_what_its_guarantee_allows(
+    engine: Engine, running: list[subprocess.Popen[str]], system: str, settings: dict[str, str], window_ms: float
+) -> None:
+    with proof(engine, system, **settings) as (store, at):
+        lost = []
+        for _ in range(KILLS):
+            verdict = store.crash(running, at)
+            assert verdict.is_proven, verdict
+            assert verdict.output["lost"]["window_ms"] == window_ms
+            assert verdict.output["lost"]["allowed"] == verdict.output["lost"]["writes"]
+            lost.append(verdict.output["lost"]["writes"])
+    print(f"{KILLS} kills of {system}: {lost} acknowledged writes lost, all as allowed")
+
+
+class Backlogs:
+    """Scripted backlogs, and a clock."""
+
+    def __init__(self, *backlogs: str | None) -> None:
+        self.backlogs = list(backlogs)
+        self.now = 0.0
+
+    def find(self) -> str | None:
+        """The next backlog; the last is permanent."""
+        return self.backlogs.pop(0) if len(self.backlogs) > 1 else self.backlogs[0]
+
+    def sleep(self, seconds: float) -> None:
+        """Advances the clock."""
+        self.now += seconds
+
+
+@pytest.mark.parametrize(
+    ("backlogs", "seconds", "last"),
+    [
+        ((None,), 11.0, None),
+        (("hints", "hints", None), 12.0, None),
+        ((None, None, "hints", None), 13.0, None),
+        (("hints",), 300.0, "hints"),
+    ],
+)
+def test_read_back_waits_for_replication(backlogs: tuple[str | None, ...], seconds: float, last: str | None) -> None:
+    script = Backlogs(*backlogs)
+    waited = await_replication(script.find, Cassandra.unseen_s, script.sleep, lambda: script.now)
+    assert (waited.seconds, waited.backlog) == (seconds, last)

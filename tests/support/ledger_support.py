@@ -1,0 +1,219 @@
+"""Runs with a ledger on real servers, a relay that drops writes, and the read-back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from conftest import Engine
+from systems_support import Up, up
+
+RECORDS = 1_000
+# Every operation is an update of one field. Load and run have one seed: it is in every value.
+WORK = f"-P workloads/workloada recordcount={RECORDS} fieldlength=40 seed=7 readproportion=0 updateproportion=1"
+PROPERTIES = {"redis": "redis.", "postgres": "db."}
+# A busy machine may take long for three nodes of Cassandra.
+PATIENT = ("cassandra.readtimeoutmillis=60000", "cassandra.connecttimeoutmillis=60000")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer of the command `ledger`."""
+
+    code: int
+    output: dict[str, Any]
+    err: str
+
+    @property
+    def sound(self) -> bool:
+        """No write is lost, and no value is foreign."""
+        fields = self.output["found"]
+        assert fields["unsure"] == 0
+        return self.is_proven and (self.err, fields["lost"], fields["phantom"], fields["corrupt"]) == ("", 0, 0, 0)
+
+    @property
+    def is_proven(self) -> bool:
+        """The checker found and repaired its planted faults, and proved enough writes for exit status 0."""
+        proof = self.output.get("proof")
+        return self.code == 0 and proof == {"corrupted": True, "removed": True, "restored": True}
+
+    @property
+    def writes(self) -> dict[str, int]:
+        """Writes by outcome, without outcomes that no write has."""
+        return {outcome: count for outcome, count in self.output["writes"].items() if count}
+
+
+@dataclass
+class Proof:
+    """Runs on one store, each with its ledger."""
+
+    engine: Engine
+    store: str
+    properties: tuple[str, ...]
+    runs: list[str] = field(default_factory=list)
+
+    def load(self) -> None:
+        """Loads records whose values name their writes."""
+        result = self.engine(f"load {self.store} {WORK} versions=true -threads 4", *self.properties)
+        assert result.returns("INSERT") == {"OK": RECORDS}
+
+    def line(self, *more: str) -> tuple[str, ...]:
+        """A run with a new ledger."""
+        self.runs.append(f"ledger-{len(self.runs)}")
+        return (f"run {self.store} {WORK} -threads 8 ledger={self.runs[-1]}", *self.properties, *more)
+
+    def judge(self, line: tuple[str, ...], *more: str) -> Verdict:
+        """What is there after a run of this line."""
+        spec = self.engine.home / f"{self.runs[-1]}.json"
+        spec.write_text(self.engine(*line, "--print-spec").out)
+        done = subprocess.run(
+            [str(self.engine.program), "ledger", "--spec", str(spec), *more],
+            cwd=self.engine.home,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode in (0, 1, 3), done.stderr
+        assert done.stdout, done.stderr
+        return Verdict(done.returncode, json.loads(done.stdout), done.stderr)
+
+    def crash(self, running: list[subprocess.Popen[str]], system: Up) -> Verdict:
+        """Loads, kills the server under load, starts it again over its data and reads back."""
+        system.running.fresh("usertable")
+        self.load()
+        line = self.line("operationcount=0", "maxexecutiontime=60")
+        process = self.engine.start(*line)
+        running.append(process)
+        await_start(process)
+        time.sleep(1.5)
+        system.running.kill()
+        crashed = time.time_ns()
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+        system.running.restart()
+        verdict = self.judge(line, "--crash", str(crashed), "--loaded")
+        assert verdict.output["writes"]["acknowledged"] > 100
+        facts = {"closed": True, "beyond": 0, "ticks_lost": 0, "exceptions_lost": 0}
+        assert verdict.output["ledger"].items() >= facts.items()
+        print(json.dumps({name: verdict.output[name] for name in ("writes", "found", "lost")}))
+        return verdict
+
+
+def await_start(process: subprocess.Popen[str]) -> None:
+    """Waits until the run measures."""
+    assert process.stderr
+    for line in process.stderr:
+        if line == "Starting test.\n":
+            return
+    pytest.fail("the run did not start")
+
+
+@contextmanager
+def proof(engine: Engine, system: str, **settings: str | int) -> Iterator[tuple[Proof, Up]]:
+    """A real server, and runs on it."""
+    with up(system, None, **settings) as server:
+        properties = [f"{n}={v}" for n, v in server.properties.items() if n.startswith(PROPERTIES[system])]
+        yield Proof(engine, system, tuple(properties)), server
+
+
+@dataclass
+class Liar:
+    """A relay to a Redis server that answers some writes itself, and does not pass them on."""
+
+    host: str
+    port: int
+    # Indices of writes that it acknowledges and drops.
+    drops: Collection[int] = ()
+    # Indices of inserts whose first attempt ends with an error, and whether the relay passes that attempt on.
+    errors: Mapping[int, bool] = field(default_factory=dict)
+    own_port: int = 0
+    # The key and the first field of each write that it saw, by index, and the keys of inserts.
+    keys: dict[int, bytes] = field(default_factory=dict)
+    fields: dict[int, bytes] = field(default_factory=dict)
+    inserted: set[bytes] = field(default_factory=set)
+    dropped: Counter[int] = field(default_factory=Counter)
+    failed: set[int] = field(default_factory=set)
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Until the end of the block."""
+        loop = asyncio.new_event_loop()
+        server = loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
+        self.own_port = server.sockets[0].getsockname()[1]
+        thread = threading.Thread(target=loop.run_forever)
+        thread.start()
+        try:
+            yield
+        finally:
+            loop.call_soon_threadsafe(server.close)
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+
+    async def _serve(self, client: asyncio.StreamReader, answer: asyncio.StreamWriter) -> None:
+        back, server = await asyncio.open_connection(self.host, self.port)
+        try:
+            while True:
+                raw, arguments = await request(client)
+                reply = self._decide(arguments)
+                if reply is None or reply == ERROR:
+                    server.write(raw)
+                    answered = await response(back)
+                    answer.write(reply or answered)
+                else:
+                    answer.write(reply[1:])
+        except asyncio.IncompleteReadError:
+            server.close()
+
+    def _decide(self, arguments: list[bytes]) -> bytes | None:
+        """None: pass the request on. ERROR: pass it on, reply ERROR. After a `!`: the reply to send instead."""
+        if arguments[0] == b"ZADD":
+            self.inserted.add(arguments[3])
+        if arguments[0] != b"HMSET" or not arguments[3].startswith(b"R"):
+            return None
+        index = int(arguments[3][1:13], 16)
+        self.keys[index], self.fields[index] = arguments[1], arguments[2]
+        if index in self.errors and index not in self.failed:
+            self.failed.add(index)
+            return ERROR if self.errors[index] else b"!" + ERROR
+        if index in self.drops:
+            self.dropped[index] += 1
+            return b"!+OK\r\n"
+        return None
+
+
+# An error that does not exclude that the write was done.
+ERROR = b"-ERR scripted\r\n"
+
+
+async def request(source: asyncio.StreamReader) -> tuple[bytes, list[bytes]]:
+    """A request: its bytes and its arguments."""
+    raw = head = await source.readuntil(b"\r\n")
+    arguments = []
+    for _ in range(int(head[1:])):
+        size = await source.readuntil(b"\r\n")
+        word = await source.readexactly(int(size[1:]) + 2)
+        raw += size + word
+        arguments.append(word[:-2])
+    return raw, arguments
+
+
+async def response(source: asyncio.StreamReader) -> bytes:
+    """A reply, as it came."""
+    head = await source.readuntil(b"\r\n")
+    count = int(head[1:]) if head[:1] in b"$*" else -1
+    if head[:1] == b"$" and count >= 0:
+        return head + await source.readexactly(count + 2)
+    if head[:1] == b"*":
+        return head + b"".join([await response(source) for _ in range(count)])
+    return head
