@@ -12,24 +12,24 @@ use loadstone_session::statements::{Cells, PageRequest};
 #[derive(Debug)]
 pub struct TokenRanges {
     ranges: Vec<(i64, i64)>,
-    taken: AtomicU64,
+    started: AtomicU64,
     segment: Segment,
 }
 
 impl TokenRanges {
     /// The ranges between the tokens of a ring, each split into `factor` parts.
     pub fn new(tokens: &[i64], factor: u32) -> Self {
-        Self { ranges: split_ring(tokens, factor), taken: AtomicU64::new(0), segment: Segment::default() }
+        Self { ranges: split_ring(tokens, factor), started: AtomicU64::new(0), segment: Segment::default() }
     }
 
     /// Begins a trial. The segments of a trial share the ranges.
     pub fn restart(&mut self, segment: Segment) {
-        (self.taken, self.segment) = (AtomicU64::new(0), segment);
+        (self.started, self.segment) = (AtomicU64::new(0), segment);
     }
 
     fn take(&self) -> (i64, i64) {
-        let taken = self.taken.fetch_add(1, Ordering::Relaxed);
-        self.ranges[(self.segment.index(taken) % self.ranges.len() as u64) as usize]
+        let step = self.started.fetch_add(1, Ordering::Relaxed);
+        self.ranges[(self.segment.index(step) % self.ranges.len() as u64) as usize]
     }
 }
 
@@ -122,15 +122,15 @@ mod tests {
     #[test]
     fn segments_share_the_ranges() {
         let take_all = |n| {
-            let mut taken: Vec<_> = (0..n)
+            let mut all: Vec<_> = (0..n)
                 .flat_map(|k| {
                     let mut ranges = TokenRanges::new(&[0], 6);
                     ranges.restart(Segment { k, n });
                     (0..12 / n).map(|_| ranges.take()).collect::<Vec<_>>()
                 })
                 .collect();
-            taken.sort_unstable();
-            taken
+            all.sort_unstable();
+            all
         };
         assert_eq!(take_all(3), take_all(1));
         assert_eq!(take_all(1), split_ring(&[0], 6));

@@ -10,17 +10,17 @@ use super::settings::Settings;
 use crate::deadline::Deadline;
 use crate::error::EngineError;
 
-/// Whether a pooler gives the next transaction of a client another server connection. One that loses the client's prepared
-/// statements with it is refused.
+/// Whether a pooler gives the next transaction of a client another server connection. A pooler that loses the client's
+/// prepared statements with it is refused.
 pub async fn find_pooler(link: &Link, settings: &Settings) -> Result<bool, EngineError> {
     // A server with a single free connection has no pooler, whose clients may be many.
     let Ok(partner) = Link::open(settings).await else { return Ok(false) };
     let mut deadline = Deadline::new(settings.timeout);
     let (own, other) = (&link.client, &partner.client);
     let is_pooled = deadline.keep(are_shared(own, other)).await.unwrap_or_default();
-    let kept = if is_pooled { deadline.keep(execute_elsewhere(own, other)).await } else { Ok(Ok(())) };
+    let outcome = if is_pooled { deadline.keep(execute_elsewhere(own, other)).await } else { Ok(Ok(())) };
     partner.close(settings.timeout).await;
-    let reason = match kept {
+    let reason = match outcome {
         Ok(Ok(())) => return Ok(is_pooled),
         Ok(Err(error)) => error.as_db_error().map_or_else(|| error.to_string(), |answer| answer.message().to_owned()),
         Err(late) => late.to_string(),

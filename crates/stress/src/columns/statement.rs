@@ -1,4 +1,4 @@
-//! The texts of statements: those of inserts, and what a query's text shows.
+//! The texts of inserts, and the tables, columns and conditions in the text of a query.
 
 use super::{Condition, Operator, TableSchema, TableSpec};
 use crate::cql::{CqlType, quote};

@@ -63,7 +63,7 @@ fn connect(ports: &[u16], role: &str) -> Result<(), Failure> {
     tokio::task::LocalSet::new().block_on(&runtime, async { Link::open(&settings).await.map(drop) })
 }
 
-fn closed_port() -> u16 {
+fn find_closed_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
@@ -71,7 +71,7 @@ fn closed_port() -> u16 {
 fn first_server_with_the_role_is_used() {
     for (role, expected) in [("primary", [1, 1]), ("secondary", [1, 0]), ("any", [0, 0])] {
         let (standby, primary) = (serve("on"), serve("off"));
-        connect(&[closed_port(), standby.port, primary.port], role).unwrap();
+        connect(&[find_closed_port(), standby.port, primary.port], role).unwrap();
         let queries = [&standby, &primary].map(|server| server.queries.load(Ordering::Relaxed));
         assert_eq!(queries, expected, "{role}");
     }
@@ -87,7 +87,7 @@ fn silent_server_is_passed_over() {
 
 #[test]
 fn missing_role_is_an_error_of_each_server() {
-    let (closed, standby) = (closed_port(), serve("on").port);
+    let (closed, standby) = (find_closed_port(), serve("on").port);
     let failure = connect(&[closed, standby], "primary").unwrap_err();
     assert_eq!(failure.connect, Some(ConnectError::ServerRole));
     for text in [format!("127.0.0.1:{closed}: "), format!("127.0.0.1:{standby}: "), "does not allow writes".to_owned()]

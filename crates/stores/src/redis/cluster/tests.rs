@@ -173,7 +173,7 @@ fn redirection_to_a_closed_port_is_refused() {
 }
 
 #[test]
-fn slots_of_a_dead_node_are_looked_up_elsewhere() {
+fn other_nodes_know_slots_of_dead_node() {
     let ((dead, dead_port), (other, other_port)) = (bind(), bind());
     let slots = format!("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:{other_port}\r\n");
     serve(other, move |request, _| if request.contains("SLOTS") { slots.clone() } else { done() });

@@ -33,7 +33,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_part_of_a_block_is_read_in_buffers_of_any_size(
+    fn blocks_are_read_in_buffers_of_any_size(
         bytes in 1..300_000_usize, part in 0.0..1.0_f64, buffer in 1..400_000_usize, whole_chunks: bool,
         chunks in 1..200_usize, chunks_of_third in 1..200_usize, same_size: bool, piece in 1..100_000_usize, kind in 0..3_i32,
     ) {
@@ -81,7 +81,7 @@ proptest! {
 }
 
 #[test]
-fn a_packet_that_is_missing_or_sent_twice_is_refused() {
+fn missing_and_repeated_packets_are_refused() {
     runtime().block_on(async {
         for offset in [0, 1_024, 65_536] {
             let script = Script::new(200_000);

@@ -73,7 +73,7 @@ def test_migrated_slots_are_followed(cluster: Up, engine: Engine) -> None:
     assert "[READ], Return=OK" in out
 
 
-def test_rights_of_acl_users_are_those_of_all_nodes(cluster: Up, engine: Engine) -> None:
+def test_acl_users_have_rights_on_all_nodes(cluster: Up, engine: Engine) -> None:
     cluster.systems("fresh", "redis")
     for client in connect_all(cluster):
         client.ask("ACL", "SETUSER", "loader", "on", ">secret", "~*", "+@all", "-hgetall")
