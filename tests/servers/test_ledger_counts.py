@@ -38,7 +38,7 @@ class Trial:
 
 def run(redis: Proof, system: Up, number: int, drops: Collection[int], errors: dict[int, bool]) -> Trial:
     """Loads a fresh table and runs the workload on it."""
-    system.running.fresh("usertable")
+    system.running.recreate_table("usertable")
     redis.load()
     liar = Liar(system.properties["redis.host"], int(system.properties["redis.port"]), drops, errors)
     with liar.listening():
