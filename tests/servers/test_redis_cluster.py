@@ -28,7 +28,7 @@ def connect_all(cluster: Up) -> list[RedisClient]:
 def test_records_are_spread_over_all_nodes(cluster: Up, engine: Engine) -> None:
     cluster.systems("fresh", "redis")
     engine(f"load redis -P workloads/workloada recordcount={RECORDS} dataintegrity=true", *cluster.arguments())
-    counts = [client.ask("DBSIZE") for client in connect_all(cluster)]
+    counts = [client.send_command("DBSIZE") for client in connect_all(cluster)]
     # The index of keys is one, too.
     assert sum(map(int, map(str, counts))) == RECORDS + 1
     assert all(int(str(count)) > RECORDS / 6 for count in counts), counts
@@ -52,18 +52,18 @@ def test_migrated_slots_are_followed(cluster: Up, engine: Engine) -> None:
     while "operations" not in run.stderr.readline():
         assert run.poll() is None
     source, target, _ = connect_all(cluster)
-    own, other = (str(client.ask("CLUSTER", "MYID")) for client in (source, target))
+    own, other = (str(client.send_command("CLUSTER", "MYID")) for client in (source, target))
     port = str(int(cluster.properties["redis.port"]) + 1)
     migrated = 0
     for slot in map(str, range(0, 5461)):
-        keys = source.ask("CLUSTER", "GETKEYSINSLOT", slot, "100")
+        keys = source.send_command("CLUSTER", "GETKEYSINSLOT", slot, "100")
         if not isinstance(keys, list) or not keys:
             continue
-        target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", own)
-        source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", other)
-        source.ask("MIGRATE", "127.0.0.1", port, "", "0", "1000", "KEYS", *map(str, keys))
+        target.send_command("CLUSTER", "SETSLOT", slot, "IMPORTING", own)
+        source.send_command("CLUSTER", "SETSLOT", slot, "MIGRATING", other)
+        source.send_command("MIGRATE", "127.0.0.1", port, "", "0", "1000", "KEYS", *map(str, keys))
         for client in (target, source):
-            client.ask("CLUSTER", "SETSLOT", slot, "NODE", other)
+            client.send_command("CLUSTER", "SETSLOT", slot, "NODE", other)
         migrated += len(keys)
     out, _ = run.communicate(timeout=60)
     assert run.returncode == 0
@@ -76,7 +76,7 @@ def test_migrated_slots_are_followed(cluster: Up, engine: Engine) -> None:
 def test_acl_users_have_rights_on_all_nodes(cluster: Up, engine: Engine) -> None:
     cluster.systems("fresh", "redis")
     for client in connect_all(cluster):
-        client.ask("ACL", "SETUSER", "loader", "on", ">secret", "~*", "+@all", "-hgetall")
+        client.send_command("ACL", "SETUSER", "loader", "on", ">secret", "~*", "+@all", "-hgetall")
     user = ("-p", "redis.cusername=loader", "-p", "redis.cpassword=secret")
     engine("load redis -P workloads/workloada recordcount=100", *cluster.arguments(), *user)
     done = engine.run(
