@@ -104,7 +104,9 @@ def test_token_ranges_are_read_to_their_ends(target: Target, tmp_path: Path) -> 
     line = f"user profile={profile} no-warmup -rate threads=1"
     target.run(f"{line} ops(insert=1) n=30 -pop seq=1..30")
     (node,) = target.query("SELECT tokens FROM system.local")
-    borders = sorted({-(2**63), *map(int, node["tokens"]), 2**63 - 1})
+    tokens = node["tokens"]
+    assert isinstance(tokens, list)
+    borders = sorted({-(2**63), *map(int, tokens), 2**63 - 1})
     rows = Counter(
         bisect_left(borders, row["token"]) for row in target.query("SELECT token(id) AS token FROM conditional.t")
     )

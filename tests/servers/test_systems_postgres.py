@@ -86,7 +86,7 @@ def test_altered_table_costs_every_client_one_operation(server: Up, start: Start
 
 
 def test_statement_timeouts_keep_their_connections(server: Up, start: Start) -> None:
-    server.running.fresh("usertable")
+    server.running.recreate_table("usertable")
     ask(server, "INSERT INTO usertable SELECT 'user' || n FROM generate_series(0, 99) n")
     store = reached(server)
     store["properties"]["db.url"] += "?options=-c%20statement_timeout=100"
@@ -151,7 +151,7 @@ pool_mode = {mode}
 def test_poolers_must_keep_prepared_statements(
     server: Up, pooler: Callable[[str], dict[str, str]], engine: Engine
 ) -> None:
-    server.running.fresh("usertable")
+    server.running.recreate_table("usertable")
     for mode in ("session", "transaction"):
         arguments = [word for name, text in pooler(mode).items() for word in ("-p", f"{name}={text}")]
         loaded = engine.run("load postgres -P workloads/workloada recordcount=100 -threads 4", *arguments)
