@@ -108,7 +108,8 @@ def test_token_ranges_are_read_to_their_ends(target: Target, tmp_path: Path) -> 
     assert isinstance(tokens, list)
     borders = sorted({-(2**63), *map(int, tokens), 2**63 - 1})
     rows = Counter(
-        bisect_left(borders, row["token"]) for row in target.query("SELECT token(id) AS token FROM conditional.t")
+        bisect_left(borders, int(str(row["token"])))
+        for row in target.query("SELECT token(id) AS token FROM conditional.t")
     )
     # A page has two rows, and an empty range has a page.
     pages = sum(max(1, (rows[end] + 1) // 2) for end in range(1, len(borders)))
