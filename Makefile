@@ -118,7 +118,7 @@ endef
 
 check: engine $(DEVELOPER)
 	$(LINT)
-	$(VENV)/pytest -n 2 tests/unit
+	$(VENV)/pytest -n 2 -m "not simulation" tests/unit
 
 # The suite shares two processors among three workers and many servers. A test that fails there runs again, alone, and
 # must pass; the second run prints its name.
