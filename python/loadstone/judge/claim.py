@@ -194,7 +194,7 @@ def span(ratios: Sequence[Estimate]) -> Estimate:
 
 
 def nearest(ratios: Sequence[float]) -> float:
-    """The ratio nearest to 1, which is the only one that can be claimed."""
+    """The ratio nearest to 1: only this ratio can be claimed."""
     if any(map(math.isnan, ratios)) or min(ratios) <= 1 <= max(ratios):
         return ratios[0]
     return min(ratios, key=lambda ratio: abs(math.log(ratio)) if ratio > 0 else math.inf)

@@ -56,7 +56,7 @@ class Comparer:
     def compare(self, matches: Sequence[Match], metrics: Sequence[str]) -> list[Comparison]:
         """All comparisons.
 
-        The first metric is confirmatory: its p are corrected after Holm over its own pairs. Further ones are exploratory:
+        The first metric is confirmatory: its p are corrected after Holm over its own pairs. The others are exploratory:
         their p are corrected over everything that was tested. Metrics that are not in the recorded question are
         corrected over all that were measured, as any of them could have been chosen.
         """

@@ -99,7 +99,7 @@ class Settings(Question):
 
 
 class Own:
-    """The settings of each trial: the settings of its own result set, if several are joined.
+    """The settings of each trial: the settings of its result set, if several are joined.
 
     A trial that is invalid in its experiment does not become valid by comparison with another one.
     """

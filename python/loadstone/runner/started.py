@@ -171,7 +171,7 @@ class Stack:
             known = running.known
             refuse_taken(running)
             if known is not None and (fresh or not (self._keep and matches(running, start))):
-                # Left by a killed run, or by one that kept its servers.
+                # Left by a killed run, or by a run that kept its servers.
                 running.down()
             if not running.status():
                 prepare(start.before, "before", running)

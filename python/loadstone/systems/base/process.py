@@ -1,7 +1,7 @@
-"""A server's process: started in a separate session, distinguished from any later one with its pid, and ended.
+"""A server's process: started in a separate session, distinguished from any later process with its pid, and ended.
 
-A pid alone is never trusted here: the process that had it may have ended, and the kernel reuses pids.
-Two are distinguished by when they began (field 22 of /proc/PID/stat, proc_pid_stat(5)).
+A pid alone is never trusted here: its process may have ended, and the kernel reuses pids.
+Processes are distinguished by their start time (field 22 of /proc/PID/stat, proc_pid_stat(5)).
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ PAUSED, ENDED = frozenset("Tt"), frozenset("ZXx")
 KILL_PATIENCE_S = 30.0
 POLL_S = 0.02
 
-# Those that this process started: one that has ended stays in /proc until its exit status is collected.
+# Processes started by this process: one that has ended stays in /proc until its exit status is collected.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def stat(pid: int) -> observed.Process | None:
-    """A process that runs or is paused; None if it is gone, or ended and not yet reaped."""
+    """A process that runs or is paused; None if it does not exist, or has ended and was not yet reaped."""
     child = _children.get(pid)
     if child is not None:
         child.poll()
     found = observed.stat(pid)
-    # A process whose first thread has ended keeps its ports until the others have ended, too.
+    # A process whose first thread has ended keeps its ports until the remaining threads have ended, too.
     return None if found is None or (found.state in ENDED and found.threads <= 1) else found
 
 
@@ -48,13 +48,13 @@ def alive(process: Process) -> bool:
 
 
 def exact(process: Process) -> observed.Process | None:
-    """Exactly this process; None if it is gone."""
+    """Exactly this process; None if it has ended."""
     found = stat(process.pid)
     return found if found is not None and found.start_ticks == process.started_ticks else None
 
 
 def started_at(process: Process) -> float:
-    """When it was started, s since the epoch."""
+    """The start time, s since the epoch."""
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + process.started_ticks / TICKS_PER_SECOND
 
 
@@ -79,7 +79,7 @@ def start(server: Server, root: Path, log: Path) -> Process:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                # Keeps a terminal's Ctrl-C and hang-up from servers.
+                # A terminal's Ctrl-C and hang-up must not reach servers.
                 start_new_session=True,
                 **run_as(server.user),
             )
@@ -89,7 +89,7 @@ def start(server: Server, root: Path, log: Path) -> Process:
             "check that the file exists and this user may run it",
         ) from error
     _children[child.pid] = child
-    # Not reaped yet, so the entry exists even if the process has ended.
+    # Not yet reaped, so the entry exists even if the process has ended.
     begun = observed.stat(child.pid)
     assert begun is not None
     return Process(server.name, f"{server.host}:{server.port}", child.pid, begun.start_ticks)
@@ -102,7 +102,7 @@ def exit_status(process: Process) -> int | None:
 
 
 def send(process: Process, number: signal.Signals) -> bool:
-    """Sends a signal to exactly this process, never to a later one with its pid; False if it is gone."""
+    """Sends a signal to exactly this process, never to a later one with its pid; False if it has ended."""
     try:
         # A signal sent through this descriptor reaches the process that is checked next, or none.
         handle = os.pidfd_open(process.pid)
@@ -125,7 +125,7 @@ def send(process: Process, number: signal.Signals) -> bool:
 
 
 def tree(process: Process) -> list[Process]:
-    """The process, its descendants and the rest of its session; empty if it is gone."""
+    """The process, its descendants and the remaining processes of its session; empty if it has ended."""
     if not alive(process):
         return []
     table = {pid: found for pid in pids(PROC) if (found := stat(pid)) is not None}
@@ -141,7 +141,7 @@ def tree(process: Process) -> list[Process]:
 
 
 def end(processes: Sequence[Process], patience_s: float, stop: signal.Signals = signal.SIGTERM) -> None:
-    """Ends processes and their descendants: `stop`, then SIGKILL for those left after `patience_s`; 0 kills at once.
+    """Ends processes and their descendants: `stop`, then SIGKILL for survivors after `patience_s`; 0 kills at once.
 
     Raises SystemsError when one cannot be ended.
     """
@@ -152,7 +152,7 @@ def end(processes: Sequence[Process], patience_s: float, stop: signal.Signals = 
             # A paused process does not handle signals.
             send(process, signal.SIGCONT)
         wait_gone(processes, patience_s)
-        # Processes started meanwhile.
+        # Processes that were started in the meantime.
         everyone += [member for process in processes for member in tree(process)]
     for member in everyone:
         send(member, signal.SIGKILL)
@@ -165,7 +165,7 @@ def end(processes: Sequence[Process], patience_s: float, stop: signal.Signals = 
 
 
 def wait_gone(processes: Iterable[Process], seconds: float) -> list[Process]:
-    """Waits until all are gone; returns those left at the end."""
+    """Waits until all have ended; returns the processes that remain."""
     left, until = [*processes], time.monotonic() + seconds
     while left := [each for each in left if alive(each)]:
         if time.monotonic() >= until:
@@ -175,7 +175,8 @@ def wait_gone(processes: Iterable[Process], seconds: float) -> list[Process]:
 
 
 def marked(root: Path) -> list[Process]:
-    """Processes of the system in `root`, found by their environment, recorded or not, each with its server's name."""
+    """Processes of the system in `root`, found by their environment, even if unrecorded, each with its server's
+    name."""
     found = []
     wanted, name = f"{SYSTEM}={root}".encode(), f"{SERVER}=".encode()
     for pid in pids(PROC):
