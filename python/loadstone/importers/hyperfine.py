@@ -19,7 +19,7 @@ def recognises(text: str) -> bool:
 
 
 def runs(source: Source) -> list[Run]:
-    """Every execution. Raises LoadstoneError when the file is cut."""
+    """Every execution. Raises LoadstoneError if the file is truncated."""
     result: list[Run] = []
 
     def read(document: Document) -> None:
@@ -31,7 +31,7 @@ def runs(source: Source) -> list[Run]:
 
 
 def read_command(entry: Document) -> list[Run]:
-    """The executions of a command. Raises LookupError when there are no times."""
+    """The executions of a command. Raises LookupError if there are no times."""
     codes, memory = entry.get("exit_codes") or [], entry.get("memory_usage_byte") or []
     parameters = {name: number_or_text(str(text)) for name, text in entry.get("parameters", {}).items()}
     result = []

@@ -23,7 +23,7 @@ def union(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
     grouped = [[results_of] if isinstance(results_of, ResultSet) else list(results_of) for results_of in sides]
     sets = [results for side in grouped for results in side]
     labels = distinct([results.name if results.path is None else label(results) for results in sets])
-    # A side of several runs has the name of its first.
+    # A side of several runs has the name of its first run.
     side_of: list[str] = []
     for side in grouped:
         side_of += [labels[len(side_of)]] * len(side)
@@ -78,7 +78,7 @@ def label(results: ResultSet) -> str:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Names made unique by numbers, without colons, which separate them from trials."""
+    """Names made unique by numbers; without colons, which separate them from trials."""
     clean = [name.replace(":", "-") for name in names]
     return [
         f"{name}#{number}" if clean.count(name) > 1 else name

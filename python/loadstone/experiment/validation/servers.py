@@ -52,7 +52,7 @@ def completed(context: Context, name: str, system: System) -> System:
 
 
 def started(context: Context, path: Keys, system: System, start: Start) -> System:
-    """A system that the lab starts."""
+    """Checks a system that the lab starts."""
     name = start.system or SERVED_BY.get(system.store, "")
     known = list(registry.SYSTEMS)
     if name not in known:
@@ -75,7 +75,7 @@ def started(context: Context, path: Keys, system: System, start: Start) -> Syste
         over = over.model_copy(update={"nodes": str(below.nodes[0]) if over.nodes is None else over.nodes})
     settings = start.settings
     if over is not None and "mode" not in settings and not (nodes.isdigit() and nodes != "1"):
-        # One node would be standalone by default.
+        # A single node would be standalone by default.
         settings = {**settings, "mode": "distributed"}
     has_tables = recreates_tables(kind)
     if system.fresh == "table" and not has_tables:
@@ -93,7 +93,7 @@ def is_standalone(nodes: str, settings: Mapping[str, str]) -> bool:
 
 
 def check_started(context: Context, path: Keys, kind: Kind, nodes: str | None, settings: Mapping[str, str]) -> None:
-    """The nodes and the settings of a system."""
+    """Checks the nodes and the settings of a system."""
     check_nodes(context, path, kind, nodes)
     names = [setting.name for setting in kind.settings]
     for key in settings:
@@ -109,7 +109,7 @@ def recreates_tables(kind: Kind) -> bool:
 
 
 def check_nodes(context: Context, path: Keys, kind: Kind, nodes: str | None) -> None:
-    """Every number of nodes, over all variants, is supported."""
+    """Checks that every number of nodes, over all variants, is supported."""
     where = (*path, "nodes")
     if nodes is None or not context.can_render(Template(where, nodes)):
         return
@@ -120,7 +120,7 @@ def check_nodes(context: Context, path: Keys, kind: Kind, nodes: str | None) -> 
 
 
 def attached(context: Context, path: Keys, system: System, attach: Attach) -> System:
-    """A system that is already running."""
+    """Checks a system that is already running."""
     if not attach.hosts and context.knows(*path, "attach", "hosts"):
         context.wrong((*path, "attach"), f"{path[1]} has no hosts", "write `attach: {hosts: [10.0.0.1]}`")
     if system.fresh == "system":
@@ -145,7 +145,7 @@ def attached(context: Context, path: Keys, system: System, attach: Attach) -> Sy
 
 
 def check_reuse(context: Context) -> None:
-    """Data on servers can only be shared or left unchanged; data in files can only be copied."""
+    """Checks the reuse of data: on servers it can only be shared or left unchanged, in files it can only be copied."""
     where: Keys = ("load", "reuse")
     reuse = context.experiment.load.reuse
     if not reuse or not context.knows(*where):
