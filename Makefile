@@ -2,12 +2,15 @@
 # make demo    a first experiment on this machine, and its report
 # make wheel   dist/loadstone-….whl with the engine: its installation needs neither cargo nor a JDK
 # make release the same checks as CI on a clean tree, then the wheel and the release notes in dist/
+# make check   format, lints, types and unit tests, in a minute
 # make test    everything that CI runs
 # make bench   side by side with other tools
 # make soak    the tests that take minutes to hours
 # make docs    the generated files in docs/
 # make site    the docs site in site/
 # make clean   removes what make made, not results/
+#
+# One test: .venv/bin/pytest tests/unit/test_units.py -k decimals
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -49,7 +52,7 @@ PYTHON_SOURCES := python tests $(if $(wildcard benchmarks/*.py),benchmarks)
 # The tools of Loadstone's developers.
 DEVELOPER := $(VENV)/.developer
 
-.PHONY: all prerequisites build engine rocksdb demo wheel release test bench soak docs site clean
+.PHONY: all prerequisites build engine rocksdb demo wheel release check test bench soak docs site clean
 
 all: engine rocksdb
 
@@ -105,28 +108,37 @@ release:
 	$(MAKE) wheel
 	$(PYTHON) scripts/release.py notes
 
-# The suite shares two processors among three workers and many servers. A test that fails there runs once more, alone, and
+define LINT
+cargo fmt --all --check
+$(VENV)/ruff check
+$(VENV)/ruff format --check
+$(VENV)/mypy $(PYTHON_SOURCES)
+cargo clippy --workspace --all-targets $(LOCKED) -- --deny warnings
+endef
+
+check: engine $(DEVELOPER)
+	$(LINT)
+	$(VENV)/pytest -n 2 tests/unit
+
+# The suite shares two processors among three workers and many servers. A test that fails there runs again, alone, and
 # must pass; the second run prints its name.
 test: all $(DEVELOPER)
-	cargo fmt --all --check
-	$(VENV)/ruff check
-	$(VENV)/ruff format --check
-	$(VENV)/mypy $(PYTHON_SOURCES)
-	cargo clippy --workspace --all-targets $(LOCKED) -- --deny warnings
+	$(LINT)
 	cargo test --workspace $(LOCKED)
 	$(VENV)/pytest -n 3 || { test $$? = 1 && $(VENV)/pytest --last-failed --maxfail=1 -rA; }
 
 bench: all
 	$(VENV)/python benchmarks/run.py
 
-# A hundred times the fuzzing of `make test` (what fails is kept by proptest under proptest-regressions/), fifty crashes
+# The tests with the marker `soak`, a hundred times the fuzzing of `make test` (what fails is kept by proptest under proptest-regressions/), fifty crashes
 # of each kind, outages of up to 30 s with up to 2,000 clients, fifty pauses of a Cassandra and five kills of a Redis and a PostgreSQL whose writes are
 # all accounted for, the judge's simulations in full, forty experiments whose true difference is known, ten thousand damaged files to import, and ten thousand clients on real servers.
 soak: all $(DEVELOPER)
+	$(VENV)/pytest -n 3 -m soak
 	LOADSTONE_CRASHES=50 $(VENV)/pytest tests/lab/test_lab_crash.py
 	LOADSTONE_OUTAGES=all $(VENV)/pytest tests/engine/test_outages.py
 	LOADSTONE_SIMULATIONS=1 $(VENV)/pytest -n 2 -rP tests/unit/test_judge_simulations.py tests/unit/test_search_simulations.py
-	LOADSTONE_PAUSES=50 LOADSTONE_KILLS=5 $(VENV)/pytest -s tests/servers/test_ledger_faults.py
+	LOADSTONE_PAUSES=50 LOADSTONE_KILLS=5 $(VENV)/pytest -s -m "soak or servers" tests/servers/test_ledger_faults.py
 	LOADSTONE_FLEET_KILLS=50 $(VENV)/pytest tests/lab/test_fleet_ray.py
 	$(VENV)/python benchmarks/fleet_scale.py
 	$(VENV)/python benchmarks/fleet_itself.py

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from lab_support import ROOT, command, environment, loadstone
+from command_server import run_command
+from lab_support import ROOT, environment, loadstone
 from loadstone.commands.example import FOLDER
-from loadstone.experiment.file import load
+from loadstone.experiment.file import load_experiment
 from systems_support import free_port, temporary_root
 
 EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
@@ -31,7 +31,7 @@ def test_guide_lists_every_example() -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example_is_free_of_warnings(name: str) -> None:
-    loaded = load(FOLDER / f"{name}.yaml")
+    loaded = load_experiment(FOLDER / f"{name}.yaml")
     assert loaded.warnings == ()
     assert loaded.experiment.question
 
@@ -44,16 +44,8 @@ def test_example_ends_with_report(name: str, tmp_path: Path, monkeypatch: pytest
         arguments = [word.format(port=free_port()) for word in RUNS[name]]
         # A search has no answer where the machine is too slow for enough operations.
         codes = {0, 1} if name == "redis-clients" else {0}
-        done = subprocess.run(
-            command("run", "my.yaml", *arguments),
-            cwd=tmp_path,
-            env=environment(tmp_path),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        done = run_command(["run", "my.yaml", *arguments], tmp_path, environment(tmp_path), 300)
         assert done.returncode in codes, done.stderr
     (report,) = tmp_path.glob("results/my/*/report.html")
-    assert load(FOLDER / f"{name}.yaml").experiment.question in report.read_text()
+    assert load_experiment(FOLDER / f"{name}.yaml").experiment.question in report.read_text()
     assert "✗" not in done.stderr

@@ -9,25 +9,21 @@ import random
 import re
 import shutil
 import socket
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from loadstone.systems.base.running import Running
-from loadstone.systems.registry import system
-
-LOADSTONE = (sys.executable, "-c", "import sys; from loadstone.cli import main; sys.exit(main())")
-Done = subprocess.CompletedProcess[str]
+from command_server import Done, run_command
+from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.registry import load_system
 
 
 @dataclass(frozen=True)
 class Up:
     """A system that is up."""
 
-    running: Running
+    running: RunningSystem
     root: Path
     # As a store takes them.
     properties: dict[str, str] = field(default_factory=dict)
@@ -55,8 +51,8 @@ def up(name: str, nodes: int | None = None, **settings: str | int) -> Iterator[U
         many = [] if nodes is None else ["--nodes", str(nodes)]
         try:
             systems(root, "up", name, *many, *words, timeout=900)
-            running = Running(name, root)
-            yield Up(running, root, dict(running.properties()))
+            running = RunningSystem(name, root)
+            yield Up(running, root, dict(running.store_properties()))
         finally:
             systems(root, "down", name)
 
@@ -76,14 +72,7 @@ def systems(
     root: Path, *words: str, code: int = 0, timeout: float = 300, prefix: tuple[str, ...] = (), **variables: str
 ) -> Done:
     """Runs `loadstone systems …` below a root; it must end with this status."""
-    done = subprocess.run(
-        [*prefix, *LOADSTONE, "systems", *words],
-        env=environment(root, **variables),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
+    done = run_command(["systems", *words], None, environment(root, **variables), timeout, prefix)
     assert done.returncode == code, f"{words}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, done.stderr
     return done
@@ -96,7 +85,7 @@ def environment(root: Path, **variables: str) -> dict[str, str]:
 
 def exact(name: str, settings: dict[str, str]) -> dict[str, str]:
     """Settings by their own names: a keyword has `_` where these have `-` or `.`."""
-    names = [each.name for each in system(name).settings]
+    names = [each.name for each in load_system(name).settings]
     known = {re.sub("[-.]", "_", each): each for each in names}
     # `conf.*` stands for many.
     begins = {re.sub("[-.]", "_", each[:-1]): each[:-1] for each in names if each.endswith("*")}
@@ -109,7 +98,7 @@ def exact(name: str, settings: dict[str, str]) -> dict[str, str]:
 
 def free_settings(name: str) -> dict[str, str]:
     """Free ports for every setting of a system that is a port."""
-    names = [each.name for each in system(name).settings if each.name.lower().endswith("port")]
+    names = [each.name for each in load_system(name).settings if each.name.lower().endswith("port")]
     first = free_port(offsets=range(SPAN * len(names)))
     return {each: str(first + SPAN * number) for number, each in enumerate(names)}
 

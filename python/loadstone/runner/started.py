@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from loadstone.engine.describe import SECRET_NAME, description
+from loadstone.engine.describe import SECRET_NAME, describe_engine
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.plan.forecast import shared
-from loadstone.experiment.plan.servers import Started, StartRequest
+from loadstone.experiment.plan.forecast import count_shared
+from loadstone.experiment.plan.servers import StartedSystems, StartRequest
 from loadstone.observe.servers import Watched
 from loadstone.results.trial_result import Scalar
 from loadstone.runner import hooks
 from loadstone.systems.base import jvm
-from loadstone.systems.base.files.cache import locked
-from loadstone.systems.base.running import Running, ServerState
-from loadstone.systems.base.system import Plan
+from loadstone.systems.base.files.cache import hold_lock
+from loadstone.systems.base.running import RunningSystem, ServerState
+from loadstone.systems.base.system import SystemPlan
 
 # Time limit of the commands before a system starts and after it stops.
 HOOK_SECONDS = 600.0
@@ -36,17 +36,17 @@ class Stack:
     def __init__(self, root: Path | None = None) -> None:
         self._root = root
         # Each system with its mark of ownership.
-        self._up: list[tuple[StartRequest, Running, ExitStack]] = []
+        self._up: list[tuple[StartRequest, RunningSystem, ExitStack]] = []
         self._keep = False
 
-    def up(self, requested: Started, *, fresh: bool = False) -> bool:
+    def up(self, requested: StartedSystems, *, fresh: bool = False) -> bool:
         """Brings up these systems and no others, and restarts dead servers; True if anything was started.
 
         Servers kept by an earlier run are taken over, unless `fresh`. Raises TakenError if the servers are running and
         no experiment started them, LoadstoneError if one does not start.
         """
         self._keep = requested.keep
-        same = shared([start for start, _, _ in self._up], requested.systems)
+        same = count_shared([start for start, _, _ in self._up], requested.systems)
         self._end(same)
         started = bool(self.dead())
         for start, running, _ in self._up:
@@ -70,7 +70,7 @@ class Stack:
 
     def fresh(self, table: str, options: Mapping[str, str]) -> None:
         """Recreates the table."""
-        self.last.fresh(table, options)
+        self.last.recreate_table(table, options)
 
     def find_backlog(self) -> str | None:
         """The first system's work that must end before every reachable replica has all writes; None: no work."""
@@ -83,7 +83,7 @@ class Stack:
 
     def properties(self) -> Mapping[str, str]:
         """The store properties for reaching them."""
-        return self.last.properties()
+        return self.last.store_properties()
 
     def dead(self) -> list[str]:
         """A description of each server that is no longer running."""
@@ -96,12 +96,12 @@ class Stack:
 
     def names(self) -> dict[str, Scalar]:
         """Names for a command: address, nodes, settings and store properties, without secrets."""
-        servers = self.last.processes()
+        servers = self.last.running_processes()
         hosts = [process.address.rpartition(":")[0] for process in servers]
         plan = self.last.plan
-        named = {**plan.settings, **self.last.properties()}
+        named = {**plan.settings, **self.last.store_properties()}
         return {
-            **{name: text for name, text in named.items() if not description().is_secret(name)},
+            **{name: text for name, text in named.items() if not describe_engine().is_secret(name)},
             **({"host": hosts[0], "port": servers[0].address.rpartition(":")[2]} if servers else {}),
             "hosts": ",".join(dict.fromkeys(hosts)),
             "nodes": plan.nodes,
@@ -114,7 +114,7 @@ class Stack:
     @property
     def directories(self) -> list[Path]:
         """Their data directories."""
-        return [each for _, running, _ in self._up for each in running.directories()]
+        return [each for _, running, _ in self._up for each in running.data_directories()]
 
     @property
     def data(self) -> Path | None:
@@ -125,7 +125,7 @@ class Stack:
         """The servers to observe."""
         for _, running, _ in self._up:
             logs = running.gc_logs()
-            for each in running.processes():
+            for each in running.running_processes():
                 yield Watched(each.name, each.address, each.pid, each.started_ticks, logs.get(each.name))
 
     def facts(self) -> dict[str, Scalar]:
@@ -134,18 +134,20 @@ class Stack:
         for start, running, _ in self._up:
             top = running is self.last
             prefix = "" if top else f"{start.system}."
-            facts[f"{prefix}system" if top else start.system] = start.system if top else running.version()
+            facts[f"{prefix}system" if top else start.system] = start.system if top else running.server_version()
             if top:
-                facts["system_version"] = running.version()
+                facts["system_version"] = running.server_version()
             facts["data_nodes" if top else f"{prefix}nodes"] = start.nodes
-            reported = running.facts()
+            reported = running.read_facts()
             facts |= {f"{prefix}{name}": value for name, value in reported.items()}
             if "replication" in reported:
                 # The system below replicates the data of the one above.
                 facts.setdefault("replication", reported["replication"])
             known = {*reported, *filter(SECRET_NAME.search, start.settings)}
             facts |= {f"{prefix}set.{name}": text for name, text in start.settings.items() if name not in known}
-        builds = {jvm.process_release(each.pid) for _, running, _ in self._up for each in running.processes()} - {""}
+        builds = {
+            jvm.process_release(each.pid) for _, running, _ in self._up for each in running.running_processes()
+        } - {""}
         if builds:
             facts["server_jvm"] = " + ".join(sorted(builds))
         return facts
@@ -156,16 +158,16 @@ class Stack:
         for _, running, _ in self._up:
             # Servers that have ended have no counters; the trial's other figures are kept.
             with suppress(LoadstoneError):
-                counters |= running.figures()
+                counters |= running.read_figures()
         return counters
 
     @property
-    def last(self) -> Running:
+    def last(self) -> RunningSystem:
         """The system that the store connects to."""
         return self._up[-1][1]
 
     def _begin(self, start: StartRequest, *, fresh: bool) -> None:
-        running = Running(start.system, self._root)
+        running = RunningSystem(start.system, self._root)
         with ExitStack() as mark:
             mark.enter_context(owned(running.place.root))
             known = running.known
@@ -188,7 +190,7 @@ class Stack:
             prepare(start.after, "after", running)
 
 
-def refuse_taken(running: Running) -> None:
+def refuse_taken(running: RunningSystem) -> None:
     """Raises TakenError if the system is up or has data, and no experiment started it."""
     known = running.known
     if known is not None and known.owner != OWNER:
@@ -199,7 +201,7 @@ def refuse_taken(running: Running) -> None:
         )
 
 
-def prepare(commands: Sequence[str], when: str, running: Running) -> None:
+def prepare(commands: Sequence[str], when: str, running: RunningSystem) -> None:
     """Runs the commands before a system starts or after it stops. Raises HookError."""
     if commands:
         log = running.place.root.with_name(f"{running.name}-hooks.log")
@@ -213,17 +215,17 @@ def common(directories: Sequence[Path]) -> Path | None:
     return existing[0] if len({each.stat().st_dev for each in existing}) == 1 else None
 
 
-def matches(running: Running, start: StartRequest) -> bool:
+def matches(running: RunningSystem, start: StartRequest) -> bool:
     """Whether a system is running with the requested nodes and settings."""
     return bool(running.status()) and running.plan == plan_request(running, start)
 
 
-def plan_request(running: Running, start: StartRequest) -> Plan:
+def plan_request(running: RunningSystem, start: StartRequest) -> SystemPlan:
     """The plan of a request."""
     return running.plan_for(start.nodes, start.settings, start.file_system_bytes, isolated=start.isolated)
 
 
-def bring_up(running: Running, start: StartRequest) -> None:
+def bring_up(running: RunningSystem, start: StartRequest) -> None:
     """Starts a system, or its servers that have ended."""
     running.up(
         start.nodes,
@@ -249,7 +251,7 @@ def owned(root: Path) -> Iterator[None]:
 
     with ExitStack() as stack:
         try:
-            stack.enter_context(locked(path, taken))
+            stack.enter_context(hold_lock(path, taken))
             path.write_text(str(os.getpid()))
         except OSError as error:
             raise LoadstoneError(
