@@ -130,9 +130,9 @@ class Folder:
 
     @contextlib.contextmanager
     def hold_lock(self) -> Iterator[None]:
-        """Locks out every other lab; the kernel releases the lock whenever this process ends.
+        """Excludes every other lab; the kernel releases the lock whenever this process ends.
 
-        Raises LoadstoneError when another one is at work here.
+        Raises LoadstoneError if another lab is writing to this folder.
         """
         with (self.path / "lock").open("a") as file:
             try:
@@ -144,7 +144,7 @@ class Folder:
             yield
 
     def repair_lines(self) -> list[str]:
-        """Records interrupted attempts and removes damaged lines, so that the run can continue; returns its actions."""
+        """Records interrupted attempts and removes damaged lines, so that the run can continue; returns messages."""
         repairs = []
         for name in ("plan.jsonl", VALUES, PILOT_TRIALS):
             if damaged := lines.mend_file(self.path / name):
@@ -266,7 +266,7 @@ class Folder:
         interrupted = Counter(result.trial for result in attempts if result.interrupted)
         for result in attempts:
             before = trials.get(result.trial)
-            # A line that was copied back, as by an editor, belongs to an attempt that is already known.
+            # A line that was copied back, for instance in an editor, belongs to an attempt that has already been read.
             if result.interrupted or (before is not None and result.attempt < before.attempt):
                 continue
             if before is None and not interrupted[result.trial]:
@@ -349,7 +349,7 @@ def find_folders(root: Path) -> list[Folder]:
 
 
 def survey_folders(root: Path) -> tuple[list[Folder], list[str]]:
-    """Every folder below a root in the order of name and time, and a line about each folder that cannot be opened."""
+    """All folders below a root in the order of name and time, and a message about each folder that cannot be opened."""
     folders, problems = [], []
     for path in sorted(directory for directory in root.glob("*/*") if is_like_folder(directory)):
         try:
@@ -363,7 +363,7 @@ def survey_folders(root: Path) -> tuple[list[Folder], list[str]]:
 
 
 def is_like_folder(path: Path) -> bool:
-    """Whether a directory is a result folder, or an incomplete one."""
+    """Whether a directory is a complete or incomplete result folder."""
     try:
         return path.is_dir() and any((path / name).exists() for name in ("folder.json", "environment.json", VALUES))
     except OSError:

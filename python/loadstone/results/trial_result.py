@@ -22,8 +22,8 @@ WHOLE = 0.9
 class Series:
     """The measured window in intervals: their starts in seconds since the window's start, and their figures.
 
-    Throughput and `ended` are of what ended in the interval; latencies, `failed` and `due` of what was due in it (in a
-    closed loop: sent), whenever that ended. A latency is that of the operations that succeeded, None where none did.
+    Throughput and `ended` count operations that ended in the interval; latencies, `failed` and `due` cover operations
+    due in it (in a closed loop: sent in it), whenever they ended. Latencies are of successes; None if there were none.
     Warm-up is not included.
     """
 
@@ -124,7 +124,7 @@ class TrialResult:
 
     @property
     def failed(self) -> bool:
-        """Whether the system, or its environment, failed. A trial that the lab itself ended did not fail."""
+        """Whether the system or its environment failed. A trial ended by the lab itself did not fail."""
         return self.end in ("failed", "lost")
 
     @property
@@ -134,7 +134,7 @@ class TrialResult:
 
     @property
     def reason(self) -> str:
-        """The reason why it did not finish: the text of its last note, if any."""
+        """The reason why the trial did not finish: the text of its last note, if any."""
         return self.notes[-1].message if self.notes else self.end
 
     def value(self, metric: str) -> float | None:

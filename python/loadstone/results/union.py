@@ -15,7 +15,7 @@ RUN = "run"
 
 
 def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
-    """One set of all trials, with the first side as the baseline; a side is one set, or several runs of it.
+    """One set of all trials, with the first side as the baseline; a side is one set, or several runs of one set.
 
     A dimension with one value in each set, but not the same in all, adds nothing to `run`: it is
     left out, so that two files with one variant each can be compared at all.

@@ -1,12 +1,12 @@
-"""One figure of a trial, and what the names of figures mean.
+"""One figure of a trial, and the meanings of the names of figures.
 
-A metric's name is `throughput`, `<operation>.<statistic>` (`read.p99`, `all.mean`), or one of the host
+A metric's name is `throughput`, `<operation>.<statistic>` (`read.p99`, `all.mean`), or a figure of the host
 (`device.written_per_operation`, `cpu.steal`); figures of the load phase start with `load.`. A latency is the
-headline one: response time with a rate set, service time in a closed loop; where both are known, the other is
+headline latency: response time with a rate set, service time in a closed loop; if both are known, the other is
 added as `read.service.p99`. Units are base units: op/s, ns, B; a share is a number from 0 to 1.
 
-A percentile covers everything that was due (loadstone.statistics.percentile), so it may be a lower bound, or beyond
-every number.
+A percentile covers all operations that were due (loadstone.statistics.percentile), so it may be a lower bound or
+infinite.
 """
 
 from __future__ import annotations
