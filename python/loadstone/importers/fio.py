@@ -70,7 +70,7 @@ def continues_run(before: Job, after: Job) -> bool:
             float(report.get("timestamp_ms", 0) or report["timestamp"] * 1000) for report in (before, after)
         ]
         longest = max((float(way["runtime"]) for way in list_ways(after)), default=0.0)
-        # It began before the earlier report was written.
+        # The later run began before the earlier report was written.
         return milliseconds[1] - longest < milliseconds[0] - min(longest, 1000) / 2
     elapsed = [max(float(job.get("elapsed", 0)) for job in report["jobs"]) for report in (before, after)]
     return elapsed[1] > elapsed[0]

@@ -294,7 +294,7 @@ def read_populations(path: Path) -> dict[str, Population]:
 
 
 def list_populations(log: HistogramLog, totals: Mapping[Tag, Histogram]) -> dict[str, Population]:
-    """The operations of each tag's histogram by the name of their figures, and of all. Raises ValueError."""
+    """The operations of each tag, by the name of their figures, and of all tags together. Raises ValueError."""
     beyond = list_failures(totals, log)
     result: dict[str, Population] = {}
     for tag, histogram in totals.items():

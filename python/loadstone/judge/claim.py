@@ -32,7 +32,7 @@ class Lost:
     severity: Severity
 
 
-# The decision table. As measured, evidence allows a claim or none. A claim is valid where it holds in every scenario.
+# The decision table. The measured evidence allows a claim or none. A claim is valid if it holds in every scenario.
 TABLE: dict[Kind, Lost] = {
     "measured": Lost("as measured", None, None, Severity.NOTE),
     # Loadstone's own fault, or no significant trial: nothing is known.
@@ -81,7 +81,7 @@ def decide_claim(tested: Tested, matters: float, tests: int) -> Comparison:
     if measured not in CLAIMS:
         return explain_undecided(comparison, tested, matters, tests)
     if not lost:
-        # Whether a difference below what matters is certain is known only as well as in the weakest scenario.
+        # The certainty of a difference too small to matter is limited by the weakest scenario.
         return replace(comparison, claim="same" if "same" in readings else measured)
     equal = measured in ("same", "slight")
     for scenario in lost:

@@ -66,7 +66,7 @@ class Comparer:
         """All comparisons.
 
         The first metric is confirmatory: its p are corrected after Holm over its own pairs. The others are exploratory:
-        their p are corrected over everything that was tested. Metrics that are not in the recorded question are
+        their p are corrected over all tests. Metrics that are not in the recorded question are
         corrected over all that were measured, as any of them could have been chosen.
         """
         every = (self.assess_match(match, metric) for metric in metrics for match in matches)

@@ -76,7 +76,7 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
     of_variants = {}
     for key, trials_of in variants.items():
         mine = own.settings_of(trials_of[0].trial)
-        # As in the run, which decides by the figures that the variant has whether it has been repeated often enough.
+        # The run also decides by the variant's own figures whether it has been repeated often enough.
         asked = deciding_metrics(trials_of, wanted, mine.until).items()
         cells_of = [(cells.get((key, metric)) or cells.get((key, main)), share) for metric, share in asked]
         of_variants[key] = (
@@ -129,7 +129,7 @@ def note_minority(
     """A variant's findings by trial; disturbances are notes if only a minority of its repeats has any.
 
     A claim must then also hold without these repeats (the scenario `clean`). Most of the repeats must be known to be
-    free of them: one that a check could not look at (`unseen`) is not. What is about all figures is about latencies.
+    free of them: one that a check could not look at (`unseen`) is not. One about all figures covers latencies.
     """
     ended = [trial.trial for trial in trials if trial.values and worst_verdict(found[trial.trial]) != Verdict.INVALID]
     minor = set()

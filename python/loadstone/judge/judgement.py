@@ -81,7 +81,7 @@ class Comparison:
     # Two-sided p before and after Holm's correction; None if nothing could be tested.
     p: float | None = None
     p_adjusted: float | None = None
-    # How it was tested, in words: "paired t on logs within blocks, n=6".
+    # The test, as text: "paired t on logs within blocks, n=6".
     test: str = ""
     # Cliff's delta, from -1 to 1: the share of pairs in which the contender is above the baseline, minus the reverse.
     effect: float | None = None

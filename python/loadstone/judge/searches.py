@@ -145,8 +145,8 @@ def relevant_findings(
     """A trial's findings, without findings that are an answer of the search.
 
     A rate that is not held is an answer, and its throughput is valid. An objective about errors has a threshold
-    for those of the measured phase, which are then a figure like any other; what the load failed to write, and
-    what may be lost, still counts.
+    for errors of the measured phase, which are then a figure like any other; failed writes of the load phase,
+    and possible losses, still count.
     """
     findings = [finding for finding in findings if finding.check != rate.RATE_NOT_HELD]
     if asked is None or not asked.about_errors:

@@ -117,7 +117,7 @@ class Own:
 
 
 def find_unknown_names(checks: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, list[str]]]:
-    """Every name that is neither a check nor, as `check.threshold`, a threshold, with the known names."""
+    """Every unknown name of a check or of a threshold (`check.threshold`), each with the known names."""
     for check, thresholds in checks.items():
         if check not in DEFAULTS:
             yield check, list(DEFAULTS)

@@ -1,7 +1,7 @@
 """Devices: the storage of a directory's bytes, found by its mount (/proc/self/mountinfo, proc(5)).
 
-Bytes are counted on the block device that holds the file system (a partition, a logical volume): those of this file
-system and not of its neighbours. How busy the storage is shows on the whole disks below it.
+Bytes are counted on the block device that holds the file system (a partition, a logical volume): the bytes of this
+file system, not of its neighbours. The utilisation is read from the whole disks below it.
 """
 
 from __future__ import annotations

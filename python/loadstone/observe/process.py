@@ -1,6 +1,6 @@
 """The kernel's counters of a process, /proc/<pid>/stat and /proc/<pid>/io (proc(5)), and a census of all of them.
 
-A census separates our work, the kernel's and others'. It costs about 30 µs per process, so it is taken at the
+A census separates our work from the kernel's and from others'. It costs about 30 µs per process, so it is taken at the
 boundaries of a phase and not with each sample.
 """
 
@@ -75,7 +75,7 @@ def read_process(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
 def read_stat(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
     """A process without its bytes, which need rights to read."""
     found = read_text(f"{proc}/{pid}/stat")
-    # After the program's name, which may contain any characters.
+    # The fields follow the program's name, which may contain any characters.
     head, _, tail = found.rpartition(")")
     fields = tail.split()
     try:

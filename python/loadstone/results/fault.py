@@ -33,7 +33,7 @@ class FaultRecord:
     settled_ns: int | None = None
     # The reason why an effect could not be verified, by step: `held`, `lifted`, `bystanders`. Empty if all were.
     unverified: Mapping[str, str] = field(default_factory=dict)
-    # Facts at the order: the victim's share of the operations, the size of its log, hints …
+    # Facts at the time of the order: the victim's share of the operations, the size of its log, hints …
     facts: Mapping[str, str | int | float | bool] = field(default_factory=dict)
 
     @property

@@ -158,7 +158,7 @@ def run_by(
     timeout: float,
     output: Path | None = None,
 ) -> Ended:
-    """As `run`, by a launcher that serves several commands; `output` redirects the standard output."""
+    """Like `run`, by a launcher that serves several commands; `output` redirects the standard output."""
     files = context.files.absolute()
     arguments = list(phase.arguments(context))
     stdout, stderr = output or files / f"{phase.name}.stdout", files / f"{phase.name}.stderr"

@@ -83,7 +83,7 @@ def attempts(summary: Summary, unanswered: int, prefix: str) -> Iterator[Value]:
 
 
 def executed(executors: Sequence[Executor], prefix: str) -> Iterator[Value]:
-    """How busy the busiest executor was, and the worst wake-up delays.
+    """The utilisation of the busiest executor, and the worst wake-up delays.
 
     The conductor has no clients and does not limit the load, so it is excluded. Clients with a thread each have no
     executor; how busy they are shows only in the share of all processors.

@@ -1,7 +1,7 @@
 """The guarantees that a trial records: as the servers report them, or the reason why they are unknown.
 
 A networked store queries them on a connection like those of its clients, so its answer takes precedence. If that is
-`unknown` (a binding of the store `jvm`, a server that refuses the query), what the lab queried from its servers counts.
+`unknown` (a binding of the store `jvm`, a server that refuses the query), the lab's query of its servers counts.
 """
 
 from __future__ import annotations

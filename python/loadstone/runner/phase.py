@@ -63,7 +63,7 @@ def run(
     placement: str = "",
     injector: Injector | None = None,
 ) -> Finished:
-    """Runs a phase on so many engines of a fleet, and writes histograms to `<name>.hlog` in the trial's `files`.
+    """Runs a phase on this number of engines of a fleet, and writes histograms to `<name>.hlog` in the trial's `files`.
 
     The faults of an injector begin at their instants of the measured window. The spec of each engine goes to
     `<name>.spec.json`, or `<name>.<segment>.spec.json` if there are several; events to `<name>.events.jsonl`, or one

@@ -24,7 +24,7 @@ PLAIN_SECONDS = 60.0
 
 
 class PhaseProgress:
-    """The progress of a phase, which ends after a number of operations or after seconds, warm-up included."""
+    """The progress of a phase, which ends after a number of operations or of seconds (including the warm-up)."""
 
     def __init__(self, name: str, operations: int | None, seconds: float | None, warmup_seconds: float) -> None:
         self.name = name

@@ -115,7 +115,7 @@ class Run:
     @contextmanager
     def conducting(self) -> Iterator[Conductor]:
         """The conductor of the trials; data and servers are cleaned up at the end. Raises SystemsError."""
-        # A fault of servers that the user runs, left by a killed lab.
+        # Undoes faults that a killed lab left on servers of the user.
         undo.carry_out_all(self.folder.path / "trials" / undo.FILE, self.display.say)
         with (
             open_fleet(self.experiment, self.plan) as fleet,

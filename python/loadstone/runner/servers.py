@@ -226,7 +226,7 @@ def with_address(variant: Variant, servers: TrialServers | None) -> Variant:
 
 
 def with_expected_address(variant: Variant) -> Variant:
-    """As `with_address`, before the servers are up, if their address is already known."""
+    """Like `with_address`, but before the servers are up, if their address is already known."""
     if variant.servers is None:
         return variant
     how = variant.servers.how

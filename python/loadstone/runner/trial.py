@@ -279,7 +279,7 @@ class Conductor:
     ) -> PhaseResult:
         """Measures while the host is observed and faults are injected; the file system is flushed before and after.
 
-        When it returns, the faults are lifted.
+        The faults are lifted when this returns.
         """
         variant = planned.variant
         self.display.step("flush")

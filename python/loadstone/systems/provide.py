@@ -79,7 +79,7 @@ def create_load_table(arguments: Sequence[str]) -> str | None:
 
 
 def made_for_spec(spec: Mapping[str, Any]) -> str | None:
-    """As `made`, for a spec: creates the table of its store, if `loadstone systems up` started its servers."""
+    """Like `made`, for a spec: creates the table of its store, if `loadstone systems up` started its servers."""
     store, properties, work = spec["store"]["name"], spec["store"]["properties"], spec["work"]
     if store == "null" or not has_servers():
         return None

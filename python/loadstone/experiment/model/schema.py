@@ -1,7 +1,7 @@
 """`python -m loadstone.workloads`: writes the JSON Schema of experiment files, and their reference page.
 
-Both are generated from the model; a test checks that the committed files are up to date. Of the page only the parts
-between markers are generated.
+Both are generated from the model; a test checks that the committed files are up to date. Of the page, only the
+parts between markers are generated.
 """
 
 from __future__ import annotations

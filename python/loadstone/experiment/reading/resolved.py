@@ -46,7 +46,7 @@ def resolve_document(experiment: Experiment) -> dict[str, Any]:
         above[path[-1]] = {key: each for key, each in above[path[-1]].items() if KIND_OF_KEY[key] in workload.kinds}
     del plain["workload" if experiment.workloads else "workloads"]
     if not experiment.expect:
-        # So that runs of earlier versions, which lack the key, can be resumed.
+        # Runs of earlier versions lack the key, and must be resumable.
         del plain["expect"]
     hide_secrets(plain)
     # The key that is searched over has no fixed value.

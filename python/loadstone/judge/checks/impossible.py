@@ -192,7 +192,7 @@ def count_data_nodes(trial: TrialResult) -> float:
 
 
 def find_contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
-    """Negative figures; percentiles that decrease; a mean outside the extremes. The first for each operation."""
+    """Negative figures; percentiles that decrease; a mean outside the extremes. One per operation."""
     ladders: dict[str, list[tuple[float, Value]]] = {}
     means: dict[str, Value] = {}
     for metric, value in trial.values.items():

@@ -105,7 +105,7 @@ def split_window(points: Sequence[Point]) -> Iterator[tuple[str, Sequence[Point]
 def window_tests(settings: Settings) -> list[tuple[str, float]]:
     """The parts of the window, each with the level of its test.
 
-    The quarters share theirs (Bonferroni): a hump, or a step near an end, is in none of the halves.
+    The quarters share their error rate (Bonferroni): a hump, or a step near an end, is in none of the halves.
     """
     alpha = settings.check_threshold(NAME, "together")
     return [(HALVES, alpha), *((quarter, alpha / len(QUARTERS)) for quarter in QUARTERS)]
@@ -116,9 +116,9 @@ def find_common_drift(
 ) -> Iterator[Finding]:
     """Repeats that drift in the same direction: this is not chance, however little each of them drifts.
 
-    T-tests of the logarithms of the level in a part of the window ÷ that of the rest. A line that changes by a share
-    over the window changes by half of it from half to half; a quarter is a step of its own. The `jumps`, repeats that
-    move by themselves, would hide in the variance what the others share: the others are tested alone as well.
+    T-tests of the logarithms of the level in a part of the window ÷ the level outside. A line that changes by a share
+    over the window changes by half of it between its halves; a step in a quarter counts in full. The `jumps`, repeats
+    that move alone, would hide a change common to the other repeats: these are also tested without the jumps.
     """
     effect = log1p(settings.check_threshold(NAME, "effect"))
     others = [trial for trial in trials if trial.trial not in jumps]
@@ -127,7 +127,7 @@ def find_common_drift(
             known = [at[name, part] for trial in some if (name, part) in (at := courses.get(trial.trial, {}))]
             moved = [log(there / rest) for rest, there in known]
             least = effect / 2 if part == HALVES else effect
-            # Of repeats that all move alike p is not a number.
+            # If all repeats move alike, p is not a number.
             if len(known) < REPEATS_MIN or abs(fmean(moved)) < least or t_interval(np.array(moved))[1] >= level:
                 continue
             first, second = (exp(fmean(log(each[at]) for each in known)) for at in (0, 1))

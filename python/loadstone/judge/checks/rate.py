@@ -113,7 +113,7 @@ def check_series(trial: TrialResult, series: Series, settings: Settings) -> Look
     seconds = series.start_seconds[whole - 1] + series.length_seconds[whole - 1]
     for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
         if message := rise_text([latency for latency in column[:whole] if latency is not None], seconds, settings):
-            # Where the median rises, so does every percentile above.
+            # If the median rises, all higher percentiles rise, too.
             yield rate_finding(trial, f"the {name} of the response times {message}")
             return
 
@@ -273,7 +273,7 @@ def understatement_factor(trials: Sequence[TrialResult]) -> float:
 def operation_ns(trial: TrialResult) -> float | None:
     """One client's time for one operation, with the time between two of them, ns.
 
-    With more clients than processors, only as many work at once. The remaining clients wait for a processor: that is
+    With more clients than processors, some always wait. The remaining clients wait for a processor: that is
     not the store's work, and would make the engine's share appear smaller the more clients there are.
     """
     users, runtime, count = client_count(trial), trial.value("runtime"), count_operations(trial)

@@ -20,7 +20,7 @@ TIME = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[.,](\d{3})|(\d\d \w{3
 ANY = re.compile(b"")
 # Only this much of the end of a longer log is read.
 READ_BYTES = 16 << 20
-# The minimum number of gaps that make a period.
+# The minimum number of gaps that form a period.
 GAPS_MIN = 2
 PERIOD = "_period_seconds"
 

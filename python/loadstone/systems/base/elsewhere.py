@@ -1,7 +1,7 @@
 """Directories of a system outside its data directory.
 
 Some are on storage that the user named. They are removed with the system's data; new data get new random names, so that
-no server ever finds what an earlier one has left.
+no server ever finds data of an earlier one.
 
 Others are for a server that refuses to run as root. root's home is closed to other users, with everything below it:
 for the server's user, files go to the standard directories of system programs.
@@ -61,7 +61,7 @@ def cache_for(name: str | None, cache: Path) -> Path:
 def directory_for(name: str | None, place: Place, what: str) -> Path:
     """A directory of a system's data for its server `what`, owned by that user; created if missing.
 
-    Where the user cannot reach the system's data, it is elsewhere, and a link in `place.data` points to it.
+    If the user cannot reach the system's data, it is elsewhere, and a link in `place.data` points to it.
     """
     inside = place.data / what
     directory = inside.resolve() if inside.is_symlink() else inside

@@ -55,7 +55,7 @@ def java_command(
     """
     argv = [str(find_java()), f"-Xms{heap}", f"-Xmx{heap}"]
     if gc_log is not None:
-        # One file: with several, a look that continues from an offset would miss what was rotated away.
+        # One file: with several, a reader that continues at an offset would miss rotated lines.
         # Quoted, because a colon would end the path.
         argv.append(f'-Xlog:gc:file="{gc_log}":time,uptime,level,tags:filecount=0')
     argv += options

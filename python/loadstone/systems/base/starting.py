@@ -135,7 +135,7 @@ def require_port(name: str, host: str, port: int) -> None:
     """Raises SystemsError when `name` cannot listen there."""
     if not 0 < port < 65536:
         raise SystemsError(f"{name} cannot have port {port}", "ports are 1 to 65535")
-    # As in servers: connections in TIME_WAIT do not matter.
+    # As for servers, connections in TIME_WAIT do not matter.
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

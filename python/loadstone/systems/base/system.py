@@ -69,7 +69,7 @@ class Server:
     # The address for clients, shown as status: `127.0.0.1:9042`.
     host: str
     port: int
-    # Its working directory, created if missing.
+    # The working directory of the server, created if missing.
     directory: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     # The user it runs as when Loadstone runs as root: PostgreSQL refuses root.

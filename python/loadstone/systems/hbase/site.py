@@ -51,7 +51,7 @@ def deployment_mode(plan: SystemPlan) -> str:
 
 
 def region_host(number: int) -> str:
-    """Where a region server listens."""
+    """The address on which a region server listens."""
     return f"127.0.0.{number}"
 
 

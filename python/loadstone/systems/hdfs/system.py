@@ -270,7 +270,7 @@ def data_node_site(place: Place, plan: SystemPlan, number: int) -> dict[str, str
     """The name node's properties, and this data node's addresses and directory for blocks."""
     data, http, ipc = server_ports(plan, number)
     named = {
-        # Not escaped: unlike the name node's, these are not decoded.
+        # Not escaped: data nodes do not decode escapes, unlike the name node.
         "dfs.datanode.data.dir": f"file://{data_directory(place, plan, number)}",
         "dfs.datanode.address": f"{HOST}:{data}",
         "dfs.datanode.http.address": f"{HOST}:{http}",

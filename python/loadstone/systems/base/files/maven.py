@@ -19,8 +19,8 @@ HINT = "check that the network or the mirror in ~/.m2/settings.xml can be reache
 def class_path(name: str, dependencies: Sequence[str], exclude: Sequence[str] = ()) -> list[Path]:
     """Jars of these dependencies and of all their run-time dependencies, sorted.
 
-    A dependency is `group:artifact:version`, optionally with `:type` or `:type:classifier`; those to leave out wherever
-    they are needed are `group:artifact`. Fetched once for each exact list. Raises SystemsError.
+    A dependency is `group:artifact:version`, optionally with `:type` or `:type:classifier`; those to omit are
+    `group:artifact`. Fetched once for each exact list. Raises SystemsError.
     """
     exact = "\n".join([*sorted(dependencies), "", *sorted(exclude)])
     digest = hashlib.sha256(exact.encode()).hexdigest()[:12]
