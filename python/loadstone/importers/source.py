@@ -14,12 +14,12 @@ from typing import Any
 from loadstone.errors import LoadstoneError
 from loadstone.results.trial_result import Scalar
 
-# No log has longer lines; a JSON document may, and is read from the whole text.
+# No log has longer lines; a JSON document may, and is read from the complete text.
 LINE_MAX = 1 << 18
 SNIFFED = 1 << 16
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
-# What log collectors put before a line: a container's name, or a time and perhaps a level.
+# The prefix that log collectors add to a line: a container's name, or a time and possibly a level.
 COLLECTED = re.compile(r"^\S+\s*\|$|\d\d:\d\d:\d\d")
 # The same before most lines of a file, with the name of the line's origin: docker compose, Kubernetes (CRI),
 # `docker logs -t`, `kubectl logs --prefix`, syslog (RFC 3164) and quoted mail.

@@ -1,4 +1,4 @@
-"""Directories that a system has outside its data directory.
+"""Directories of a system outside its data directory.
 
 Some are on storage that the user named. They are removed with the system's data; new data get new random names, so that
 no server ever finds what an earlier one has left.
@@ -27,7 +27,8 @@ CACHE, DATA = Path("/var/cache/loadstone"), Path("/var/lib/loadstone")
 
 
 def choose_user(*preferred: str) -> str | None:
-    """The first of these users that exists, else `nobody`; None when we are not root. Users are never created."""
+    """The first of these users that exists, else `nobody`; None if this process is not root. Users are never
+    created."""
     if os.geteuid() != 0:
         return None
     for name in (*preferred, "nobody"):
@@ -48,12 +49,12 @@ def can_enter(name: str | None, directory: Path) -> bool:
     near = directory
     while not near.exists():
         near = near.parent
-    # The kernel decides, as it knows more than mode bits: access lists, mount options, name spaces.
+    # The kernel decides, as it considers more than mode bits: access lists, mount options, name spaces.
     return subprocess.run(["test", "-x", near], stdin=subprocess.DEVNULL, **run_as(name)).returncode == 0
 
 
 def cache_for(name: str | None, cache: Path) -> Path:
-    """The cache if that user can reach it, else one that every user can."""
+    """The cache if that user can access it, otherwise one that every user can access."""
     return cache if can_enter(name, cache) else CACHE
 
 
@@ -90,7 +91,7 @@ def remove_outside(place: Place) -> None:
 
 
 def outside_label(place: Place) -> str:
-    """The name of a system's outside directories: `loadstone-hdfs-5f0c2a91`, the same until its data are removed."""
+    """The name of a system's outside directories: `loadstone-hdfs-5f0c2a91`, unchanged until its data is removed."""
     path = place.data / "label"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -17,9 +17,9 @@ from loadstone.systems.redis.client import RedisClient, RedisError
 
 HOST = "127.0.0.1"
 PROGRAM = "redis-server"
-# Settings of the running server that decide what a result means.
+# Settings of the running server that determine the meaning of a result.
 ASKED = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy", "io-threads")
-# Files that it has open beside its connections.
+# Files that it has open in addition to its connections.
 OTHER_FILES = 96
 HINT = "name a working redis-server with --set binary=PATH"
 
@@ -69,7 +69,8 @@ class Redis(System):
         return ["redis"]
 
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-        """When it answers PING, with its data loaded, and accepts as many clients as configured."""
+        """The server is ready when it answers PING, with its data loaded, and accepts the configured number of
+        clients."""
         try:
             with connect_client(plan) as client:
                 client.send_command("PING")
@@ -82,7 +83,7 @@ class Redis(System):
         return None
 
     def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
-        """By the names of YCSB's binding."""
+        """The properties, with the names of YCSB's binding."""
         properties = {"redis.host": server_address(plan), "redis.port": plan.settings["port"]}
         if tls.is_requested(plan):
             properties |= {"redis.tls": "true", "redis.tls.ca": tls.authority_path(place)}
@@ -104,7 +105,7 @@ class Redis(System):
             return plan.settings["version"]
 
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
-        """What is kept, and how safely, as the server reports: a hook may have changed its settings."""
+        """The stored data and its guarantee, as the server reports them: a hook may have changed its settings."""
         try:
             with connect_client(plan) as client:
                 settings = {name: read_setting(client, name) for name in ASKED}
@@ -162,7 +163,7 @@ def read_setting(client: RedisClient, name: str) -> str:
 
 
 def write_durability(settings: Mapping[str, str]) -> tuple[str, str]:
-    """What an acknowledged write survives, and why, by the rules of crates/stores/src/redis/server.rs."""
+    """The guarantee of an acknowledged write, and its reason, by the rules of crates/stores/src/redis/server.rs."""
     if settings["appendonly"] != "yes":
         return "none", "no append-only log: writes are in the server's memory"
     match settings["appendfsync"]:
@@ -172,7 +173,7 @@ def write_durability(settings: Mapping[str, str]) -> tuple[str, str]:
             return "os", "append-only log, synced before each answer except while it is rewritten"
         case "no":
             return "os", "append-only log, written before each answer, not synced"
-    # While one sync is under way, answered writes wait in the server's memory, up to two seconds.
+    # While a sync is running, answered writes wait in the server's memory, for up to two seconds.
     return "interval", "append-only log, synced each second; during a sync, writes wait in the server's memory"
 
 
@@ -207,7 +208,7 @@ def render_configuration(place: Place, plan: SystemPlan) -> str:
         "daemonize": "no",
         "supervised": "no",
         "logfile": '""',
-        # Its title would overwrite the environment by which its process is properties.
+        # Its title would overwrite the environment by which its process is found.
         "set-proc-title": "no",
         # A snapshot's fork disturbs the measurement.
         "save": '""',
@@ -244,7 +245,7 @@ def quote_value(text: str) -> str:
 
 
 def allow_connections(connections: int) -> None:
-    """Allows the servers we start that many connections. Raises SystemsError when the limits do not.
+    """Allows started servers this number of connections. Raises SystemsError if the limits do not allow it.
 
     Raises this process's limit, which they inherit: each connection is an open file.
     """
