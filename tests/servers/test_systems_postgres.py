@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conftest import Engine
 from loadstone.systems.base import elsewhere, process
+from loadstone.systems.base.files import cache, debian
 from loadstone.systems.base.system import SystemsError
 from loadstone.systems.postgres import cluster, system
 from loadstone.systems.postgres.cluster import SHARED_MEMORY, Programs
@@ -79,6 +83,86 @@ def test_altered_table_costs_every_client_one_operation(server: Up, start: Start
     outcomes = counts(whole(events).outcomes)
     assert outcomes.pop(("READ", "ERROR")) == 2
     assert {*outcomes} == {("READ", "OK")}
+
+
+def test_statement_timeouts_keep_their_connections(server: Up, start: Start) -> None:
+    server.running.recreate_table("usertable")
+    ask(server, "INSERT INTO usertable SELECT 'user' || n FROM generate_series(0, 99) n")
+    store = reached(server)
+    store["properties"]["db.url"] += "?options=-c%20statement_timeout=100"
+    reads = work(records=100, insert_count=100, insert_order="ordered", mix=READS)
+    engine = start(store=store, work=reads, interval_ms=100)
+    engine.succeed(100)
+    ask(server, "BEGIN; LOCK TABLE usertable; SELECT pg_sleep(0.5); COMMIT")
+    engine.succeed(1000)
+    ask(server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'loadstone'")
+    engine.succeed(1000)
+    engine.say('"stop"')
+    _, events = engine.rest()
+    summary = whole(events)
+    outcomes = counts(summary.outcomes)
+    assert outcomes["READ", "TIMEOUT"] >= 2
+    assert outcomes["READ", "SERVICE_UNAVAILABLE"] == 2
+    assert {*outcomes} == {("READ", "OK"), ("READ", "TIMEOUT"), ("READ", "SERVICE_UNAVAILABLE")}
+    # One for each client at the start, and one more after it was terminated.
+    assert summary.connection_attempts is not None
+    assert summary.connection_attempts.attempted == 4
+
+
+@pytest.fixture
+def pooler(server: Up) -> Iterator[Callable[[str], dict[str, str]]]:
+    """Starts PgBouncer in a mode; the properties of a store that reaches the server through it."""
+    user = elsewhere.choose_user("postgres")
+    root = debian.unpack_packages(["pgbouncer"], "", elsewhere.cache_for(user, cache.cache_root()))
+    settings = server.running.plan.settings
+    password = PASSWORD.replace("'", "''")
+    with temporary_root() as directory, contextlib.ExitStack() as stack:
+
+        def run(mode: str) -> dict[str, str]:
+            port = free_port()
+            path = directory / f"{mode}.ini"
+            path.write_text(
+                f"""[databases]
+ycsb = host=127.0.0.1 port={settings["port"]} user=ycsb password='{password}'
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = any
+pool_mode = {mode}
+"""
+            )
+            environment = {**os.environ, "LD_LIBRARY_PATH": debian.library_path(root)}
+            command = [root / "usr/sbin/pgbouncer", path]
+            log = stack.enter_context((directory / "log").open("w"))
+            running = subprocess.Popen(command, env=environment, user=user, cwd="/", stdout=log, stderr=log)
+            stack.callback(running.wait)
+            stack.callback(running.kill)
+            while "process up" not in (directory / "log").read_text():
+                assert running.poll() is None, (directory / "log").read_text()
+                time.sleep(0.05)
+            own, other = f":{settings['port']}/", f":{port}/"
+            properties = {name: text for name, text in server.properties.items() if name.startswith("db.")}
+            return properties | {"db.url": properties["db.url"].replace(own, other)}
+
+        yield run
+
+
+def test_poolers_must_keep_prepared_statements(
+    server: Up, pooler: Callable[[str], dict[str, str]], engine: Engine
+) -> None:
+    server.running.recreate_table("usertable")
+    for mode in ("session", "transaction"):
+        arguments = [word for name, text in pooler(mode).items() for word in ("-p", f"{name}={text}")]
+        loaded = engine.run("load postgres -P workloads/workloada recordcount=100 -threads 4", *arguments)
+        if mode == "session":
+            assert loaded.returns("INSERT") == {"OK": 100}
+            assert "pooler" not in loaded.err
+        else:
+            assert loaded.code == 1
+            (message,) = loaded.messages("error: ")
+            assert "is a pooler that loses prepared statements: prepared statement" in message
+            assert "max_prepared_statements (PgBouncer 1.21)" in loaded.messages("hint: ")[0]
 
 
 def outcomes(engine: Running) -> dict[tuple[str, str], int]:

@@ -131,9 +131,9 @@ def test_full_device_leaves_the_table_unchanged(tmp_path: Path) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (150, 150))
         path = Path(sys.argv[1])
-        lines.append(path, {"a": "x" * 80})
+        lines.append_line(path, {"a": "x" * 80})
         try:
-            lines.append(path, {"b": "y" * 80})
+            lines.append_line(path, {"b": "y" * 80})
         except LoadstoneError as error:
             print(error.args[0].rpartition(": ")[2])
     """)
@@ -150,7 +150,7 @@ def test_killed_writer_leaves_complete_lines(tmp_path: Path) -> None:
         from pathlib import Path
         from loadstone.results import lines
         for i in itertools.count():
-            lines.append(Path(sys.argv[1]), {"i": i, "fill": "x" * 20_000})
+            lines.append_line(Path(sys.argv[1]), {"i": i, "fill": "x" * 20_000})
             print(i, flush=True)
     """)
     path = tmp_path / "values.jsonl"

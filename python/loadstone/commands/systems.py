@@ -46,7 +46,8 @@ def verb_of(
 def start_system(options: Namespace) -> int:
     """Starts a system and prints its servers."""
     running = select_system(options)
-    requested = parse_settings(options) | ({"tls": "yes"} if options.tls else {})
+    flags = [flag for flag in ("tls", "cluster") if getattr(options, flag)]
+    requested = parse_settings(options) | dict.fromkeys(flags, "yes")
     if AT in running.name and "port" not in requested:
         requested |= choose_port(running)
     running.up(options.nodes, requested, print_line)
@@ -152,6 +153,7 @@ def parser_of(verb: str, arguments: Sequence[str]) -> CommandParser:
         parser.add_argument("--nodes", metavar="N", type=int, help="number of nodes")
         parser.add_argument("--set", metavar="K=V", action="append", default=[], help="a setting; may be repeated")
         parser.add_argument("--tls", action="store_true", help="encrypt clients' connections: short for --set tls=yes")
+        parser.add_argument("--cluster", action="store_true", help="a Redis Cluster: short for --set cluster=yes")
     if verb == "down":
         parser.add_argument("--keep-data", action="store_true", help="keep the data for `up` with the same settings")
     if verb == "logs":

@@ -1,9 +1,10 @@
-"""Redis: one server, in Debian's version. Its settings have the names of redis.conf."""
+"""Redis: one server, or a cluster, in Debian's version. Its settings have the names of redis.conf."""
 
 from __future__ import annotations
 
 import resource
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -21,14 +22,17 @@ PROGRAM = "redis-server"
 ASKED = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy", "io-threads")
 # Files that it has open in addition to its connections.
 OTHER_FILES = 96
+SLOTS, PORT_MAX = 16_384, 65_535
 HINT = "name a working redis-server with --set binary=PATH"
 
 
 class Redis(System):
-    """One Redis server, without snapshots."""
+    """One Redis server without snapshots, or a cluster of at least three, with equal shares of the slots."""
 
     name = "redis"
-    title = "Redis 7, one server"
+    title = "Redis 7, one server or a cluster"
+    # The smallest cluster has three masters.
+    nodes = (1, *range(3, 10))
     activities: ClassVar = {
         "snapshot": "Background saving started",
         "log_rewrite": "Background append only file rewriting started",
@@ -36,7 +40,8 @@ class Redis(System):
     settings = (
         Setting("version", "7.0.15", "of the package, or its beginning: `7.0`"),
         Setting("binary", "debian", "`debian` (the package), or the path of a redis-server"),
-        Setting("port", "6379", "the port"),
+        Setting("port", "6379", "the port; of a cluster, the first node's"),
+        Setting("cluster", "no", "a Redis Cluster of all nodes: `yes` or `no`"),
         Setting("password", "", "for AUTH; none by default"),
         Setting("appendonly", "no", "write a log of all writes: `yes` or `no`"),
         Setting("appendfsync", "everysec", "when the log is synced: `always`, `everysec` or `no`"),
@@ -48,43 +53,60 @@ class Redis(System):
     )
 
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
-        """Writes redis.conf; one server."""
-        text = render_configuration(place, plan)
-        allow_connections(read_whole_number(plan, "maxclients", 1))
+        """Writes each redis.conf; all nodes in one stage."""
+        if is_cluster(plan) != (plan.nodes > 1):
+            raise SystemsError(
+                f"cluster={plan.settings['cluster']} does not fit {plan.nodes} nodes",
+                "use --nodes 3 --cluster, or one node",
+            )
+        if is_cluster(plan) and tls.is_requested(plan):
+            raise SystemsError("tls cannot be combined with cluster", "leave out one of them")
+        texts = {node: render_configuration(place, plan, node) for node in range(1, plan.nodes + 1)}
+        allow_connections(plan.nodes * read_whole_number(plan, "maxclients", 1))
         binary, variables = find_server(place, plan)
-        directory = place.data / "redis"
-        directory.mkdir(parents=True, exist_ok=True)
         if tls.is_requested(plan):
-            tls.ensure_certificates(place, [server_address(plan)])
-        path = directory / "redis.conf"
-        # It contains the password.
-        lines.replace_file(path, text.encode(), 0o600)
-        argv, port = [binary, str(path)], read_whole_number(plan, "port", 1)
-        return [[Server("redis", argv, server_address(plan), port, environment=variables, directory=directory)]]
+            tls.ensure_certificates(place, [server_address(plan, 1)])
+        servers = []
+        for node, text in texts.items():
+            directory = place.data / server_name(plan, node)
+            directory.mkdir(parents=True, exist_ok=True)
+            path = directory / "redis.conf"
+            # It contains the password.
+            lines.replace_file(path, text.encode(), 0o600)
+            host = server_address(plan, node)
+            bus = [(host, bus_port(plan, node))] if is_cluster(plan) else []
+            argv, port = [binary, str(path)], client_port(plan, node)
+            servers.append(
+                Server(server_name(plan, node), argv, host, port, environment=variables, directory=directory, ports=bus)
+            )
+        return [servers]
 
     isolatable: ClassVar = True
 
     def node_directories(self, plan: SystemPlan) -> Sequence[str]:
-        """The server's."""
-        return ["redis"]
+        """A directory for each server."""
+        return [server_name(plan, node) for node in range(1, plan.nodes + 1)]
 
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-        """The server is ready when it answers PING, with its data loaded, and accepts the configured number of
+        """Each node is ready when it answers PING, with its data loaded, and accepts the configured number of
         clients."""
-        try:
-            with connect_client(plan) as client:
-                client.send_command("PING")
-                allowed = client.send_command("CONFIG", "GET", "maxclients")
-        except (OSError, RedisError) as error:
-            # LOADING: it is reading its log.
-            return f"redis does not answer PING: {error}"
-        if allowed != ["maxclients", plan.settings["maxclients"]]:
-            return f"redis accepts only {allowed} clients: too few open files"
-        return None
+        for node in range(1, plan.nodes + 1):
+            try:
+                with connect_client(plan, node) as client:
+                    client.send_command("PING")
+                    allowed = client.send_command("CONFIG", "GET", "maxclients")
+            except (OSError, RedisError) as error:
+                # LOADING: it is reading its log.
+                return f"{server_name(plan, node)} does not answer PING: {error}"
+            if allowed != ["maxclients", plan.settings["maxclients"]]:
+                return f"{server_name(plan, node)} accepts only {allowed} clients: too few open files"
+        return form_cluster(plan) if is_cluster(plan) else None
 
     def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
         """The properties, with the names of YCSB's binding."""
-        properties = {"redis.host": server_address(plan), "redis.port": plan.settings["port"]}
+        properties = {"redis.host": server_address(plan, 1), "redis.port": plan.settings["port"]}
+        if is_cluster(plan):
+            properties["redis.cluster"] = "true"
         if tls.is_requested(plan):
             properties |= {"redis.tls": "true", "redis.tls.ca": tls.authority_path(place)}
         password = plan.settings["password"]
@@ -124,34 +146,93 @@ class Redis(System):
         }
 
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
-        """Keys, memory, connections and evictions."""
+        """Keys, memory, connections and evictions, of all nodes."""
+        figures: Counter[str] = Counter()
         try:
-            with connect_client(plan) as client:
-                keys = client.send_command("DBSIZE")
-                memory, clients, stats = (client.read_section(each) for each in ("memory", "clients", "stats"))
+            for node in range(1, plan.nodes + 1):
+                with connect_client(plan, node) as client:
+                    keys = client.send_command("DBSIZE")
+                    memory, clients, stats = (client.read_section(part) for part in ("memory", "clients", "stats"))
+                figures["redis.keys"] += keys if isinstance(keys, int) else 0
+                figures["redis.used_memory_bytes"] += int(memory["used_memory"])
+                figures["redis.connections"] += int(clients["connected_clients"])
+                figures["redis.evicted_keys"] += int(stats["evicted_keys"])
         except (OSError, RedisError):
             return {}
-        return {
-            "redis.keys": float(keys) if isinstance(keys, int) else 0.0,
-            "redis.used_memory_bytes": float(memory["used_memory"]),
-            "redis.connections": float(clients["connected_clients"]),
-            "redis.evicted_keys": float(stats["evicted_keys"]),
-        }
+        return {figure: float(count) for figure, count in figures.items()}
 
     def create_table(
         self, place: Place, plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool
     ) -> bool:
         """Removes every key: Redis has no tables, and YCSB's index of keys is a key too."""
         try:
-            with connect_client(plan, timeout_s=60.0) as client:
-                return bool(client.send_command("FLUSHDB"))
+            for node in range(1, plan.nodes + 1):
+                with connect_client(plan, node, timeout_s=60.0) as client:
+                    client.send_command("FLUSHDB")
         except (OSError, RedisError) as error:
             raise SystemsError(f"redis cannot be emptied: {error}", "`loadstone systems status redis`") from error
+        return True
 
 
-def server_address(plan: SystemPlan) -> str:
-    """The server's address."""
-    return f"{plan.network}.1" if plan.network else HOST
+def is_cluster(plan: SystemPlan) -> bool:
+    """Whether the nodes form a cluster. Raises SystemsError for a value that is neither yes nor no."""
+    # A system that an earlier version started has no such setting.
+    return "cluster" in plan.settings and read_truth(plan, "cluster")
+
+
+def server_name(plan: SystemPlan, node: int) -> str:
+    """The name of a node's server; nodes count from 1."""
+    return f"redis-{node}" if is_cluster(plan) else "redis"
+
+
+def client_port(plan: SystemPlan, node: int) -> int:
+    """The port of a node for clients."""
+    return read_whole_number(plan, "port", 1) + node - 1
+
+
+def bus_port(plan: SystemPlan, node: int) -> int:
+    """The port of a node for other nodes: 10,000 above, as Redis has it, or below where there is none."""
+    port = client_port(plan, node)
+    return port + 10_000 if port <= PORT_MAX - 10_000 else port - 10_000
+
+
+def form_cluster(plan: SystemPlan) -> str | None:
+    """Introduces the nodes to each other and assigns the slots, if that is not done; the reason why it is not ready."""
+    reasons = []
+    try:
+        for node in range(1, plan.nodes + 1):
+            with connect_client(plan, node) as client:
+                state = client.send_command("CLUSTER", "INFO")
+                assert isinstance(state, str)
+                info = dict(line.split(":", 1) for line in state.splitlines() if ":" in line)
+                nodes = client.send_command("CLUSTER", "NODES")
+                assert isinstance(nodes, str)
+                own = next(line for line in nodes.splitlines() if "myself" in line)
+                # Eight fields, and then its slots.
+                if len(own.split()) == 8:
+                    first, last = ((node - 1) * SLOTS // plan.nodes, node * SLOTS // plan.nodes - 1)
+                    client.send_command("CLUSTER", "ADDSLOTSRANGE", str(first), str(last))
+                if int(info["cluster_known_nodes"]) < plan.nodes:
+                    for peer in range(1, plan.nodes + 1):
+                        client.send_command(
+                            "CLUSTER",
+                            "MEET",
+                            server_address(plan, peer),
+                            str(client_port(plan, peer)),
+                            str(bus_port(plan, peer)),
+                        )
+                if info["cluster_state"] != "ok" or info["cluster_slots_assigned"] != str(SLOTS):
+                    reasons.append(
+                        f"{server_name(plan, node)} knows the nodes of {info['cluster_slots_assigned']} slots"
+                    )
+    except (OSError, RedisError) as error:
+        return f"the cluster has not formed: {error}"
+    return reasons[0] if reasons else None
+
+
+def server_address(plan: SystemPlan, node: int) -> str:
+    """The address of a node."""
+    return f"{plan.network}.{node}" if plan.network else HOST
 
 
 def read_setting(client: RedisClient, name: str) -> str:
@@ -177,10 +258,10 @@ def write_durability(settings: Mapping[str, str]) -> tuple[str, str]:
     return "interval", "append-only log, synced each second; during a sync, writes wait in the server's memory"
 
 
-def connect_client(plan: SystemPlan, timeout_s: float = 3.0) -> RedisClient:
-    """A connection to the server. Raises OSError or RedisError."""
-    port, password = read_whole_number(plan, "port", 1), plan.settings["password"]
-    return RedisClient(server_address(plan), port, password, timeout_s, encrypted=tls.is_requested(plan))
+def connect_client(plan: SystemPlan, node: int = 1, timeout_s: float = 3.0) -> RedisClient:
+    """A connection to a node. Raises OSError or RedisError."""
+    host, port, password = server_address(plan, node), client_port(plan, node), plan.settings["password"]
+    return RedisClient(host, port, password, timeout_s, encrypted=tls.is_requested(plan))
 
 
 def find_server(place: Place, plan: SystemPlan) -> tuple[str, Mapping[str, str]]:
@@ -199,12 +280,12 @@ def find_server(place: Place, plan: SystemPlan) -> tuple[str, Mapping[str, str]]
     return binary, variables
 
 
-def render_configuration(place: Place, plan: SystemPlan) -> str:
+def render_configuration(place: Place, plan: SystemPlan, node: int = 1) -> str:
     """redis.conf. Raises SystemsError for an invalid setting."""
     settings = {
-        "bind": server_address(plan),
-        "port": str(read_whole_number(plan, "port", 1)),
-        "dir": quote_value(str(place.data / "redis")),
+        "bind": server_address(plan, node),
+        "port": str(client_port(plan, node)),
+        "dir": quote_value(str(place.data / server_name(plan, node))),
         "daemonize": "no",
         "supervised": "no",
         "logfile": '""',
@@ -222,6 +303,8 @@ def render_configuration(place: Place, plan: SystemPlan) -> str:
         "tcp-backlog": "4096",
         "timeout": "0",
     }
+    if is_cluster(plan):
+        settings |= {"cluster-enabled": "yes", "cluster-port": str(bus_port(plan, node))}
     if tls.is_requested(plan):
         files = tls.tls_directory(place)
         settings |= {
@@ -234,7 +317,7 @@ def render_configuration(place: Place, plan: SystemPlan) -> str:
         }
     password = plan.settings["password"]
     if password:
-        settings["requirepass"] = quote_value(password)
+        settings["requirepass"] = settings["masterauth"] = quote_value(password)
     return "".join(f"{name} {value}\n" for name, value in settings.items())
 
 
