@@ -104,7 +104,7 @@ def io_others(window: Window, device: Device | None) -> Iterator[Figure]:
 
     The kernel does the write-back, so a disk's bytes do not show whose they are, nor a process's bytes on which disk
     they are. Other processes are charged with at most their own bytes, at most the bytes that the disks moved beyond
-    the lab's bytes, and only while the disks worked: a log line on an idle disk is not a disturbance.
+    our processes' bytes, and only while the disks worked: a log line on an idle disk is not a disturbance.
     """
     before, after = census_pair(window)
     if before is None or after is None or device is None or not device.counted:
