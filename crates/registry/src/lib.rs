@@ -1,4 +1,4 @@
-//! From a store's name to its type, and from a spec to its workload kind.
+//! Maps a store's name to its type, and a spec to its workload kind.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -20,10 +20,10 @@ use loadstone_stores::{About, Store};
 use loadstone_stress::columns::{ColumnsSpec, SchemaColumn, TableSchema};
 use loadstone_stress::spec::Invalid;
 
-use loadstone_kinds::columns::{ColumnsTarget, ColumnsWork, Counts};
+use loadstone_kinds::columns::{ColumnsWork, Counts};
 use loadstone_kinds::records::target::RecordTarget;
+use loadstone_kinds::statement_actor::SessionTarget;
 use loadstone_kinds::stores::{StatementTarget, Stores, Trial};
-use loadstone_kinds::stress::StressTarget;
 use loadstone_measure::control::{Control, End};
 use loadstone_measure::observer::Observer;
 use loadstone_measure::trial;
@@ -64,7 +64,7 @@ pub static ENGINE_STORES: Stores = Stores {
     records: STORES,
     statements: &[StatementTarget {
         name: Cassandra::ABOUT.name,
-        stress: |definitions| Box::new(StressTarget::<Cassandra>::new(definitions)),
+        stress: |definitions| Box::new(SessionTarget::<Cassandra>::new(definitions)),
         columns: |spec, columns, controls, observer| {
             run_columns(spec, columns, &Arc::new(Counts::new(columns.operations.len())), controls, observer)
         },
@@ -89,8 +89,8 @@ macro_rules! run_kinds {
 
 loadstone_wire::workload_kinds!(run_kinds);
 
-/// Runs a trial of statements with generated values, and counts their rows during the trial. The types of the columns are the server's, so
-/// its tables are defined and read first.
+/// Runs a trial of statements with generated values, and counts their rows during the trial. The server determines the
+/// types of the columns, so its tables are created and read first.
 pub fn run_columns(
     spec: &TrialSpec,
     columns: &ColumnsSpec,
@@ -104,7 +104,7 @@ pub fn run_columns(
         clients: 1,
         ..Options::default()
     };
-    // One engine defines the tables for all.
+    // One engine creates the tables for all.
     if spec.segment.k == 0 && !columns.definitions.is_empty() {
         execute_script(&options, &columns.definitions)?;
     }
@@ -119,7 +119,7 @@ pub fn run_columns(
         plan.bind(columns, at, &statement.markers, &statement.columns).map_err(invalid)?;
     }
     let work = ColumnsWork::new(columns, plan, &tokens, spec.seed, Arc::clone(counts))?;
-    trial::run(spec, work, &ColumnsTarget::<Cassandra>::new(), controls, observer)
+    trial::run(spec, work, &SessionTarget::<Cassandra>::new(&[]), controls, observer)
 }
 
 fn to_schema(columns: Vec<ColumnDescription>) -> TableSchema {

@@ -1,8 +1,9 @@
 //! Receives the packets of a block from a data node.
 //!
-//! Most of what a read costs are the kernel's calls. So as much is received in a call as the kernel has, and not a packet of
-//! 64 KiB: that takes 0.4 of the CPU. Packets of one size follow each other, so data go straight into the caller's buffer, and
-//! what lies between them beside it. Where the packets are different after all, the bytes are copied to where they belong.
+//! Most of the cost of a read is the kernel's calls. So each call receives as many bytes as the kernel has, and not a
+//! packet of 64 KiB, which takes 0.4 of the CPU. As packets of one size follow each other, data is received directly
+//! into the caller's buffer, and the bytes between packets into a separate buffer. If a packet has a different size,
+//! the bytes are copied to their places.
 
 use std::io::{self, IoSliceMut};
 
@@ -15,39 +16,39 @@ use super::messages::{PacketHeader, ReadChecksums, invalid};
 
 /// `ClientReadStatusProto` of `CHECKSUM_OK`, after its length.
 pub(super) const CHECKSUM_OK: [u8; 3] = [2, 8, 6];
-/// What one call may receive that does not go into the caller's buffer.
+/// Maximum number of bytes that one call receives outside the caller's buffer.
 const RECEIVE_BYTES: usize = 1 << 20;
-/// How many packets one call may receive into the caller's buffer.
+/// Maximum number of packets that one call receives into the caller's buffer.
 const PACKETS: usize = 32;
-/// Bytes of a packet's length and its header's length.
+/// Bytes of the two lengths of a packet and its header.
 const LENGTHS: usize = 6;
-/// A header has some 25 bytes, and a packet of 64 KiB some 512 of checksums.
+/// A header has about 25 bytes, and a packet of 64 KiB about 512 bytes of checksums.
 const PACKET_HEAD_MAX: usize = RECEIVE_BYTES / 2;
 
-/// The bytes of a block that follow an offset, as a data node sends them.
+/// The bytes of a block after an offset, as a data node sends them.
 #[derive(Debug)]
 pub(super) struct BlockReader {
     node: DataNode,
-    /// What was received and is not in the caller's buffer: the bytes from `start` to `end`.
+    /// Bytes received outside the caller's buffer; the valid ones are from `start` to `end`.
     received: Vec<u8>,
     start: usize,
     end: usize,
-    /// Where the next packet begins in the block.
+    /// The offset of the next packet in the block.
     at: u64,
-    /// Bytes of a checksum's chunk.
+    /// Bytes per checksum.
     chunk: usize,
     sums: Checksums,
-    /// Bytes of the packet whose checksums were not compared yet.
+    /// Bytes of the packet whose checksums have not been compared yet.
     packet: usize,
-    /// The size of the packet; the next one is probably as large.
+    /// The size of the packet; the next packet probably has the same size.
     size: PacketSize,
-    /// The heads of packets whose data go into the caller's buffer.
+    /// The heads of packets whose data is received into the caller's buffer.
     heads: Vec<u8>,
-    /// Received bytes that were compared and not handed out.
+    /// Received bytes that were compared but not returned.
     ready: usize,
     /// Bytes of the first chunk before the requested offset.
     skip: usize,
-    /// Bytes to hand out, to the end of the block.
+    /// Bytes still to be returned, to the end of the block.
     left: u64,
 }
 
@@ -65,7 +66,7 @@ struct Checksums {
     /// `None`: the block has none.
     algorithm: Option<CrcAlgorithm>,
     bytes: Vec<u8>,
-    /// How many of the bytes were compared.
+    /// Number of bytes already compared.
     compared: usize,
 }
 
@@ -76,7 +77,7 @@ impl Checksums {
         self.compared = 0;
     }
 
-    /// Compares the next checksum with that of a chunk.
+    /// Compares the next checksum with the checksum of a chunk.
     fn compare(&mut self, chunk: &[u8]) -> io::Result<()> {
         let Some(algorithm) = self.algorithm else { return Ok(()) };
         let sum = (crc_fast::checksum(algorithm, chunk) as u32).to_be_bytes();
@@ -89,7 +90,7 @@ impl Checksums {
 }
 
 impl BlockReader {
-    /// Reads what a data node sends after its answer to a request for `bytes` bytes from an offset.
+    /// Reads the data that a node sends after its answer to a request for `bytes` bytes from an offset.
     pub fn new(node: DataNode, answer: &ReadChecksums, offset: u64, bytes: u64) -> io::Result<Self> {
         let algorithm = match answer.checksum.kind {
             0 => None,
@@ -122,7 +123,7 @@ impl BlockReader {
         &self.node.address
     }
 
-    /// Whether everything was handed out.
+    /// Whether all bytes were returned.
     pub fn is_done(&self) -> bool {
         self.left == 0
     }
@@ -151,35 +152,37 @@ impl BlockReader {
         Ok(filled)
     }
 
-    /// Whether the packet has only whole chunks, and of the next chunk or head not all was received yet.
+    /// Whether the packet has only whole chunks, and the next chunk or head has not been received completely.
     fn can_receive_into(&self) -> bool {
         let next = if self.packet > 0 { self.chunk } else { self.size.head };
         let whole = self.size.data > 0 && self.size.data.is_multiple_of(self.chunk) && self.skip == 0;
         whole && self.ready == 0 && self.pending().len() < next && !self.has_other_size()
     }
 
-    /// Whether the next packet has begun, with lengths other than this one's. It may be complete already, and shorter than a
-    /// head of this packet.
+    /// Whether the next packet has begun, with lengths other than this one's. It may already be complete, and shorter
+    /// than a head of this packet.
     fn has_other_size(&self) -> bool {
         let pending = self.pending();
         self.packet == 0 && pending.len() >= LENGTHS && {
             let (payload, header) = lengths(pending);
-            // The payload's length counts itself.
+            // The payload's length includes itself.
             LENGTHS + header + payload != self.size.head + self.size.data + 4
         }
     }
 
-    /// Receives into the caller's buffer, and compares the checksums. Expects packets as large as this one; the bytes of one
-    /// that is not go to `received`. Returns the number of bytes in the buffer: whole chunks, or none.
+    /// Receives into the caller's buffer, and compares the checksums. Expects packets as large as this one; the bytes
+    /// of a packet with another size are copied to `received`. Returns the number of bytes in the buffer: whole chunks,
+    /// or none.
     async fn receive_into(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let (whole, cut) = into.split_at_mut(into.len() / self.chunk * self.chunk);
-        // What remains is less than a chunk. So that chunk is received beside the buffer, with a head that may precede it.
+        // The remaining space is less than a chunk. So that chunk is received outside the buffer, with a head that may
+        // precede it.
         let beside = if cut.is_empty() { 0 } else { self.size.head + self.chunk };
         let PacketSize { head, data } = self.size;
         let (mut got, mut compared) = (0, 0);
         let mut heads = std::mem::take(&mut self.heads);
         heads.resize(PACKETS * head, 0);
-        // Bytes of the first head that were received before.
+        // Bytes of the first head that were already received.
         let mut begun = 0;
         let pending = self.pending();
         if self.packet > 0 {
@@ -229,8 +232,8 @@ impl BlockReader {
         Ok(compared)
     }
 
-    /// Copies to `received`, in the order in which they came, the first `bytes` of what was received as heads and data, and
-    /// then beside them.
+    /// Copies to `received`, in the order of arrival, the first `bytes` of the bytes received as heads and data, and
+    /// then the bytes received outside the buffer.
     fn set_aside<'a>(&mut self, expected: impl Iterator<Item = (&'a [u8], &'a [u8])>, beside: usize, bytes: usize) {
         let mut rest = Vec::new();
         for (head, data) in expected {
@@ -242,7 +245,7 @@ impl BlockReader {
         self.received[..bytes].copy_from_slice(&rest[..bytes]);
     }
 
-    /// Receives at least one more chunk, and compares its checksum and those of all complete chunks of the packet.
+    /// Receives at least one more chunk, and compares the checksums of all complete chunks of the packet.
     async fn compare(&mut self) -> io::Result<()> {
         while self.ready == 0 {
             if self.packet == 0 && self.begin_packet().await?.last {
@@ -288,7 +291,7 @@ impl BlockReader {
         Ok(decoded)
     }
 
-    /// Begins the next packet, if this is its head and it is as large as this one.
+    /// Begins the next packet, if this is its head and its size equals this packet's.
     fn begin_alike(&mut self, head: &[u8]) -> bool {
         let first = LENGTHS + lengths(head).1;
         let Some(Ok(header)) = head.get(LENGTHS..first).map(PacketHeader::decode) else { return false };
@@ -313,7 +316,7 @@ impl BlockReader {
             return Err(invalid(format!("a packet of offset {} where {} was expected", header.offset, self.at)));
         }
         let (payload, header) = lengths(head);
-        // The payload's length counts itself.
+        // The payload's length includes itself.
         let head = payload.checked_sub(4 + data).map(|sums| LENGTHS + header + sums);
         match head.filter(|head| *head <= PACKET_HEAD_MAX) {
             Some(head) => Ok(PacketSize { head, data }),
@@ -321,7 +324,7 @@ impl BlockReader {
         }
     }
 
-    /// Ends the read of a whole block. Returns the connection, on which the data node takes further requests.
+    /// Ends the read of a whole block. Returns the connection, on which the data node accepts further requests.
     pub async fn finish(mut self) -> io::Result<DataNode> {
         if self.ready + self.packet > 0 || !self.begin_packet().await?.last {
             return Err(invalid("more bytes than the block has"));
@@ -334,12 +337,12 @@ impl BlockReader {
         &self.received[self.start..self.end]
     }
 
-    /// Receives until this many bytes are there, and no more than `most`.
+    /// Receives until this many bytes are available, and no more than `most`.
     async fn receive(&mut self, bytes: usize, most: usize) -> io::Result<()> {
         if self.pending().len() >= bytes {
             return Ok(());
         }
-        // Less than a chunk, or than a packet's head.
+        // Less than a chunk, or less than a packet's head.
         self.received.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         let most = most.min(self.received.len());
@@ -350,156 +353,11 @@ impl BlockReader {
     }
 }
 
-/// The lengths of a packet's payload and of its header, which come before them.
+/// The lengths of a packet's payload and of its header, which precede them.
 fn lengths(head: &[u8]) -> (usize, usize) {
     let payload = u32::from_be_bytes([head[0], head[1], head[2], head[3]]);
     (payload as usize, usize::from(u16::from_be_bytes([head[4], head[5]])))
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use proptest::prelude::*;
-    use tokio::io::AsyncReadExt;
-    use tokio::net::TcpListener;
-
-    use super::*;
-    use crate::fs::hdfs::messages::LocatedBlock;
-    use crate::fs::hdfs::scripted_data_node::{CHUNK, Script};
-
-    fn runtime() -> tokio::runtime::Runtime {
-        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
-    }
-
-    async fn request(block: &LocatedBlock, offset: u64) -> BlockReader {
-        let address = format!("127.0.0.1:{}", block.nodes[0].id.port);
-        DataNode::connect(address, Duration::from_secs(5)).await.unwrap().request(block, offset).await.unwrap()
-    }
-
-    /// Reads to the end in buffers of this size.
-    async fn read_all(reader: &mut BlockReader, buffer: usize) -> io::Result<Vec<u8>> {
-        let mut read = Vec::new();
-        let mut into = vec![0; buffer];
-        while !reader.is_done() {
-            let bytes = reader.read(&mut into).await?;
-            assert!(bytes == buffer || reader.is_done());
-            read.extend_from_slice(&into[..bytes]);
-        }
-        Ok(read)
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
-
-        #[test]
-        fn any_part_of_a_block_is_read_in_buffers_of_any_size(
-            bytes in 1..300_000_usize, part in 0.0..1.0_f64, buffer in 1..400_000_usize, whole_chunks: bool,
-            chunks in 1..200_usize, chunks_of_third in 1..200_usize, same_size: bool, piece in 1..100_000_usize, kind in 0..3_i32,
-        ) {
-            runtime().block_on(async {
-                let chunks_of_third = if same_size { chunks } else { chunks_of_third };
-                let piece = piece + bytes / 1_000;
-                let script = Script { chunks, chunks_of_third, piece, kind, ..Script::new(bytes) };
-                let offset = (part * bytes as f64) as usize;
-                let expected = script.content[offset..].to_vec();
-                let block = script.serve(0).await;
-                let mut reader = request(&block, offset as u64).await;
-                let buffer = if whole_chunks { buffer.next_multiple_of(CHUNK) } else { buffer.max(bytes / 1_000 + 1) };
-                assert!(read_all(&mut reader, buffer).await.unwrap() == expected);
-                // The connection takes another request.
-                let mut again = reader.finish().await.unwrap().request(&block, 0).await.unwrap();
-                assert_eq!(read_all(&mut again, buffer).await.unwrap().len(), bytes);
-            });
-        }
-
-        #[test]
-        fn a_flipped_bit_is_never_handed_out(
-            bytes in 1..200_000_usize, flipped in 0.0..1.0_f64, chunks in 1..200_usize, piece in 100..100_000_usize, kind in 1..3_i32,
-        ) {
-            runtime().block_on(async {
-                let flipped = (flipped * bytes as f64) as usize;
-                let script = Script { chunks, chunks_of_third: chunks, piece, kind, ..Script::new(bytes) };
-                let block = Script { flipped: Some(flipped), ..script }.serve(0).await;
-                let error = read_all(&mut request(&block, 0).await, 10_240).await.unwrap_err();
-                assert_eq!(error.to_string(), "ChecksumError");
-            });
-        }
-
-        #[test]
-        fn a_connection_that_ends_anywhere_is_an_error(bytes in 1..200_000_usize, sent in 0.0..1.0_f64) {
-            runtime().block_on(async {
-                let script = Script::new(bytes);
-                let (answer, mut last) = (script.answer(0).len(), Vec::new());
-                script.packet(&mut last, bytes, &[], true);
-                // Behind the answer to the request, and before the last byte of data.
-                let sent = answer + (sent * (script.response(0).len() - last.len() - answer) as f64) as usize;
-                let block = Script { sent, ..Script::new(bytes) }.serve(0).await;
-                assert!(read_all(&mut request(&block, 0).await, 10_000).await.is_err());
-            });
-        }
-    }
-
-    #[test]
-    fn a_packet_that_is_missing_or_sent_twice_is_refused() {
-        runtime().block_on(async {
-            for offset in [0, 1_024, 65_536] {
-                let script = Script::new(200_000);
-                let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                let address = server.local_addr().unwrap().to_string();
-                let mut sent = script.answer(0);
-                script.packet(&mut sent, 0, &script.content[..512], false);
-                script.packet(&mut sent, offset, &script.content[offset..offset + 512], false);
-                tokio::spawn(async move {
-                    let (mut client, _) = server.accept().await.unwrap();
-                    client.write_all(&sent).await.unwrap();
-                    client.read_to_end(&mut Vec::new()).await.ok();
-                });
-                let block = script.serve(0).await;
-                let node = DataNode::connect(address, Duration::from_secs(5)).await.unwrap();
-                let mut reader = node.request(&block, 0).await.unwrap();
-                let error = reader.read(&mut [0; 1_000]).await.unwrap_err();
-                assert!(error.to_string().ends_with("where 512 was expected"), "{error}");
-            }
-        });
-    }
-
-    #[test]
-    fn short_last_packet_is_read_without_waiting() {
-        runtime().block_on(async {
-            // The last packet has one chunk, and is shorter than the head of the packet before it.
-            let script = Script { chunks: 139, chunks_of_third: 196, piece: 297, kind: 1, ..Script::new(296_448) };
-            let expected = script.content[53_673..].to_vec();
-            let block = script.serve(0).await;
-            let mut reader = request(&block, 53_673).await;
-            assert!(read_all(&mut reader, 400_000).await.unwrap() == expected);
-        });
-    }
-
-    #[test]
-    fn lengths_that_cannot_be_are_refused() {
-        runtime().block_on(async {
-            for (payload, header, data) in
-                [(3_u32, 18_u16, 0_i32), (u32::MAX, 18, 0), (4, 18, 5), (4, u16::MAX, 0), (4, 18, -1)]
-            {
-                let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                let address = server.local_addr().unwrap().to_string();
-                tokio::spawn(async move {
-                    let (mut client, _) = server.accept().await.unwrap();
-                    let mut sent = Script::new(1_000).answer(0);
-                    sent.extend(payload.to_be_bytes());
-                    sent.extend(header.to_be_bytes());
-                    let mut head = PacketHeader { offset: 0, last: false, data_bytes: data }.encode_to_vec();
-                    head.resize(usize::from(header), 0);
-                    sent.extend(head);
-                    client.write_all(&sent).await.unwrap();
-                    client.read_to_end(&mut Vec::new()).await.ok();
-                });
-                let block = Script::new(1_000).serve(0).await;
-                let node = DataNode::connect(address, Duration::from_secs(5)).await.unwrap();
-                let mut reader = node.request(&block, 0).await.unwrap();
-                assert!(reader.read(&mut [0; 100]).await.is_err(), "{payload} {header} {data}");
-            }
-        });
-    }
-}
+mod tests;
