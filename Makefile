@@ -118,7 +118,7 @@ endef
 
 check: engine $(DEVELOPER)
 	$(LINT)
-	$(VENV)/pytest -n 2 tests/unit
+	$(VENV)/pytest -n 2 -m "not simulation" tests/unit
 
 # The suite shares two processors among three workers and many servers. A test that fails there runs again, alone, and
 # must pass; the second run prints its name.
@@ -130,9 +130,10 @@ test: all $(DEVELOPER)
 bench: all
 	$(VENV)/python benchmarks/run.py
 
-# The tests with the marker `soak`, a hundred times the fuzzing of `make test` (what fails is kept by proptest under proptest-regressions/), fifty crashes
-# of each kind, outages of up to 30 s with up to 2,000 clients, fifty pauses of a Cassandra and five kills of a Redis and a PostgreSQL whose writes are
-# all accounted for, the judge's simulations in full, forty experiments whose true difference is known, ten thousand damaged files to import, and ten thousand clients on real servers.
+# The tests with the marker `soak`; a hundred times the fuzzing of `make test` (proptest keeps failures under
+# proptest-regressions/); fifty crashes of each kind; outages of up to 30 s with up to 2,000 clients; fifty pauses of a
+# Cassandra and five kills of a Redis and a PostgreSQL whose writes are all accounted for; the judge's simulations in full;
+# forty experiments of known truth; ten thousand damaged files to import; and ten thousand clients on real servers.
 soak: all $(DEVELOPER)
 	$(VENV)/pytest -n 3 -m soak
 	LOADSTONE_CRASHES=50 $(VENV)/pytest tests/lab/test_lab_crash.py

@@ -144,19 +144,39 @@ class Engine:
 LONGEST = (
     "test_stores_networked",
     "test_dfsio_hdfs",
+    "test_systems_cassandra",
     "test_systems_hbase",
     "test_lab_pilot",
     "test_terasort_hdfs_faults",
+    "test_live_browser",
+    "test_lab_search",
     "test_hbase_seeds",
     "test_terasort_hdfs",
-    "test_systems_cassandra",
-    "test_lab_crash",
-    "test_jvm_store",
     "test_lab_hdfs",
-    "test_known_truth",
+    "test_outages",
+    "test_faults_redis",
+    "test_lab_crash",
+    "test_ledger_counts",
     "test_fleet",
+    "test_command_kind",
+    "test_examples",
+    "test_cassandra_stress",
+    "test_systems_hdfs",
+    "test_jvm_store",
+    "test_known_truth",
     "test_search_simulations",
     "test_judge_simulations",
+)
+# Files that take processor time for many simulated experiments: `make check` goes without.
+SIMULATIONS = (
+    "test_availability",
+    "test_judge_liars",
+    "test_judge_simulations",
+    "test_known_truth",
+    "test_search_simulations",
+    "test_statistics_knee",
+    "test_statistics_rising",
+    "test_statistics_simulations",
 )
 # Files whose tests share no fixture: each test is a unit, so that no file keeps a worker to the end.
 INDEPENDENT = ("test_judge_simulations", "test_search_simulations", "test_statistics_simulations")
@@ -184,12 +204,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks each test by its folder, deselects soak tests, and moves the longest files to the front.
+    """Marks tests by folder and file, deselects soak tests, and moves the longest files to the front.
 
     A worker that ended with one of these would work alone.
     """
     for item in items:
         item.add_marker(item.path.parent.name)
+        if item.path.stem in SIMULATIONS:
+            item.add_marker("simulation")
     if "soak" not in config.option.markexpr:
         soak = [item for item in items if item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=soak)

@@ -1,7 +1,7 @@
-"""Loadstone's Python interface: `import loadstone` has everything of this module that `__all__` names.
+"""Loadstone's Python interface: `import loadstone` provides everything that `__all__` names here.
 
 Figures are in base units: ns, B, op/s, operations; shares are from 0 to 1. All tables are Arrow tables, so pandas,
-Polars and DuckDB read them. Whatever cannot be done raises LoadstoneError, whose `hint` is the next step.
+Polars and DuckDB read them. Failures raise LoadstoneError, whose `hint` is the next step.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ def run(
 
 
 def compare(*sides: Run | str | PathLike[str] | Sequence[Run | str | PathLike[str]]) -> Run:
-    """Joins several results in one run, whose dimension `run` tells them apart; the first is the baseline.
+    """Joins several results in one run, with `run` as an additional dimension; the first is the baseline.
 
-    A side is a run, a path or a name, or a sequence of runs of the same thing. A claim takes six alternating runs of
+    A side is a run, a path or a name, or a sequence of runs of one experiment. A claim needs six alternating runs of
     each side. Raises LoadstoneError as `open` does.
     """
     from loadstone.results.union import join_results

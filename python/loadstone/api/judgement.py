@@ -23,11 +23,11 @@ ESTIMATE = ("value", "low", "high", "level", "n")
 
 
 class Judgement:
-    """The judge's answer, with everything that it rests on."""
+    """The judge's answer, with the figures and findings on which it is based."""
 
     def __init__(self, judged: Judged) -> None:
-        """Takes a judgement; `Run.judgement` and `Run.compare` return one."""
-        # What the report is made of; not part of the stable surface.
+        """Wraps a judgement; `Run.judgement` and `Run.compare` return this class."""
+        # The input of the report; not part of the stable interface.
         self.judged = judged
 
     def __repr__(self) -> str:
@@ -36,7 +36,7 @@ class Judgement:
 
     @property
     def answer(self) -> str:
-        """The answer in one sentence, as the report gives it."""
+        """The answer in one sentence, as in the report."""
         return self.judged.sentence
 
     @property
@@ -48,8 +48,8 @@ class Judgement:
     def figures(self) -> pa.Table:
         """A row for each metric of each variant: its median over repeats, and the interval from six repeats on.
 
-        `withheld` is the reason for which the report does not show a figure. `low` and `high` are null without an
-        interval, `level` is the interval's.
+        `withheld` is the reason why the report does not show a figure. `low` and `high` are null without an
+        interval, `level` is the level of the interval.
         """
         cells = list(self.judged.cells.values())
         estimates = [cell.estimate for cell in cells]
@@ -87,7 +87,7 @@ class Judgement:
 
     @cached_property
     def scenarios(self) -> pa.Table:
-        """A row for each scenario of each comparison: its ratio and interval, and the claim that it alone allows."""
+        """A row for each scenario of each comparison: its ratio and interval, and the claim that it alone supports."""
         every = [(comparison, row) for comparison in self.judged.comparisons for row in comparison.scenarios]
         return self._table(
             [comparison.context for comparison, _ in every],
@@ -128,9 +128,9 @@ class Judgement:
 
     @cached_property
     def charts(self) -> dict[str, alt.TopLevelMixin]:
-        """The report's charts by their names there (`throughput`, `scaling`, `percentiles` …), as Altair objects.
+        """The charts by their names in the report (`throughput`, `scaling`, `percentiles` …), as Altair objects.
 
-        They have the data in them. `chart.save("x.svg")` and `alt.renderers.enable("svg")` work offline.
+        They contain their data. `chart.save("x.svg")` and `alt.renderers.enable("svg")` work offline.
         """
         from loadstone.report.charts.figure import interactive
         from loadstone.report.charts.theme import picture_config

@@ -34,8 +34,8 @@ class Run:
     """The trials of one experiment, of imported files, or of several results that are compared."""
 
     def __init__(self, results: ResultSet) -> None:
-        """Takes a result set; `open`, `load` and `run` return one."""
-        # What the commands of the lab work on; not part of the stable surface.
+        """Wraps a result set; `open`, `load` and `run` return this class."""
+        # The input of the lab's commands; not part of the stable interface.
         self.results = results
 
     def __repr__(self) -> str:
@@ -50,12 +50,12 @@ class Run:
 
     @property
     def question(self) -> str:
-        """The question that the experiment asks; empty for imported files."""
+        """The question of the experiment; empty for imported files."""
         return self.results.question.text
 
     @property
     def path(self) -> Path | None:
-        """The folder or file that the results were read from; None for several."""
+        """The folder or file from which the results were read; None for several."""
         return self.results.path
 
     @property
@@ -72,8 +72,8 @@ class Run:
     def trials(self) -> pa.Table:
         """A row for each trial: dimensions, `trial`, `repeat`, `order`, `attempt`, `clients`, `end` and `reason`.
 
-        Of several attempts the last counts that was not interrupted. `failures` and `interruptions` are the numbers of
-        earlier attempts that failed, and that the user ended.
+        Of several attempts, the last one not interrupted counts. `failures` and `interruptions` are the numbers of
+        earlier attempts that failed, or were ended by the user.
         """
         return export.trials_table(self.results)
 
@@ -81,8 +81,8 @@ class Run:
     def figures(self) -> pa.Table:
         """A row for each figure of each trial: dimensions, `trial`, `metric`, `value`, `unit`, `n`, `bound`.
 
-        `bound` is null for an exact figure, `at_least` for a lower bound, `failed` where the rank of a percentile is a
-        failed operation's: that `value` must not be ranked. The table of `loadstone export`.
+        `bound` is null for an exact figure, `at_least` for a lower bound, `failed` if a percentile's rank belongs to a
+        failed operation: such a `value` must not be ranked. This is the table of `loadstone export`.
         """
         return export.figures_table(self.results)
 
@@ -113,7 +113,7 @@ class Run:
     def histograms(self) -> pa.Table:
         """A row for each trial, phase and kind of operation: `name`, `n`, `failed`, `censored`, `histogram`.
 
-        `name` is a metric's without its statistic (`read`, `read.service`). `n` counts the operations that ended well;
+        `name` is a metric's name without its statistic (`read`, `read.service`). `n` counts successful operations;
         `histogram` has their latencies, ns: HdrHistogram's V2 format in base64. Damaged logs are omitted with a
         warning.
         """
@@ -135,7 +135,7 @@ class Run:
         """The latencies of one operation (`read`, `all`, `read.service`) in all trials, merged exactly.
 
         `filter` selects trials (`"system:lmdb clients:4"`), `phase` is `run`, or `load` for the load phase. Raises
-        LoadstoneError if a trial has no histogram, a log is damaged, or none has the operation.
+        LoadstoneError if a trial has no histogram, a log is damaged, or no trial has the operation.
         """
         selected = self.filter(filter)
         total, lacking, is_known = Population(), [], False
@@ -214,7 +214,7 @@ class Run:
 
     @property
     def charts(self) -> dict[str, alt.TopLevelMixin]:
-        """The report's charts by their names there; see `Judgement.charts`."""
+        """The report's charts by their names in the report; see `Judgement.charts`."""
         return self.judgement.charts
 
     def table(self, name: RunTable) -> pa.Table:

@@ -24,9 +24,9 @@ man:  loadstone completion man > ~/.local/share/man/man1/loadstone.1"""
 
 @dataclass(frozen=True)
 class CommandCatalogue:
-    """All commands, as the command line itself knows them."""
+    """All commands of the command line."""
 
-    # What each command does.
+    # A description of each command.
     commands: Mapping[str, str]
     # The engine's commands among them.
     engine: Collection[str]
@@ -148,17 +148,17 @@ def man_page(catalogue: CommandCatalogue, texts: Mapping[str, str]) -> str:
 
 
 def command_summary(catalogue: CommandCatalogue, name: str) -> str:
-    """What a command does, without its example."""
+    """The description of a command, without its example."""
     return catalogue.commands[name].partition(":")[0]
 
 
 def quote_text(text: str) -> str:
-    """A text within single quotes of zsh and fish."""
+    """A text escaped for single quotes in zsh and fish."""
     return text.replace("'", "").replace(":", "")
 
 
 def escape_roff(text: str) -> str:
-    """A text in which roff sees neither escapes nor requests (groff(7))."""
+    """A text with roff's escapes and requests quoted (groff(7))."""
     escaped = text.rstrip().replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^([.'])", r"\\&\1", escaped, flags=re.MULTILINE)
 

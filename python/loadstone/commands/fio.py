@@ -74,7 +74,7 @@ def print_figures(console: Console, judgement: Judgement) -> None:
 
 
 def jobs_table(judgement: Judgement, trial: TrialResult) -> Table:
-    """The table of a trial's jobs; what the judge withholds is not shown."""
+    """The table of a trial's jobs; figures withheld by the judge are not shown."""
     jobs = Table(box=SIMPLE_HEAD, pad_edge=False)
     jobs.add_column("job", style="cyan", no_wrap=True)
     for column in COLUMNS:

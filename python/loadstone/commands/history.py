@@ -91,7 +91,7 @@ def markdown_rows(series: Series) -> list[str]:
 
 
 def escape_markdown(text: str) -> str:
-    """A text that Markdown shows as it is, in a table as well."""
+    """A text escaped for Markdown, also within a table."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
     return " ".join(text.split())

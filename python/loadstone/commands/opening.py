@@ -1,4 +1,4 @@
-"""Opens results by name: a result folder, the latest of an experiment, or a file of another tool."""
+"""Opens results by name: a result folder, the latest folder of an experiment, or a file of another tool."""
 
 from __future__ import annotations
 

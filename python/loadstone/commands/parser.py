@@ -1,4 +1,4 @@
-"""What the lab's command lines share: options, error messages and exit statuses."""
+"""Common parts of the lab's command lines: options, error messages and exit statuses."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CommandParser(argparse.ArgumentParser):
         )
 
     def expect_options(self) -> None:
-        """Adds the options of a gate."""
+        """Adds the options for expectations and their output."""
         self.add_argument(
             "--expect",
             metavar="CONDITION",
@@ -93,7 +93,7 @@ def check_conditions(conditions: Sequence[str]) -> None:
 
 
 def join_filters(arguments: Sequence[str]) -> list[str]:
-    """The arguments with `--filter -clients:1` joined by =, since argparse would take the value for an option."""
+    """The arguments with `--filter -clients:1` joined by =, since argparse would mistake the value for an option."""
     result: list[str] = []
     for word in arguments:
         filtering = result[-1:] == ["--filter"] and "--" not in result
@@ -109,7 +109,7 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
 
     def main(arguments: list[str]) -> int:
         for name in ("stdout", "stderr"):
-            # Python sets a stream to None that was closed at its start.
+            # Python sets a stream that was closed at its start to None.
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         try:

@@ -1,4 +1,4 @@
-"""What `show` and `compare` share: regroups, judges and prints results."""
+"""Common code of `show` and `compare`: regroups, judges and prints results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add_expectations(results: ResultSet, conditions: Sequence[str]) -> ResultSet
 
 
 def show_results(results: ResultSet, options: argparse.Namespace) -> Judgement:
-    """Judges and prints results as the options say."""
+    """Judges and prints results according to the options."""
     grouping = {name: split_keys(getattr(options, name)) for name in ("table", "row", "col")}
     projection = Projection(**grouping, filter=options.filter, metrics=split_keys(options.metric) or ())
     projected = regroup_results(results, options.set, projection)
@@ -46,7 +46,7 @@ def show_results(results: ResultSet, options: argparse.Namespace) -> Judgement:
 def regroup_results(results: ResultSet, settings: Sequence[str], projection: Projection) -> Projected:
     """Results with the `settings` (`compare.by=system`) of their question and a projection. Raises LoadstoneError."""
     if settings:
-        # The model of an experiment takes as long to import as all that follows.
+        # The model of an experiment takes as long to import as everything below.
         from loadstone.experiment.file import change_question
 
         question = change_question(results.question, settings)
@@ -61,7 +61,7 @@ def regroup_results(results: ResultSet, settings: Sequence[str], projection: Pro
 
 
 def replace_infinite(part: Any) -> Any:
-    """The same with null for NaN and infinity, which JSON lacks; a ratio to 0 is one."""
+    """A document with null for NaN and infinity, which JSON lacks; a ratio to 0 is infinite."""
     if isinstance(part, dict):
         return {name: replace_infinite(each) for name, each in part.items()}
     if isinstance(part, list):

@@ -135,7 +135,7 @@ def run_experiment(
 def serve_live(folder: Folder, console: Console, options: Namespace) -> Iterator[None]:
     """Serves the live page and the metrics from a separate process while the run lasts, if requested.
 
-    Its standard input is a lease: it ends shortly after this process, however that ends.
+    Its standard input is a lease: it ends shortly after this process, however this process ends.
     """
     has_page, metrics_port = getattr(options, "live", False), getattr(options, "metrics_port", None)
     if not has_page and metrics_port is None:
@@ -155,7 +155,7 @@ def serve_live(folder: Folder, console: Console, options: Namespace) -> Iterator
     command += ["--port", str(options.live_port)] if has_page else ["--metrics-only"]
     command += [] if metrics_port is None else ["--metrics-port", str(metrics_port)]
     pipe = subprocess.PIPE
-    # In a separate session, as Ctrl-C is for the lab.
+    # In a separate session, so that Ctrl-C reaches only the lab.
     server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
     assert server.stdin is not None
     assert server.stdout is not None
@@ -186,7 +186,7 @@ def interrupt_run(number: int, _: FrameType | None) -> NoReturn:
 
 
 def create_folder(loaded: Loaded, planned: Plan, name: str, root: Path, command: Sequence[str]) -> Folder:
-    """Creates the result folder of a new run that a command line started."""
+    """Creates the result folder of a new run started from the command line."""
     from loadstone.observe.environment import describe_environment, redact_arguments
     from loadstone.results.folder import Folder, new_path
 

@@ -61,7 +61,7 @@ class SearchCommand:
     arguments: list[str]
     options: dict[str, str] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
-    # Those of -p and of AS_PROPERTY.
+    # The properties set by -p and by the options in AS_PROPERTY.
     properties: dict[str, str] = field(default_factory=dict)
 
 
@@ -83,7 +83,7 @@ def main(arguments: list[str]) -> int:
 
 
 def make_table(spec: Spec) -> None:
-    """Creates a missing table on servers that the lab started; on others, each trial's error has a hint."""
+    """Creates a missing table on servers that the lab started; on other servers, each trial's error has a hint."""
     from loadstone.systems import provide
 
     try:
@@ -130,7 +130,7 @@ def translate_line(line: SearchCommand) -> Spec:
     if not line.files:
         raise UsageError("a search needs a workload file", "name one: -P workloads/workloada")
     try:
-        # The engine requires an end; the search sets its own.
+        # The engine requires an end of the load; the search sets a different one.
         (translated,) = spec_of("ycsb", [*line.arguments, "-p", "maxexecutiontime=1"])
     except EngineError as error:
         if error.status != UsageError.exit_status:
@@ -146,7 +146,7 @@ def line_experiment(line: SearchCommand, spec: Spec) -> Loaded:
 
 
 def data_warning(store: str) -> Iterator[Mistake]:
-    """A warning that a search changes the data on servers, which are not copied."""
+    """A warning that a search changes the data on servers, since it is not copied."""
     if describe_engine().is_networked(store):
         message = f"the search loads its records into an existing table of {store}, and every trial changes it"
         hint = "use servers and a table whose data you do not need, and empty the table first"
@@ -204,7 +204,7 @@ def window_length(seconds: str) -> str:
 
 
 def belongs_to_store(key: str, patterns: Set[str]) -> bool:
-    """Whether a property is a store's; a binding (`*`) gets all that are not the workload's."""
+    """Whether a property is a store's; a binding (`*`) gets all properties except the workload's."""
     return key in patterns or (
         key not in describe_engine().properties and any(fnmatchcase(key, each) for each in patterns)
     )

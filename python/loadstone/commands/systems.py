@@ -105,7 +105,7 @@ def signal_servers(options: Namespace) -> None:
 
 
 def restart_servers(options: Namespace) -> int:
-    """Restarts servers and prints all of the system's."""
+    """Restarts servers and prints all servers of the system."""
     running = select_system(options)
     running.restart(select_server(options), print_line)
     return show_servers([running])
@@ -221,13 +221,13 @@ def parse_settings(options: Namespace) -> dict[str, str]:
 
 
 def show_servers(systems: Iterable[RunningSystem]) -> int:
-    """Prints each server; 1 if one is not up."""
+    """Prints each server; returns 1 if one is not up."""
     states = []
     for running in systems:
         try:
             lines = running.status()
         except SystemsError as error:
-            # Continue with the others.
+            # Continue with the other systems.
             print_line(str(error))
             states.append(ServerState.DEAD)
             continue
@@ -241,7 +241,7 @@ def show_servers(systems: Iterable[RunningSystem]) -> int:
 
 
 def server_title(system: str, process: ServerProcess) -> str:
-    """A server's name, prefixed by its system unless it begins with that."""
+    """A server's name, prefixed by its system's name unless it already begins with it."""
     return process.name if process.name.startswith(system) else f"{system}/{process.name}"
 
 

@@ -1,4 +1,4 @@
-"""`loadstone systems hbase`: manages tables and regions of an HBase that the lab started, or of any other."""
+"""`loadstone systems hbase`: manages tables and regions of an HBase that the lab started, or of another HBase."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from loadstone.statistics.centre import find_outliers
 from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.workloads.command import check_program, check_syntax
 
-# The figures shown; where a command is small, its memory is not known.
+# The figures shown. Memory is omitted: for a small command it is unknown.
 COMPARED = (METRIC, "cpu_time")
 METRICS = (*COMPARED, "memory_max")
 
@@ -91,7 +91,7 @@ def main(arguments: list[str]) -> int:
     out = standard_output()
     for text in result_lines(judgement, commands):
         out.print(text, soft_wrap=True, highlight=False)
-    # Most checks are of load on a system, and cannot run here.
+    # Most checks concern load on a system, and cannot run here.
     for finding in tables.findings(replace(judgement, not_looked={})):
         out.print(finding, soft_wrap=True)
     console.print(f"stopped because {reason}; `loadstone report {folder.path}` writes a report", soft_wrap=True)
@@ -118,7 +118,7 @@ def create_folder(commands: Sequence[Timed], options: Namespace) -> Folder:
 
 
 def build_parser() -> CommandParser:
-    """The options, named as in hyperfine where it has them."""
+    """The options, with hyperfine's names if it has them."""
     command_line = CommandParser(
         NAME,
         "Time shell commands, interleaved, until the interval of their ratio is narrow; then judge the difference.",
@@ -189,7 +189,7 @@ def create_commands(texts: Sequence[str], prepares: Sequence[str], names: Sequen
 
 
 def result_lines(judgement: Judgement, commands: Sequence[Timed]) -> Iterator[str]:
-    """The figures of each command, and the comparison."""
+    """Lines with the figures of each command, and with the comparison."""
     for number, command in enumerate(commands, 1):
         yield f"Command {number}: {command.name}"
         yield from command_lines(judgement, command)

@@ -8,13 +8,13 @@ from typing import Any
 from loadstone.doctor import faults, host, limits, software
 from loadstone.doctor.check import Check, Diagnosis, Machine
 
-# The number that Loadstone's largest tests use.
+# The number of clients in Loadstone's largest tests.
 CLIENTS = 10_000
 CHECKS: tuple[Check, ...] = (*limits.CHECKS, *host.CHECKS, *software.CHECKS, *faults.CHECKS)
 
 
 def examine_machine(machine: Machine, clients: int = CLIENTS) -> list[Diagnosis]:
-    """Every check in its order."""
+    """The diagnoses of all checks, in order."""
     return [Diagnosis(check, check.look(machine, clients)) for check in CHECKS]
 
 
@@ -24,7 +24,7 @@ def is_fit(found: Sequence[Diagnosis]) -> bool:
 
 
 def render_report(found: Sequence[Diagnosis]) -> str:
-    """A line for each check, then what to do; without the last line end."""
+    """A line for each check, then the fixes; without a final newline."""
     width = max(len(each.check.name) for each in found)
     lines = [f"{each.seen.state:<4}  {each.check.name:<{width}}  {each.seen.found}" for each in found]
     todo = [each for each in found if each.seen.fix]

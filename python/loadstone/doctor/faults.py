@@ -1,4 +1,4 @@
-"""The faults that a host supports (`loadstone.faults.support` tries their mechanisms)."""
+"""Check of the faults that a host supports (`loadstone.faults.support` tries their mechanisms)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The host: its memory, its processors, the space on its disks."""
+"""Checks of the host: its memory, its processors, the space on its disks."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def check_governor(machine: Machine, _: int) -> Seen:
 
 
 def check_clock(machine: Machine, _: int) -> Seen:
-    """The engine reads the processor's counter only where the kernel itself does."""
+    """The engine reads the processor's counter only if the kernel itself does."""
     if not machine.clock_source:
         return unknown_result()
     if machine.clock_source == "tsc" or machine.architecture != "x86_64":
@@ -77,13 +77,13 @@ def check_clock(machine: Machine, _: int) -> Seen:
     if "tsc" in machine.clock_sources:
         return Seen("warn", machine.clock_source, f"echo tsc | sudo tee {CLOCK}")
     found = f"{machine.clock_source}; the kernel does not offer tsc"
-    # Not forced: the engine would then read a counter that the kernel has found unreliable.
+    # No command forces tsc: the engine would then read a counter that the kernel has found unreliable.
     fix = "sudo dmesg | grep -i tsc   # shows why the kernel rejected it; measure on another host"
     return Seen("warn", found, fix)
 
 
 def check_space(machine: Machine, _: int) -> Seen:
-    """Every directory that is written to has space."""
+    """There is space in every directory to which Loadstone writes."""
     known = [directory for directory in machine.directories if directory.free_bytes is not None]
     if not known:
         return unknown_result()

@@ -1,6 +1,6 @@
-"""Limits on files, threads, mappings, and on ports and queues between clients and servers of one machine.
+"""Checks of limits on files, threads and mappings, and on ports and queues between clients and servers of one machine.
 
-Those on files and mappings are the engine's own (crates/measure/src/limits.rs).
+The limits on files and mappings are the engine's (crates/measure/src/limits.rs).
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from loadstone.doctor.check import Check, Machine, Seen, unknown_result
 from loadstone.observe.listeners import Listener
 from loadstone.systems import registry
 
-# Files that the engine has open beside its connections.
+# Files that the engine has open in addition to its connections.
 FILES_BESIDE = 256
 MAPPINGS_PER_THREAD = 8
 # Other threads on a host, and in an engine.
 THREADS_BESIDE = 1000
-# Proposed values are multiples of this.
+# Proposed values are multiples of this number.
 FILES_STEP = 65_536
 PID_MAX = 4_194_304
-# Control groups of systemd; others belong to containers.
+# The suffixes of systemd's control groups; other groups belong to containers.
 UNITS = (".slice", ".scope", ".service")
 LIMITS_FILE = "/etc/security/limits.d/90-loadstone.conf"
 # The systems' default ports.
@@ -27,7 +27,7 @@ KNOWN_PORTS = {
     for setting in registry.load_system(name).settings
     if setting.name.lower().endswith("port")
 }
-# Above all known ports.
+# A range above all known ports.
 WIDE_RANGE = (20_000, 65_535)
 # Ports below 1,024 are reserved, so one server address takes at most this many connections.
 FIRST_PORT = 1024
@@ -36,7 +36,7 @@ QUEUE = 4096
 
 
 def open_files(machine: Machine, clients: int) -> Seen:
-    """Each client of a networked store has a connection, which is an open file."""
+    """Each client of a networked store has a connection, and a connection is an open file."""
     limit, needed = machine.open_files, clients + FILES_BESIDE
     found = f"{limit_text(limit.soft)} (hard limit {limit_text(limit.hard)}); {clients:,} clients need {needed:,}"
     wish = -(-needed // FILES_STEP) * FILES_STEP
@@ -53,7 +53,7 @@ def check_processes(machine: Machine, clients: int) -> Seen:
     needed = clients + THREADS_BESIDE
     hard = machine.processes.hard
     unit = machine.group if machine.group.endswith(UNITS) else ""
-    # Each with the command that raises it.
+    # Each bound with the command that raises it.
     bounds = {
         "ulimit -u": (
             machine.processes.soft,
@@ -79,7 +79,7 @@ def raise_group_limit(unit: str, needed: int) -> str:
 
 
 def check_mappings(machine: Machine, clients: int) -> Seen:
-    """The engine refuses more threads than the kernel has mappings for."""
+    """The engine refuses to start more threads than the kernel's limit on mappings allows."""
     if machine.mappings_max is None:
         return unknown_result()
     needed = clients * MAPPINGS_PER_THREAD
@@ -127,7 +127,7 @@ def check_ephemeral_ports(machine: Machine, clients: int) -> Seen:
 
 
 def check_accept_queue(machine: Machine, clients: int) -> Seen:
-    """Clients connect all at once."""
+    """All clients connect at once."""
     length, needed = machine.connections_waiting_max, min(clients, QUEUE)
     if length is None:
         return unknown_result()

@@ -1,4 +1,4 @@
-"""Takes a snapshot of a machine: reads /proc, /sys, PATH and nothing else; runs no program."""
+"""Takes a snapshot of a machine: reads only /proc, /sys and PATH, and runs no program."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 def take_snapshot(
     proc: Path = PROC, sys: Path = SYS, environment: Mapping[str, str] = os.environ, results: Path = ROOT
 ) -> Machine:
-    """This machine as it is now."""
+    """The current state of this machine."""
     kernel = proc / "sys"
     memory = parse_fields(read_text(proc / "meminfo"))
     group = control_group(proc)
@@ -82,7 +82,7 @@ def read_governors(sys: Path) -> tuple[str, ...]:
 
 
 def list_directories(results: Path, proc: Path) -> tuple[Directory, ...]:
-    """The directories that are written to, with their free space."""
+    """The directories to which Loadstone writes, with their free space."""
     state, cache = Path(systems_root()), cache_root()
     named = {"results": results, "data": Path(default_directory()), "state": state, "cache": cache}
     found = []
@@ -93,7 +93,7 @@ def list_directories(results: Path, proc: Path) -> tuple[Directory, ...]:
 
 
 def free_bytes(path: Path) -> int | None:
-    """The bytes that this user may still write below a directory, or below where it would be made."""
+    """The bytes that this user may still write below a directory, or below its nearest existing parent."""
     path = path.absolute()
     there = next((each for each in (path, *path.parents) if each.exists()), None)
     try:
@@ -103,7 +103,7 @@ def free_bytes(path: Path) -> int | None:
 
 
 def find_programs(environment: Mapping[str, str]) -> dict[str, Program]:
-    """The programs found; Java's are those in JAVA_HOME where it is set."""
+    """The programs found; Java's programs are looked up in JAVA_HOME if it is set."""
     path = environment.get("PATH", os.defpath)
     home = environment.get("JAVA_HOME")
     found: dict[str, Program] = {}
@@ -116,6 +116,6 @@ def find_programs(environment: Mapping[str, str]) -> dict[str, Program]:
 
 
 def java_major(program: str) -> int | None:
-    """The major version of the JDK that a program belongs to, from the file `release` that every JDK has."""
+    """The major version of a program's JDK, from the file `release` that every JDK has."""
     found = VERSION.search(read_text(Path(program).resolve().parent.parent / "release"))
     return parse_whole(found[1]) if found else None

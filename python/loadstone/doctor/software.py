@@ -1,4 +1,4 @@
-"""Required programs: to run Java, to fetch servers, to do work of their own."""
+"""Checks of required programs: Java, Maven to fetch servers, and fio for its workloads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def check_jdk(machine: Machine, _: int) -> Seen:
     missing = [name for name in ("java", "javac") if name not in machine.programs]
     fix = install_command(machine, f"openjdk-{JDK_MAJOR}-jdk-headless", f"java-{JDK_MAJOR}-openjdk-devel")
     if machine.java_home:
-        # It takes precedence over PATH, so the new JDK would not be found.
+        # JAVA_HOME takes precedence over PATH, so the new JDK would not be found.
         fix += "   # then unset JAVA_HOME, or set it to that JDK"
     if missing:
         return Seen("fail", f"no {' and no '.join(missing)}", fix)
@@ -33,7 +33,7 @@ def check_maven(machine: Machine, _: int) -> Seen:
 
 
 def check_fio(machine: Machine, _: int) -> Seen:
-    """Jobs of fio are run by fio itself."""
+    """fio's jobs are run by fio itself."""
     if "fio" not in machine.programs:
         return Seen("warn", "no fio", install_command(machine, "fio", "fio"))
     return Seen("ok", machine.programs["fio"].path)

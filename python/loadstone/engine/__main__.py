@@ -1,4 +1,4 @@
-"""`python -m loadstone.engine`: writes the types of events from the schema that the engine writes."""
+"""`python -m loadstone.engine`: generates the types of events from the engine's schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 SCHEMA = ROOT / "docs/reference/schemas/event.json"
 TYPES = Path(__file__).parent / "event_types.py"
 
-# The lab's names, where the engine's would be ambiguous without their modules.
+# The lab's names for types whose engine names would be ambiguous without their modules.
 NAMES = {"FilesSummary": "Files", "SortSummary": "Sorted", "Sorted": "SortProgress"}
 FIGURES = {"Outcome": "OutcomeFigures", "FilesSummary": "FilesFigures", "Summary": "SummaryFigures"}
 # Fields that the engine always writes, and that imported or synthetic events lack.

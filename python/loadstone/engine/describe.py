@@ -1,6 +1,6 @@
-"""What the engine can do, as it describes itself: its stores and the properties that it knows.
+"""The engine's description of itself: its stores and its known properties.
 
-The source of every name that the lab checks, so that a store of another engine binary works at once.
+The lab checks all names against it, so that a store of another engine binary works at once.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from loadstone.errors import LoadstoneError
 VERSION = 1
 SECONDS = 30
 HIDDEN = "***"
-# A variable of the environment, as an experiment file names it.
+# A variable of the environment, as written in an experiment file.
 VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
-# Secrets that no store describes: properties of bindings, settings of systems.
+# Secrets that are in no store's description: properties of bindings, settings of systems.
 SECRET_NAME = re.compile(r"passw(or)?d|passphrase|secret", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class StoreInfo:
-    """A store; the properties are names, and one that ends in `*` stands for all with that prefix."""
+    """A store; its properties are names, and a name that ends in `*` stands for all with that prefix."""
 
     name: str
-    # What clients work on: `records`, or `files`.
+    # The objects of the clients' operations: `records`, or `files`.
     holds: str
     networked: bool
     properties: tuple[str, ...]
-    # Of these, the secret ones, and those that give the place of its files.
+    # The secret properties, and the properties that set the location of the store's files.
     secrets: tuple[str, ...]
     directories: tuple[str, ...]
-    # The properties that take the hosts of its servers and their port.
+    # The properties for the hosts of its servers and their port.
     hosts: str | None = None
     port: str | None = None
 
@@ -58,16 +58,16 @@ class Description:
     """One build of the engine."""
 
     stores: Mapping[str, StoreInfo]
-    # YCSB's and the engine's, whatever the store.
+    # Properties of YCSB and the engine that apply to every store.
     properties: frozenset[str]
 
     @property
     def directories(self) -> frozenset[str]:
-        """Every property that gives the place of a store's files."""
+        """Every property that sets the location of a store's files."""
         return frozenset(name for store in self.stores.values() for name in store.directories)
 
     def is_secret(self, name: str) -> bool:
-        """Whether a property's value must not be written anywhere, by a store's description or by its name."""
+        """Whether a property's value must never be written, according to a store's description or to its name."""
         return any(name in store.secrets for store in self.stores.values()) or bool(SECRET_NAME.search(name))
 
     def without_secrets(self, properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Description:
         return store in self.stores and self.stores[store].keeps_files
 
     def within_engine(self, store: str) -> bool:
-        """Whether a store is a database whose files one process has open; false for an unknown store."""
+        """Whether a store is a database whose files only one process can open; false for an unknown store."""
         return self.keeps_files(store) and self.stores[store].holds == "records"
 
     def keeps_data(self, store: str) -> bool:
@@ -98,7 +98,7 @@ class Description:
         return self.stores[store].properties if store in self.stores else ()
 
     def address_properties(self, store: str) -> tuple[str, str] | None:
-        """The properties that take a store's hosts and port, if it has them."""
+        """The properties for a store's hosts and port, if it has them."""
         return self.stores[store].address if store in self.stores else None
 
 

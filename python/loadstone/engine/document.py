@@ -10,12 +10,12 @@ _ADAPTERS: dict[Any, Any] = {}
 
 
 def read_document(kind: type[Kind], document: Any) -> Kind:
-    """A document as a type; unknown fields are ignored. Raises ValueError with the first mistake."""
+    """Converts a document to a type; unknown fields are ignored. Raises ValueError with the first mistake."""
     return _validate_document(kind, "validate_python", document)
 
 
 def parse_document(kind: type[Kind], text: bytes) -> Kind:
-    """A JSON text as a type; unknown fields are ignored. Raises ValueError with the first mistake."""
+    """Converts a JSON text to a type; unknown fields are ignored. Raises ValueError with the first mistake."""
     return _validate_document(kind, "validate_json", text)
 
 

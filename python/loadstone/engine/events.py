@@ -1,4 +1,4 @@
-"""Events: what an engine reports about its trial, line by line.
+"""Events: an engine's report on its trial, line by line.
 
 The engine's Rust types are the source: `loadstone-engine schema` writes their JSON Schema, and `python -m
 loadstone.engine` the types in `event_types` from it.
@@ -88,7 +88,7 @@ class Result:
 
 
 def parse_event(line: str) -> Event:
-    """Reads one line. Raises ValueError when it is not an event of this version."""
+    """Reads one line. Raises ValueError if it is not an event of this version."""
     fields = json.loads(line)
     kind = KINDS.get(str(fields.get("event"))) if isinstance(fields, dict) else None
     if kind is None:
@@ -100,7 +100,7 @@ def parse_event(line: str) -> Event:
 
 
 def merge_service_times(outcomes: Iterable[Outcome]) -> Histogram:
-    """Service times, ns, of all operations that ended well, added over the outcomes of any intervals or engines."""
+    """Service times, ns, of all successful operations, added over the outcomes of any intervals or engines."""
     histogram = Histogram()
     for outcome in outcomes:
         if outcome.operation not in BESIDE and outcome.status in WELL:

@@ -1,7 +1,7 @@
-"""HDR histograms as the engine sends them: decoding, adding, quantiles.
+"""HDR histograms in the engine's format: decoding, adding, quantiles.
 
-The `hdrhistogram` package (0.10.8) would do, but needs setuptools and pbr at run time, has C code and no types,
-and rounds ranks to the nearest where the engine's and Java's HdrHistogram round up. The format is HdrHistogram's V2,
+The `hdrhistogram` package (0.10.8) could be used, but needs setuptools and pbr at run time, has C code and no types,
+and does not round ranks up, as the engine and Java's HdrHistogram do. The format is HdrHistogram's V2,
 bare or deflated, in base64 (Tene, <https://github.com/HdrHistogram/HdrHistogram>,
 `AbstractHistogram.encodeIntoByteBuffer`).
 """
@@ -28,7 +28,7 @@ SAMPLES_ABOVE = 10
 
 @dataclass(frozen=True)
 class Layout:
-    """Which values share a bucket; histograms with the same layout add up exactly."""
+    """The assignment of values to buckets; histograms with the same layout add up exactly."""
 
     digits: int = 3
     lowest: int = 1
@@ -52,7 +52,7 @@ class Layout:
 
 @dataclass
 class Histogram:
-    """How often each value occurred, in the unit in which they were recorded (the engine's are ns)."""
+    """The counts of values, in the unit in which they were recorded (ns for the engine's)."""
 
     layout: Layout = field(default_factory=Layout)
     counts: Counter[int] = field(default_factory=Counter)
@@ -63,7 +63,7 @@ class Histogram:
         return self.counts.total()
 
     def add_histogram(self, other: Histogram) -> None:
-        """Adds another histogram, exactly. Raises ValueError when its buckets differ."""
+        """Adds another histogram, exactly. Raises ValueError if its buckets differ."""
         if self.counts and other.counts and self.layout != other.layout:
             raise ValueError(f"histograms of {self.layout} and {other.layout} do not add up")
         if other.counts:
@@ -73,11 +73,11 @@ class Histogram:
     def value_at_quantile(self, share: float) -> int:
         """The value that `share` of all values (0.99: 99 %) do not exceed, rounded up to the end of its bucket.
 
-        Raises ValueError when there is no value.
+        Raises ValueError if there are no values.
         """
         if not self.counts:
             raise ValueError("an empty histogram has no quantiles")
-        # 0.999 as it is written, not as a float holds it: of 1,000 values it is the 999th, not the 1,000th.
+        # 0.999 as a decimal, not as a rounded float: of 1,000 values it is the 999th, not the 1,000th.
         rank = max(math.ceil(Fraction(str(share)) * self.count), 1)
         seen = 0
         for index in sorted(self.counts):
@@ -88,7 +88,7 @@ class Histogram:
 
     @property
     def mean(self) -> float:
-        """The mean, each value taken as the middle of its bucket. Raises ValueError without values."""
+        """The mean, with each value counted at the middle of its bucket. Raises ValueError without values."""
         if not self.counts:
             raise ValueError("an empty histogram has no mean")
         total = sum(count * self.layout.bucket_middle(index) for index, count in self.counts.items())
@@ -100,12 +100,12 @@ class Histogram:
         return self.layout.lowest_equivalent(min(self.counts))
 
     def supports_quantile(self, share: float) -> bool:
-        """Whether there are enough values above this quantile for it to mean anything."""
+        """Whether there are enough values above this quantile for it to be meaningful."""
         return self.count * (1 - Fraction(str(share))) >= SAMPLES_ABOVE
 
 
 def decode_histogram(text: str) -> Histogram:
-    """Reads a histogram. Raises ValueError when it is damaged or of another format."""
+    """Reads a histogram. Raises ValueError if it is damaged or in another format."""
     try:
         data = base64.b64decode(text, validate=True)
         (cookie,) = struct.unpack_from(">i", data)
@@ -166,7 +166,7 @@ def encode_histogram(histogram: Histogram) -> str:
 
 
 def encode_number(number: int) -> bytes:
-    """A number as `decode_numbers` reads it."""
+    """A number in the encoding that `decode_numbers` reads."""
     value, found = (number << 1) ^ (number >> 63), bytearray()
     while value >= 0x80 and len(found) < 8:
         found.append(value & 0x7F | 0x80)

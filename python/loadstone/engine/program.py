@@ -1,6 +1,6 @@
-"""Where the engine is: the Rust program that drives the load.
+"""The location of the engine, the Rust program that drives the load.
 
-`loadstone ycsb` and its like are this module and an exec, so the top imports only what Python has loaded anyway.
+`loadstone ycsb` and similar commands are this module and an exec, so it imports only modules already loaded.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ VARIABLE = "LOADSTONE_ENGINE"
 
 
 def find_engine() -> str:
-    """The engine's path: LOADSTONE_ENGINE, else the one installed with this package, else one on PATH.
+    """The engine's path: LOADSTONE_ENGINE, else the engine installed with this package, else one on PATH.
 
-    Raises LoadstoneError when none is found, or when LOADSTONE_ENGINE names something that cannot be run.
+    Raises LoadstoneError if none is found, or if LOADSTONE_ENGINE does not name a program.
     """
     named = os.environ.get(VARIABLE)
     if named:
@@ -33,7 +33,7 @@ def find_engine() -> str:
         )
     path = engine_beside()
     if path is None:
-        from shutil import which  # 5 ms, only spent when the engine is not installed with this package
+        from shutil import which  # 5 ms, only spent if the engine is not installed with this package
 
         path = which(NAME)
     if path is None:
@@ -45,7 +45,7 @@ def find_engine() -> str:
 
 
 def replace_process(arguments: list[str]) -> NoReturn:
-    """Replaces this process by the engine with `arguments`. Raises LoadstoneError when it is missing or cannot run."""
+    """Replaces this process by the engine with `arguments`. Raises LoadstoneError if it is missing or cannot run."""
     path = find_engine()
     try:
         os.execv(path, [path, *arguments])
@@ -67,7 +67,7 @@ def engine_beside() -> str | None:
         path = os.path.join(os.path.dirname(os.path.abspath(program)), NAME)
         if is_program(path):
             return path
-    import sysconfig  # 10 ms, only spent when it is in neither directory
+    import sysconfig  # 10 ms, only spent if it is in neither directory
 
     path = os.path.join(sysconfig.get_path("scripts"), NAME)
     return path if is_program(path) else None

@@ -4,7 +4,7 @@
         for _, event in follow_trials(trial):
             ...
 
-One thread does everything: while `follow_trials` waits for the engines, it also sends their heartbeats. So if the lab
+There is only one thread: while `follow_trials` waits for the engines, it also sends their heartbeats. So if the lab
 hangs or dies, the heartbeats stop, and the engines end the load by themselves.
 """
 
@@ -25,12 +25,12 @@ from loadstone.engine import program
 from loadstone.engine.events import Event, Summary, parse_event
 from loadstone.errors import LoadstoneError
 
-# How long an engine continues without a heartbeat, unless the spec sets another; they are sent four times as often.
+# The time an engine continues without a heartbeat, unless the spec sets another; heartbeats come four times as often.
 LEASE_MS = 10_000
-# An engine gives its clients 5 s to finish and then closes its store. One that needs longer is killed.
+# An engine gives its clients 5 s to finish and then closes its store. An engine that needs longer is killed.
 GRACE_SECONDS = 10.0
 LOG_LINES = 200
-# How often `idle` is called while waiting for events.
+# The interval between calls of `idle` while waiting for events.
 IDLE_SECONDS = 1.0
 
 Spec = dict[str, Any]
@@ -45,17 +45,17 @@ class EngineError(LoadstoneError):
 
 
 class Trial:
-    """One running engine. Leaving the `with` block ends it, whatever it is doing."""
+    """One running engine. Leaving the `with` block ends it in any state."""
 
     def __init__(self, spec: Spec) -> None:
-        """Starts the engine and sends it the spec. Raises LoadstoneError when no engine is found."""
+        """Starts the engine and sends it the spec. Raises LoadstoneError if no engine is found."""
         self.spec: Spec = {**spec, "lease_ms": spec.get("lease_ms") or LEASE_MS}
         line = json.dumps(self.spec)
         # Its last event, once it has arrived.
         self.summary: Summary | None = None
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.status: int | None = None
-        # Called with each event line of the engine, as written.
+        # Called with each event line of the engine, unchanged.
         self.heard: Callable[[str], object] | None = None
         self._beat_seconds = self.spec["lease_ms"] / 4000
         self._beat_at = time.monotonic() + self._beat_seconds
@@ -63,7 +63,7 @@ class Trial:
         self._revoked = False
         path = program.find_engine()
         try:
-            # A separate process group: Ctrl-C reaches only the lab, which then decides how to end its engines.
+            # A separate process group: Ctrl-C reaches only the lab, which then decides about ending its engines.
             self._process = subprocess.Popen(
                 [path, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
             )
@@ -98,7 +98,7 @@ class Trial:
 
     def close(self) -> None:
         """Ends the engine if it still runs: revokes its lease, waits, and kills it if it does not end."""
-        # First its output: an engine that writes to a full pipe would never end.
+        # Its output is drained first: an engine that writes to a full pipe would never end.
         for stream in (self._pipe_named("stdout"), self._pipe_named("stderr"), self._pipe_named("stdin")):
             with contextlib.suppress(OSError):
                 stream.close()
@@ -122,7 +122,7 @@ class Trial:
         if self._revoked:
             return
         stdin = self._pipe_named("stdin")
-        # The engine is gone; its other streams contain the reason.
+        # The engine has ended; its other streams contain the reason.
         with contextlib.suppress(BrokenPipeError):
             stdin.write(f"{line}\n".encode())
             stdin.flush()
@@ -133,7 +133,7 @@ class Trial:
             self._send_line('"heartbeat"')
 
     def _split_lines(self, descriptor: int, chunk: bytes) -> list[str]:
-        """The lines that a chunk completes; an empty chunk is the end, which completes the last."""
+        """The lines that a chunk completes; an empty chunk means the end, and completes the last line."""
         *whole, rest = (self._parts.pop(descriptor, b"") + chunk).split(b"\n")
         if chunk:
             self._parts[descriptor] = rest
@@ -167,10 +167,10 @@ class Trial:
 def follow_trials(
     *trials: Trial, idle: Callable[[], object] | None = None
 ) -> Iterator[tuple[Trial, Event | EngineError]]:
-    """The events of several trials as they come, up to the end of the last; for a failed one, its error at the end.
+    """The events of several trials as they arrive, up to the end of the last trial; a failed trial ends with its error.
 
-    A trial that ended early (`stopped`, `lease`, `failed`) is a result and has a summary: that is not an error. Raises
-    EngineError when an engine writes an invalid event.
+    A trial that ended early (`stopped`, `lease`, `failed`) has a summary and is a result, not an error. Raises
+    EngineError if an engine writes an invalid event.
     """
     idle_at = time.monotonic()
     with selectors.DefaultSelector() as selector:
@@ -206,7 +206,7 @@ def follow_trials(
 
 
 def engine_error(status: int, log: list[str]) -> EngineError:
-    """Why an engine ended without a result: its own error message, if it wrote one."""
+    """The reason why an engine ended without a result: its own error message, if it wrote one."""
     fields = {name: text for name, found, text in (line.partition(": ") for line in log) if found}
     last = f"last line of its log: {log[-1]}" if log else "its log is empty"
     if status < 0:

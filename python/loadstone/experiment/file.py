@@ -36,18 +36,18 @@ class Loaded:
     """A valid experiment."""
 
     experiment: Experiment
-    # What the user may not have meant.
+    # Settings that the user may not have intended.
     warnings: tuple[Mistake, ...]
     # The guarantees that each dimension sets.
     guarantees: Mapping[str, tuple[str, ...]]
 
     @property
     def resolved(self) -> str:
-        """YAML with every default and no password; `load_experiment` reads it as an equal experiment."""
+        """YAML with all defaults and with masked passwords; `load_experiment` reads it as an equal experiment."""
         return resolved.resolve_text(self.experiment)
 
     def question_for_judge(self) -> Question:
-        """What the judge and the report need of it."""
+        """The parts that the judge and the report need."""
         return replace(self.experiment.question_for_judge(), guarantees=self.guarantees)
 
 
@@ -74,7 +74,7 @@ def load_experiment(path: Path | str, scale: str | None = None, settings: Sequen
     mistakes += [*wrong, *examined.mistakes]
     for name, each in scales.items():
         if name != scale:
-            # Only mistakes in the scale itself: the rest of the file has been checked above.
+            # Only mistakes in the scale itself: the other parts of the file have been checked above.
             of_scale = set(list_locations(each))
             checked = examine_tree(merge_trees(tree, each), bases)
             mistakes += [mistake for mistake in checked.mistakes if mistake.location in of_scale]
@@ -82,13 +82,13 @@ def load_experiment(path: Path | str, scale: str | None = None, settings: Sequen
 
 
 def find_moved(path: Path) -> Path:
-    """The path, or if nothing is there, the file in the folder to which its experiment was moved."""
+    """The path or, if it does not exist, the file in the folder to which its experiment was moved."""
     new_path = path.parent / MOVED / path.name
     return new_path if not path.exists() and new_path.is_file() else path
 
 
 def of_command(document: Mapping[str, Any], command: str) -> Loaded:
-    """The experiment that a front end's command line stands for. Raises ExperimentError with all mistakes."""
+    """The experiment that corresponds to a front end's command line. Raises ExperimentError with all mistakes."""
     tree, mistakes = read_value(json.dumps(document), Location(0, command))
     assert isinstance(tree, MappingNode), "a mapping is a table"
     examined = examine_tree(expand_tree(tree), (Path(),))
@@ -120,11 +120,11 @@ def change_question(question: Question, settings: Sequence[str]) -> Question:
     if mistakes := [*mistakes, *shaped.mistakes]:
         raise ExperimentError(mistakes)
     asked = shaped.experiment.question_for_judge()
-    # `guarantees` is the question's `promises`, as older results name them.
+    # `guarantees` is stored as the question's `promises`, as in older results.
     names = {"promises" if key == "guarantees" else key for key in shaped.experiment.compare.model_fields_set}
     changed: dict[str, Any] = {key: getattr(asked, key) for key in names}
     if changed.get("by", question.by) != question.by:
-        # What the former dimension sets on purpose.
+        # Facts that the former dimension sets on purpose.
         changed = {"promises": (), **changed}
     changed |= {key: getattr(asked, key) for key in ("claims",) if key in tree.entries}
     checks = {check: {**question.checks.get(check, {}), **given} for check, given in asked.checks.items()}

@@ -1,4 +1,4 @@
-"""Mistakes in an experiment file: what is wrong, where, and what to write instead."""
+"""Mistakes in an experiment file: the problem, the place, and a remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadstone.errors import LoadstoneError
 
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
-    """A line of the file, or a `--set` of the command line; those sort after all lines."""
+    """A line of the file, or a `--set` of the command line; settings are sorted after all lines."""
 
     rank: int
     source: str
@@ -23,14 +23,14 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """An error or a warning: what is wrong and what to do. Neither ends in a period."""
+    """An error or a warning: the problem and a remedy. Neither ends in a period."""
 
     location: Location
     message: str
     hint: str
 
     def describe_mistake(self, severity: str) -> str:
-        """Both lines, as the user sees them."""
+        """Both lines, as printed."""
         return f"{severity}: {self.message} ({self.location})\nhint: {self.hint}"
 
     def __str__(self) -> str:

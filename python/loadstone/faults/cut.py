@@ -21,7 +21,7 @@ class Cut(Fault):
     """Nodes in network namespaces that are cut off."""
 
     def prepare(self) -> None:
-        """Each victim has a connected namespace. Raises LoadstoneError."""
+        """Checks that each victim has a connected namespace. Raises LoadstoneError."""
         plan = self.running.plan
         if not plan.network:
             raise FaultError(f"{self.running.name} has no network for each node", "add `start: {isolate: network}`")
@@ -61,14 +61,14 @@ class Cut(Fault):
             run_command(networks.set_link(self._root, node, "down"), HINT)
 
     def missing_effect(self) -> str | None:
-        """The first victim that is reached, or the first other node that is not."""
+        """The first victim that can still be reached, or the first other node that cannot."""
         for name, reached in self.probe_nodes():
             if reached == (name in self.victims):
                 return f"{name} is still reached" if reached else f"{name} is not reached, too"
         return None
 
     def remaining_effect(self) -> str | None:
-        """The first node that is not reached."""
+        """The first node that cannot be reached."""
         cut = [name for name, reached in self.probe_nodes() if not reached]
         return f"{cut[0]} is not reached" if cut else None
 

@@ -24,14 +24,14 @@ class Fault(ABC):
     `missing_effect` until that is None; then `lift`, and `remaining_effect` until that is None.
     """
 
-    # Whether its servers end, and are started again to lift it.
+    # Whether the fault ends its servers, which are started again to lift it.
     ending: bool = False
 
     def __init__(self, running: RunningSystem, victims: Sequence[str], planned: PlannedFault) -> None:
         self.running = running
         self.victims = tuple(victims)
         self.planned = planned
-        # The processes of the victims when the fault was aimed; then the new ones.
+        # The processes of the victims when the fault was aimed; later the new processes.
         self.members: list[ServerProcess] = []
 
     def prepare(self) -> None:  # noqa: B027
@@ -51,7 +51,7 @@ class Fault(ABC):
         self.running.record_undo(Undo(name, tuple(self.undo_steps())))
 
     def withdraw(self) -> None:
-        """Forgets a fault that was not ordered. Raises LoadstoneError."""
+        """Removes a fault that was not ordered. Raises LoadstoneError."""
         self.running.undo_fault()
 
     def undo_steps(self) -> Sequence[Step]:
@@ -82,5 +82,5 @@ class Fault(ABC):
         return f"{ended[0]} does not run" if ended else None
 
     def facts(self) -> Mapping[str, str | int | float | bool]:
-        """Facts that it observed about itself."""
+        """Facts that the fault observed about itself."""
         return {}

@@ -1,4 +1,4 @@
-"""`kill`: SIGKILL to a server and to all that it has started, as by the kernel's OOM killer or a crash."""
+"""`kill`: SIGKILL to a server and all processes that it has started, as by the kernel's OOM killer or a crash."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONNECT_S = 0.2
 
 
 class Kill(Fault):
-    """A crash of processes. The kernel keeps the data that were handed to it."""
+    """A crash of processes. The kernel keeps data that was passed to it."""
 
     ending = True
 

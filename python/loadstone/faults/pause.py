@@ -1,6 +1,6 @@
-"""`pause`: SIGSTOP to a server and all that it has started, as in a long collection or a lost processor.
+"""`pause`: SIGSTOP to a server and all processes that it has started, as in a long collection or a lost processor.
 
-Its sockets stay open, and the kernel accepts further connections for it: a check of its port calls it alive.
+Its sockets stay open, and the kernel accepts further connections for it: a check of its port succeeds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Pause(Fault):
             self.aim()
 
     def missing_effect(self) -> str | None:
-        """The first process of which a thread still runs."""
+        """The first process with a running thread."""
         for member in self.members:
             if not process.is_alive(member):
                 return f"{member.name} (pid {member.pid}) has ended"
@@ -42,7 +42,7 @@ class Pause(Fault):
         return None
 
     def remaining_effect(self) -> str | None:
-        """The first process of which a thread is still stopped."""
+        """The first process with a stopped thread."""
         for member in self.members:
             if states_of_threads(member) & PAUSED:
                 return f"a thread of {member.name} (pid {member.pid}) is still stopped"
@@ -50,7 +50,7 @@ class Pause(Fault):
 
 
 def states_of_threads(member: ServerProcess) -> set[str]:
-    """The distinct states of the threads of a process, as ps has them."""
+    """The distinct states of the threads of a process, as in ps."""
     tasks = PROC / str(member.pid) / "task"
     stats = (read_text(tasks / thread / "stat").rpartition(")")[2].split() for thread in list_names(tasks))
     return {stat[0] for stat in stats if stat}

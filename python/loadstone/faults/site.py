@@ -1,4 +1,4 @@
-"""The servers that the lab started, as faults need them."""
+"""The servers that the lab started, in the form that faults need."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StartedSite:
         return [server.name for server, _ in self._running.status()]
 
     def roles(self) -> Mapping[str, Sequence[str]]:
-        """The servers by role, and by name without number: `region-server`. Raises LoadstoneError."""
+        """The servers by role, that is, by name without number: `region-server`. Raises LoadstoneError."""
         roles: dict[str, list[str]] = {}
         for name in self.servers():
             stem, _, number = name.rpartition("-")
@@ -67,7 +67,7 @@ class StartedSite:
         }
 
     def find_start_ns(self, server: str) -> int | None:
-        """When its current process began, on the monotonic clock (of a host that was not suspended), to 10 ms."""
+        """When its current process began, on the monotonic clock (if the host was not suspended), to 10 ms."""
         ticks = [running.started_ticks for running in self._running.running_processes() if running.name == server]
         return round(ticks[0] * 1e9 / TICKS_PER_SECOND) if ticks else None
 
@@ -76,7 +76,7 @@ class StartedSite:
         return self._running.find_backlog()
 
     def data_bytes(self, server: str) -> int | None:
-        """The size of the files in its directory; None if it has none of that name."""
+        """The size of the files in its directory; None if there is no such server."""
         directory = self._running.place.data / server
         if not directory.exists():
             return None

@@ -21,7 +21,7 @@ PERIOD_US = 100_000
 
 
 class Slow(Fault):
-    """Servers that may use a share of one processor."""
+    """Servers that may use only a share of one processor."""
 
     def prepare(self) -> None:
         """Chooses the mechanism."""

@@ -1,4 +1,4 @@
-"""`stop` and `restart`: an orderly end by the system's own signal, as in maintenance."""
+"""`stop` and `restart`: an orderly shutdown by the system's own signal, as in maintenance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loadstone.systems.base import process
 
 
 class Stop(Kill):
-    """An orderly end. A server that had to be killed was not stopped."""
+    """An orderly shutdown. A server that had to be killed was not stopped."""
 
     def inject(self) -> None:
         """Sends the system's signal, and waits for its patience. Raises FaultError if a server had to be killed."""
@@ -25,4 +25,4 @@ class Stop(Kill):
 
 
 class Restart(Stop):
-    """An orderly end and an immediate start."""
+    """An orderly shutdown and an immediate start."""

@@ -1,4 +1,4 @@
-"""Durations, shares and sizes as people write them: `500ms`, `1m30s`, `5%`, `128MB`."""
+"""Durations, shares and sizes in human notation: `500ms`, `1m30s`, `5%`, `128MB`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def parse_seconds(given: object) -> float:
         parts = PART.findall(given)
         if not parts or "".join(match.group() for match in PART.finditer(given)) != given:
             raise ValueError(given)
-        # 100 ms are 0.1 s, which 100 × 0.001 is not quite.
+        # 100 ms are 0.1 s, but 100 × 0.001 is not exactly 0.1.
         return sum(float(number) / 1e3 if unit == "ms" else float(number) * UNITS[unit] for number, unit in parts)
     if not is_finite(given):
         raise ValueError(given)
@@ -33,7 +33,7 @@ def parse_seconds(given: object) -> float:
 
 
 def format_seconds(length: float) -> str:
-    """Seconds as text that reads back as exactly the same."""
+    """Seconds as text that parses to exactly this value."""
     if length.is_integer():
         unit = next((unit for unit in "dhm" if length and length % UNITS[unit] == 0), "s")
         return f"{length / UNITS[unit]:.0f}{unit}"
@@ -59,7 +59,7 @@ def parse_share(given: object) -> float:
 
 
 def parse_size(given: object) -> int:
-    """Bytes of `128MB`, `64k`, or of a bare number of them. Raises ValueError."""
+    """Bytes of `128MB`, `64k`, or of a bare number of bytes. Raises ValueError."""
     match = SIZE.fullmatch(given if isinstance(given, str) else str(given))
     if match is None or isinstance(given, bool):
         raise ValueError(given)

@@ -22,13 +22,13 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 
 
 def suggest_name(name: str, known: Iterable[str], written: Callable[[str], object] = str) -> str:
-    """The probable name, formatted by `written`, as a hint; empty where nothing is similar."""
+    """The probable name, formatted by `written`, as a hint; empty if no name is similar."""
     guess = nearest_name(name, known)
     return f'did you mean "{written(guess)}"?' if guess else ""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The same as the start of a hint."""
+    """The probable name as the start of a hint: `did you mean …?`."""
     hint = suggest_name(name, known)
     return f"{hint} " if hint else ""
 

@@ -1,4 +1,4 @@
-"""Figures as people read them. Internally all is ns, bytes and operations; this is the only place that scales."""
+"""Figures for human readers. Internally, all figures are in ns, bytes and operations; only this module scales them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 LENGTHS = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
 SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 SCALED = {"ns": DURATIONS, "B": SIZES, "B/s": SIZES, "B/op": SIZES}
-# Fewer bytes per operation are occasional writes of the file system, not the operation's.
+# Fewer bytes per operation are occasional writes by the file system, not by the operation.
 TRACE = 0.1
 LEVELS = "▁▂▃▄▅▆▇█"
 # A figure with an interval has at least and at most this many digits.
 DIGITS_MIN, DIGITS_MAX = 3, 6
 # A figure is a lower or an upper bound.
 BOUNDS = {"at_least": "at least", "at_most": "at most"}
-# For a share: as few as distinguish it from the one beside it.
+# For a share: the fewest that distinguish it from a related share.
 SHARE_DIGITS = range(2, 8)
 
 
@@ -33,7 +33,7 @@ def format_rate(operations_per_second: float) -> str:
 
 
 def exact_rate(operations_per_second: float) -> str:
-    """A rate that is not scaled or rounded away: 1,770.70 op/s."""
+    """A rate without scaling: 1,770.70 op/s."""
     return f"{operations_per_second:,.2f} op/s"
 
 
@@ -50,7 +50,7 @@ def format_percent(number: float) -> str:
 
 
 def short_percent(number: float, beside: float | None = None) -> str:
-    """A share with two digits: 2.1 %, 0.34 %; with more where it would round to the bound beside it: 94.85 %."""
+    """A share with two digits: 2.1 %, 0.34 %; with more if it would round to the bound `beside`: 94.85 %."""
     if abs(number) >= 0.995:
         return f"{number * 100:,.0f} %"
     written = [(f"{number * 100:.{n}g}", "" if beside is None else f"{beside * 100:.{n}g}") for n in SHARE_DIGITS]
@@ -83,7 +83,7 @@ def format_size(number_of_bytes: float) -> str:
 
 
 def digit_carried(number: float, side: float | None) -> int | None:
-    """The power of ten of the last digit that an interval carries: the first digit of `side`, its larger side.
+    """The power of ten of the last significant digit: the first digit of `side`, the larger side of the interval.
 
     A figure keeps at least three digits. None without an interval.
     """
@@ -95,9 +95,9 @@ def digit_carried(number: float, side: float | None) -> int | None:
 
 
 def format_figure(number: float, unit: str, last: int | None = None) -> str:
-    """Any figure in its base unit as people read it: op/s unscaled, ns and B scaled, shares in percent.
+    """Any figure in its base unit, formatted for human readers: op/s unscaled, ns and B scaled, shares in percent.
 
-    `last` is the power of ten of the last digit, as `digit_carried` gives it.
+    `last` is the power of ten of the last digit, from `digit_carried`.
     """
     if unit == "B/op" and abs(number) < TRACE:
         return "none"
@@ -140,7 +140,7 @@ def digits_of(number: float, factor: float, name: str, last: int) -> str:
 
 
 def format_bound(text: str, bound: str | None) -> str:
-    """A formatted figure with its bound in words: `at least 1.20 s`, or `failed` in its place."""
+    """A formatted figure with its bound in words: `at least 1.20 s`; just `failed` for a failed one."""
     return "failed" if bound == "failed" else f"{BOUNDS[bound]} {text}" if bound else text
 
 
@@ -150,7 +150,7 @@ def format_number(number: float) -> str:
 
 
 def format_ratio(ratio: float) -> str:
-    """A ratio with three digits: 4.56×, 0.219×; none where a figure is 0 or negative."""
+    """A ratio with three digits: 4.56×, 0.219×; none if a figure is 0 or negative."""
     if math.isnan(ratio):
         return "no ratio"
     digits = next(digits for limit, digits in ((99.95, 0), (9.995, 1), (0.9995, 2), (0, 3)) if abs(ratio) >= limit)
@@ -163,7 +163,7 @@ def count_noun(number: int, noun: str, plural: str = "") -> str:
 
 
 def list_items(items: Sequence[str], most: int = 3) -> str:
-    """The first few items, and the number of the others."""
+    """The first few items, and the number of further items."""
     shown = ", ".join(items[:most])
     return f"{shown} and {len(items) - most} more" if len(items) > most else shown
 
@@ -174,9 +174,9 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def in_one_unit(numbers: Sequence[float], unit: str, last: Sequence[int | None] = ()) -> list[str]:
-    """Figures of one kind in the unit of the smallest, with four digits of that one and the same decimals for all.
+    """Figures of one kind in the unit of the smallest, which has four digits; all have the same decimals.
 
-    Those with an interval have the digits given by `last`, as in `format_figure`.
+    Figures with an interval have the digits given by `last`, as in `format_figure`.
     """
     last = last or [None] * len(numbers)
     least = min((abs(number) for number in numbers if number), default=0.0)
@@ -185,7 +185,7 @@ def in_one_unit(numbers: Sequence[float], unit: str, last: Sequence[int | None] 
     factor, name = next((each for each in SCALED[unit] if least >= each[0]), SCALED[unit][-1])
     digits = 0 if factor == 1 else 3 if least < 10 * factor else 2 if least < 100 * factor else 1
     if unit == "B/op" and least < 10:
-        # As in `format_figure`: fractions of a byte where operations move few.
+        # As in `format_figure`: fractions of a byte if operations move few bytes.
         digits = max(count_decimals(number) for number in numbers if 0 < abs(number) < 10)
     name += unit[1:] if unit.startswith("B/") else ""
     return [
@@ -199,7 +199,7 @@ def in_one_unit(numbers: Sequence[float], unit: str, last: Sequence[int | None] 
 
 
 def count_decimals(number: float) -> int:
-    """How many decimals a number has with three digits."""
+    """The number of decimals of a number with three digits."""
     exponent = Decimal(f"{number:.3g}").as_tuple().exponent
     return max(-exponent, 0) if isinstance(exponent, int) else 0
 
@@ -222,13 +222,13 @@ def rough_span(low: float, high: float) -> str:
 
 
 def rough_duration(seconds: float) -> tuple[str, str]:
-    """A duration in the largest unit of which it has at least two."""
+    """A duration in the largest unit that it contains at least twice."""
     length, unit = next((each for each in LENGTHS if seconds >= 2 * each[0]), LENGTHS[-1])
     return f"{seconds / length:.0f}" if seconds >= 2 * length else f"{seconds / length:.1g}", unit
 
 
 def format_clock(seconds: float) -> str:
-    """A time left: 0:07, 12:34, 1:02:03."""
+    """A remaining time: 0:07, 12:34, 1:02:03."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

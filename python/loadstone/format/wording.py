@@ -1,4 +1,4 @@
-"""How figures, intervals, ratios and metrics are written."""
+"""The wording of figures, intervals, ratios and metrics."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ SURVIVES = {
 
 
 LOWER_MIN = 0.01
-# Of processes the kernel counts pages, not what a device did (`/proc/<pid>/io`).
+# For processes, the kernel counts pages, not the work of a device (`/proc/<pid>/io`).
 PROCESS_IO = re.compile(r"^((?:load )?(?:engine|server).*) (read|written)$")
 PAGES = {"read": "read from storage", "written": "pages made dirty"}
-# The ends of an interval this many times apart have three digits each.
+# If the ends of an interval differ by more than this factor, each has three digits.
 WIDE = 10
 
 
 class IntervalLike(Protocol):
-    """A figure with the ends of its interval; both are None where it has none."""
+    """A figure with the ends of its interval; both are None if it has none."""
 
     @property
     def value(self) -> float: ...
@@ -56,12 +56,12 @@ def last_digit(estimate: IntervalLike) -> int | None:
 
 
 def estimate_text(estimate: IntervalLike, unit: str, bound: str | None = None) -> str:
-    """An estimate with as many digits as its interval carries, and its bound: `at least 1.20 s`."""
+    """An estimate with as many digits as its interval justifies, and its bound: `at least 1.20 s`."""
     return units.format_bound(units.format_figure(estimate.value, unit, figure_digit(estimate, unit)), bound)
 
 
 def figure_digit(estimate: IntervalLike, unit: str) -> int | None:
-    """The power of ten of an estimate's last digit; None where the unit decides."""
+    """The power of ten of an estimate's last digit; None if the unit decides."""
     last = last_digit(estimate)
     if last is None and unit == "op/s":
         # Without an interval there are no more digits than with a wide one.
@@ -83,7 +83,7 @@ def join_ends(left: str, right: str, dash: str = DASH) -> str:
 
 
 def interval_text(estimate: IntervalLike, unit: str) -> str:
-    """An estimate's interval, or why it has none."""
+    """An estimate's interval, or the reason why it has none."""
     if estimate.low is None or estimate.high is None:
         return f"n={estimate.n}: no interval"
     return span_text(estimate.low, estimate.high, unit, last_digit(estimate))
@@ -98,13 +98,13 @@ def ratio_interval(estimate: IntervalLike, dash: str = DASH) -> str:
     """A ratio's interval without its sign, with the digits of the ratio: 1.27–1.67; empty without one."""
     if estimate.low is None or estimate.high is None:
         return ""
-    # The digits of one end would be none of the other, or noise.
+    # Shared digits would be none for one end, or noise for the other.
     last = None if estimate.high > WIDE * estimate.low else last_digit(estimate)
     return span_text(estimate.low, estimate.high, "×", last, dash).removesuffix("×")
 
 
 def change_text(estimate: IntervalLike, *, bound: bool = False) -> str:
-    """A ratio as a change: 1.46×, or below 1 `61 % lower`; with `at least` where it is a bound."""
+    """A ratio as a change: 1.46×, or below 1 `61 % lower`; with `at least` if it is a bound."""
     least = "at least " if bound else ""
     if not is_lower(estimate.value):
         return f"{least}{ratio_text(estimate)}"
@@ -113,7 +113,7 @@ def change_text(estimate: IntervalLike, *, bound: bool = False) -> str:
 
 def short_change(ratio: float) -> str:
     """A ratio without an interval as a change, with three digits: 1.46×, or below 1 `61 % lower`."""
-    # Beyond this, it is 1.00×.
+    # A ratio closer to 1 is written as 1.00×.
     return (
         f"{units.short_percent(1 - ratio)} lower" if is_lower(ratio) and ratio < 0.9995 else units.format_ratio(ratio)
     )
@@ -125,7 +125,7 @@ def is_lower(ratio: float) -> bool:
 
 
 def change_interval(estimate: IntervalLike, dash: str = DASH) -> str:
-    """The interval of `change_text`: 1.27–1.67, or 58–64 % below 1; empty without one, or where it is open."""
+    """The interval of `change_text`: 1.27–1.67, or 58–64 % below 1; empty without one, or if it is open."""
     low, high = estimate.low, estimate.high
     if low is None or high is None or not (low > 0 and math.isfinite(high)):
         return ""
@@ -138,7 +138,7 @@ def change_interval(estimate: IntervalLike, dash: str = DASH) -> str:
 
 
 def p_text(p: float | None, p_adjusted: float | None) -> str:
-    """The p that counts: Holm's if it exists."""
+    """The p to report: Holm's adjusted p if it exists."""
     p = p if p_adjusted is None else p_adjusted
     if p is None:
         return ""
@@ -160,7 +160,7 @@ def fact_name(name: str) -> str:
 
 
 def fact_value(name: str, value: object) -> str:
-    """A fact as people read it; the ends of names give their units."""
+    """A fact for human readers; the suffixes of names determine their units."""
     if name == "durability":
         return SURVIVES.get(str(value), str(value))
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else parse_digits(value)

@@ -36,16 +36,16 @@ STATISTICS = {
 }
 LATENCY = "latency "
 PERCENTILE = re.compile(r"([\d.]+)th percentile")
-# The fewest lines of a complete summary; its last one is the end of a run.
+# The last line of a complete summary, which ends a run.
 LAST = "total operation time"
 WANTED = ("op rate", "latency mean", "latency max", LAST)
-# Lines of a summary that have no figure in a result.
+# Lines of a summary that correspond to no figure of a result.
 NOT_READ = re.compile(r"partition rate|row rate|total gc .*|avg gc .*|st\w*dev gc .*|improvement over .*")
 COUNTS = ("total partitions", "total operations")
 ERRORS = "total errors"
 CUT = "import the whole output of cassandra-stress, from its settings to END"
 MS = 1e6
-# For figures of several operations in one line; it keeps the expression away from other long lines.
+# For figures of several operations in one line; the limit excludes other long lines.
 SUMMARY_MAX = 1000
 SETTINGS = (
     "Type", "Count", "Thread Count", "OpsPer Sec", "Consistency Level", "Replication Strategy Options", "Sequence",
@@ -66,13 +66,13 @@ class StressLog:
     rows: list[list[float | None]] = field(default_factory=list)
     unread: int = 0
     results: bool = False
-    # By name in lower case: the figure of all operations, and of each.
+    # By name in lower case: the figure of all operations, and of each operation.
     summary: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
     failed: bool = False
 
     @property
     def complete(self) -> bool:
-        """Whether its end was read: the last line of the summary, or FAILURE."""
+        """Whether the end was read: the last line of the summary, or FAILURE."""
         return self.failed or LAST in self.summary
 
 
@@ -82,7 +82,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError when one is cut."""
+    """Every run in the file. Raises LoadstoneError if one is truncated."""
     logs = [StressLog()]
     for index, line in enumerate(source.lines):
         log = logs[-1]
@@ -163,13 +163,13 @@ def parse_fields(line: str, columns: list[str]) -> list[float | None] | None:
 
 
 def cut_error(log: StressLog, source: Source, missing: str = "") -> Exception:
-    """The error about a log whose end is missing."""
+    """The error about a log without an end."""
     message = f'has no "{missing}"' if missing and log.summary else "has no results"
     return source.error_at(f"the cassandra-stress log is cut: it {message}", CUT, log.begun)
 
 
 def read_log(log: StressLog, source: Source) -> ImportedRun:
-    """A log's figures. Raises LoadstoneError when its summary is cut."""
+    """A log's figures. Raises LoadstoneError if its summary is truncated."""
     result = ImportedRun(facts={"tool": log.tool}, end="failed" if log.failed else "done", step_ns=0.1 * MS)
     if log.failed and not log.summary:
         add_facts(log.settings, log.command, log.clients, result)
@@ -190,7 +190,7 @@ def read_log(log: StressLog, source: Source) -> ImportedRun:
 
 
 def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
-    """The summary's figures. Raises ValueError when one is not a number, LoadstoneError when they do not add up."""
+    """The summary's figures. Raises ValueError if one is not a number, LoadstoneError if they do not add up."""
     rows = dict(zip([name for name in log.columns if name != "type"], log.rows[-1], strict=True)) if log.rows else {}
     partitions, by_operation = next((log.summary[name] for name in COUNTS if name in log.summary), ("nan", {}))
     # Rows count operations; the summary counts partitions, which differ only if an operation touches several.
@@ -202,7 +202,7 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
         check_total(source, sum(counts.values()), parse_count(partitions), log.begun)
     partition_rate = log.summary.get("partition rate", ("", {}))[0]
     if rows and parse_count(partitions) and number_before_unit(partition_rate or rate) == number_before_unit(rate):
-        # Each operation touches one partition: the rows and the summary are of one run.
+        # Each operation touches one partition: the rows and the summary must be of one run.
         check_total(source, done, parse_count(partitions), log.begun)
     # Rows have a decimal, the summary whole seconds.
     seconds = rows.get("time") or parse_clock(log.summary[LAST][0])
@@ -242,7 +242,7 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
 
 
 def number_before_unit(text: str) -> str:
-    """The number before a unit."""
+    """The number in front of a unit."""
     return re.split(r"\s+(?=[A-Za-z])", text.strip())[0]
 
 
@@ -258,7 +258,7 @@ def parse_count(text: str) -> float:
 
 
 def parse_clock(text: str) -> float:
-    """Seconds of 00:02:13. Raises ValueError for anything else."""
+    """Seconds from 00:02:13. Raises ValueError for other formats."""
     if not re.fullmatch(r"\d\d+:\d\d:\d\d", text):
         raise ValueError(f"not a time: {text[:40]!r}")
     hours, minutes, seconds = (float(part) for part in text.split(":"))
@@ -266,7 +266,7 @@ def parse_clock(text: str) -> float:
 
 
 def time_series(log: StressLog) -> Series | None:
-    """The rows as a series; None where there are fewer than two."""
+    """The rows as a series; None if there are fewer than two."""
     columns = [name for name in log.columns if name != "type"]
     if not all(name in columns for name in ("op/s", "med", ".99", "time")):
         return None

@@ -11,7 +11,7 @@ from loadstone.results.trial_result import Scalar
 
 NAME = "cassandra-stress"
 SUFFIXES = {"k": 10**3, "m": 10**6, "b": 10**9}
-# A population when none is stated and no number of operations (SettingsCommand.java).
+# The default population, without a number of operations (SettingsCommand.java).
 POPULATION = 1_000_000
 
 
@@ -37,7 +37,7 @@ def add_facts(settings: dict[str, str], command: str, clients: int | None, resul
 
 
 def facts_of_work(settings: dict[str, str], command: str) -> Iterator[tuple[str, Scalar]]:
-    """The records, their size, the mix and the distribution of requests, as far as they are stated."""
+    """The records, their size, the mix and the distribution of requests, if they are stated."""
     arguments = command.split()
     kind = settings.get("Type", arguments[0] if arguments else "").lower().replace("_", "-")
     weights = dict(re.findall(r"(\w+)=([\d.]+)", " ".join(re.findall(r"(?:ops|ratio)\\?\(([^)\\]*)", command))))

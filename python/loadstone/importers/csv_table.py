@@ -66,7 +66,7 @@ def find_header(lines: list[str]) -> Header | None:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """A run for each variant, dimensions, clients and repeat. Raises LoadstoneError when a row is wrong."""
+    """A run for each variant, dimensions, clients and repeat. Raises LoadstoneError if a row is invalid."""
     top = find_header(source.lines)
     if top is None:
         raise source.error_at("no line names the columns", "the first line is variant,repeat,clients,metric,unit,value")
@@ -84,7 +84,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
         key = (variant, clients, tuple(dimensions.items()))
         repeat = read_whole_number(row, "repeat", source)
         if repeat is None:
-            # Without the column, the k-th figure of a metric is that of the k-th repeat.
+            # Without the column, the k-th figure of a metric belongs to the k-th repeat.
             repeat = seen[(*key, value.metric)] = seen.get((*key, value.metric), 0) + 1
         run = ImportedRun(variant=variant, repeat=repeat, dimensions=dimensions, clients=clients)
         each = found.setdefault((*key, repeat), run)
@@ -98,7 +98,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
             each.add_note("not-a-number", f"{value.metric} has no value", "it is left out")
     for run in found.values():
         if not run.values:
-            # A repeat without a figure crashed: it has not been dropped, and counts as failed.
+            # A repeat without a figure crashed: it was not dropped, and counts as failed.
             run.end = "failed"
     if not found:
         raise source.error_at("the table has no rows", "write a row per figure below the columns' names", top.line)
@@ -106,7 +106,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def read_rows(source: Source, top: Header) -> Iterator[TableRow]:
-    """The table's rows, up to an empty line. Raises LoadstoneError when one has too few or too many cells."""
+    """The table's rows, up to an empty line. Raises LoadstoneError if one has too few or too many cells."""
     for index in range(top.line + 1, len(source.lines)):
         line = source.lines[index]
         if not line.strip() or line.startswith(FENCE):
@@ -128,7 +128,7 @@ def read_rows(source: Source, top: Header) -> Iterator[TableRow]:
 
 
 def read_figure(row: TableRow, number: Callable[[str], float | None], source: Source) -> Value:
-    """A row's figure in base units; 0 where it is empty. Raises LoadstoneError when it is not a figure."""
+    """A row's figure in base units; 0 if it is empty. Raises LoadstoneError if it is not a figure."""
     metric = row.cells["metric"].lower()
     if not metric:
         raise source.error_at("the row has no metric", "for example throughput, read.mean or read.p99", row.line)
@@ -145,7 +145,7 @@ def read_figure(row: TableRow, number: Callable[[str], float | None], source: So
 
 
 def read_bound(row: TableRow, source: Source) -> Bound | None:
-    """The bound of a row's figure, where it is not exact. Raises LoadstoneError for anything else."""
+    """The bound of a row's figure, if it is not exact. Raises LoadstoneError for an unknown bound."""
     text = row.cells.get("bound", "")
     found = next((each for each in BOUNDS if each == text), None)
     if text and found is None:
@@ -156,7 +156,7 @@ def read_bound(row: TableRow, source: Source) -> Bound | None:
 
 
 def read_whole_number(row: TableRow, column: str, source: Source, least: int = 1) -> int | None:
-    """A whole number in a column; None where it is empty. Raises LoadstoneError for anything else."""
+    """An integer in a column; None if it is empty. Raises LoadstoneError for other values."""
     text = row.cells.get(column, "")
     if not text:
         return None

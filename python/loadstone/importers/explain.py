@@ -1,4 +1,4 @@
-"""The data read from a file, the omissions and their reasons: the output of `loadstone import --explain`."""
+"""The data read from a file, and the omissions with their reasons: the output of `loadstone import --explain`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from loadstone.importers.read import Imported, name_runs, open_source, read_sour
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Scalar
 
-# The numbers of lines, and of characters of a line, that are listed.
+# The maximum number of listed lines, and of characters in a line.
 LISTED_MAX, LINE_MAX = 1000, 100
 
 
 def explain_file(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> Iterator[str]:  # noqa: A002
-    """Lines of text. Raises LoadstoneError when the file cannot be read."""
+    """Lines of text. Raises LoadstoneError if the file cannot be read."""
     source, chosen, written = open_source(path, facts, format)
     runs = name_runs(path, read_source(source, chosen), written, facts)
     yield f"{path.name}: {chosen.TITLE}, {units.count_noun(len(runs), 'run')}"
@@ -54,7 +54,7 @@ def explain_source(source: Source) -> Iterator[str]:
 
 
 def limit_lines(lines: Sequence[str], most: int) -> Iterator[str]:
-    """The first lines, and how many more there are."""
+    """The first lines, and the number of further ones."""
     yield from lines[:most]
     if len(lines) > most:
         yield f"    … and {len(lines) - most} more"

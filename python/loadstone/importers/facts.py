@@ -1,4 +1,4 @@
-"""Facts: what logs do not contain, from `--fact` and from `FILE.facts.yaml` beside a file."""
+"""Facts: information that logs do not contain, from `--fact` and from `FILE.facts.yaml` next to a file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SUFFIX = ".facts.yaml"
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of one file: for all its variants, and for each."""
+    """The facts of one file: for all its variants, and for each variant."""
 
     common: Mapping[str, Scalar] = field(default_factory=dict)
     variants: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Facts:
 
 
 def parse_fact(text: str) -> tuple[str, Scalar]:
-    """Reads `name=value`. Raises LoadstoneError for anything else."""
+    """Reads `name=value`. Raises LoadstoneError for other texts."""
     name, equals, value = text.partition("=")
     name = name.strip()
     if not equals:
@@ -49,7 +49,7 @@ def parse_fact(text: str) -> tuple[str, Scalar]:
 
 
 def parse_scalar(name: str, text: str) -> Scalar:
-    """A fact's value: a number, true or false, a number with a unit where the name implies one, or a word."""
+    """A fact's value: a number, true or false, a number with a unit if the name implies one, or a word."""
     if text in ("true", "false"):
         return text == "true"
     wanted = next((base for end, base in QUANTITIES.items() if name.endswith(end)), None)
@@ -75,7 +75,7 @@ def load_companion(path: Path) -> Facts:
 
 
 def load_facts(path: Path) -> Facts:
-    """Reads a facts file. Raises LoadstoneError when it is not valid."""
+    """Reads a facts file. Raises LoadstoneError if it is invalid."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.MarkedYAMLError as error:

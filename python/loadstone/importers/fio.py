@@ -28,7 +28,7 @@ KIB = 1024
 FACTS = {"io_engine": "ioengine", "block_size": "bs", "direct": "direct", "mode": "rw", "size": "size"}
 NUMBERS = ("iodepth", "numjobs", "fsync", "fdatasync")
 NS_PER_MS = 1e6
-# A timed job runs at least this share of its time.
+# A timed job runs for at least this share of its time.
 TIMED = 0.99
 
 Job = Mapping[str, Any]
@@ -40,7 +40,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError when a report is cut."""
+    """Every run in the file. Raises LoadstoneError if a report is truncated."""
     reports: list[Job] = []
     read_documents(source, SIGN, CUT, reports.append, "fio report")
     groups: list[list[Job]] = []
@@ -58,7 +58,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def continues_run(before: Job, after: Job) -> bool:
-    """Whether a report is of the same run as the one before it (`--status-interval`): its counts include those."""
+    """Whether a report is of the same run as the previous one (`--status-interval`), whose counts it then includes."""
     if [job_key(job) for job in before["jobs"]] != [job_key(job) for job in after["jobs"]]:
         return False
     sums = [[sum(float(way.get(key, 0)) for way in list_ways(report)) for key in ("io_bytes", "total_ios", "runtime")]
@@ -70,14 +70,14 @@ def continues_run(before: Job, after: Job) -> bool:
             float(report.get("timestamp_ms", 0) or report["timestamp"] * 1000) for report in (before, after)
         ]
         longest = max((float(way["runtime"]) for way in list_ways(after)), default=0.0)
-        # It began before the earlier one was written.
+        # The later run began before the earlier report was written.
         return milliseconds[1] - longest < milliseconds[0] - min(longest, 1000) / 2
     elapsed = [max(float(job.get("elapsed", 0)) for job in report["jobs"]) for report in (before, after)]
     return elapsed[1] > elapsed[0]
 
 
 def job_key(job: Job) -> tuple[str, int]:
-    """A job's name and group. A group ends where a job waits for those before it (stonewall)."""
+    """A job's name and group. A group ends at a job that waits for the earlier ones (stonewall)."""
     return str(job["jobname"]), int(job.get("groupid", 0))
 
 
@@ -87,13 +87,13 @@ def list_ways(report: Job) -> list[Job]:
 
 
 def active_directions(jobs: Sequence[Job]) -> list[str]:
-    """The directions that have data; `mixed` only if no other has, as it contains them."""
+    """The directions that have data; `mixed` only if no other direction has, as it contains them."""
     active = [way for way in DIRECTIONS if any(is_active(job.get(way, {})) for job in jobs)]
     return [way for way in active if way != UNIFIED or active == [UNIFIED]]
 
 
 def is_active(way: Job) -> bool:
-    """Whether anything was done in a direction."""
+    """Whether a direction has any operations."""
     longest = [way[name].get("max", 0) for name in ("clat_ns", "clat", "lat_ns", "lat") if name in way]
     return any(float(value) for value in (*(way.get(key, 0) for key in ("total_ios", "io_bytes", "runtime")), *longest))
 
@@ -104,7 +104,7 @@ def count_operations(way: Job) -> int:
 
 
 def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[ImportedRun]:
-    """The runs of a report, by the names of its jobs; `earlier`: reports of the same run, for its series."""
+    """The runs of a report, by the names of its jobs; `earlier`: earlier reports of the run, for its series."""
     jobs: dict[tuple[str, int], list[Job]] = {}
     for job in document["jobs"]:
         jobs.setdefault(job_key(job), []).append(job)
@@ -121,7 +121,7 @@ def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[ImportedRun]
         run.series = series_of(
             [[job for job in report["jobs"] if job_key(job) == key] for report in earlier], jobs[key]
         )
-        # The devices' utilisation is that of all jobs together.
+        # The utilisation of devices is for all jobs together.
         for disk in document.get("disk_util", ()) if len(jobs) == 1 else ():
             run.add_figure(f"device.{disk['name']}.util", float(disk["util"]) / 100, "share", 1)
     return result
@@ -141,7 +141,7 @@ def series_of(earlier: Sequence[Sequence[Job]], last: Sequence[Job]) -> Any:
 
 
 def number_names(names: Iterable[str], separator: str) -> list[str]:
-    """The names in their order; one that is taken has a number after it."""
+    """The names in order; a duplicate gets a number."""
     taken: dict[str, None] = {}
     for name in names:
         numbered = (f"{name}{separator}{number}" for number in count(2))
@@ -164,7 +164,7 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: Mapping[str, Any]) -
     active = active_directions(jobs)
     for way in active:
         add_direction(way, [job[way] for job in jobs if is_active(job.get(way, {}))], run)
-    # fdatasync is counted in the latencies alone.
+    # fdatasync is only counted in the latencies.
     syncs = [
         lat for job in jobs if (lat := job.get("sync", {}).get("lat_ns")) and (lat.get("N") or is_active(job["sync"]))
     ]
@@ -174,7 +174,7 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: Mapping[str, Any]) -
     run.add_figure("throughput", sum(float(way["iops"]) for way in parts), "op/s", done, rate_step(parts))
     run.add_figure("operations", done, OPERATIONS, done, count_step(parts))
     failed = [str(job["error"]) for job in jobs if int(job.get("error", 0))]
-    # With `continue_on_error` fio counts them; without it, a job ends at its first.
+    # With `continue_on_error` fio counts errors; otherwise a job ends at its first.
     run.add_figure(
         "errors", sum(int(job.get("total_err", bool(job.get("error", 0)))) for job in jobs), OPERATIONS, done
     )
@@ -186,7 +186,7 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: Mapping[str, Any]) -
 
 
 def check_job(job: Job, options: Mapping[str, Any]) -> None:
-    """Raises ValueError when no direction is left, or the report was written before the end of a timed job."""
+    """Raises ValueError if no direction remains, or the report was written before the end of a timed job."""
     if not any(way in job for way in DIRECTIONS):
         raise ValueError("a job has no direction")
     length = str(options.get("runtime", "")).removesuffix("s")
@@ -209,7 +209,7 @@ def bytes_unit(way: Job) -> int:
 
 
 def count_step(parts: Sequence[Job]) -> float:
-    """The resolution of a number of operations that was not counted, but follows from a rate."""
+    """The resolution of a number of operations that was computed from a rate."""
     steps = (rate_step([way]) * float(way["runtime"]) / 1000 + 1 for way in parts if "total_ios" not in way)
     return sum(steps)
 
@@ -217,7 +217,7 @@ def count_step(parts: Sequence[Job]) -> float:
 def add_direction(direction: str, jobs: Sequence[Job], run: ImportedRun) -> None:
     """The figures of reads, writes or trims."""
     done = sum(map(count_operations, jobs))
-    # fio 2 only has KiB and KiB/s; 3.0 and 3.1 still have the latter.
+    # fio 2 only has KiB and KiB/s; 3.0 and 3.1 still have KiB/s.
     speed = sum(float(job["bw_bytes"]) if "bw_bytes" in job else float(job["bw"]) * KIB for job in jobs)
     step = sum(float(job.get("bw_step", 0.0 if "bw_bytes" in job else KIB)) for job in jobs)
     run.add_figure(f"{direction}.bandwidth", speed, "B/s", done, step)
@@ -238,12 +238,12 @@ def add_direction(direction: str, jobs: Sequence[Job], run: ImportedRun) -> None
     add_latencies(direction, [job[name] for job in jobs if name in job], 1.0 if new else 1e3, run, count_step(jobs))
 
 
-# fio's bins are a 64th of their values wide (stat.h: FIO_IO_U_PLAT_BITS is 6).
+# fio's bins are 1/64 of their values wide (stat.h: FIO_IO_U_PLAT_BITS is 6).
 BINS = 64
 
 
 def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, step_n: float = 0.0) -> None:
-    """Latencies, given in units of `ns`; for several jobs, those that can be combined."""
+    """Latencies in units of `ns`; for several jobs, only the figures that can be combined."""
     lats = [lat for lat in lats if int(lat.get("N", 1))]
     if not lats:
         return
@@ -251,7 +251,7 @@ def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, s
     weights = [int(lat.get("N", 0)) if n else 1 for lat in lats]
     run.add_figure(f"{name}.count", n or None, OPERATIONS, n, step_n)
     mean = sum(float(lat["mean"]) * weight for lat, weight in zip(lats, weights, strict=True)) / sum(weights)
-    # fio's normal output states its last digit.
+    # The resolution: for fio's normal output, the last printed digit.
     step = max(float(lat.get("step", 0.0 if ns == 1 else ns)) for lat in lats)
     run.add_figure(f"{name}.mean", mean * ns, "ns", n, max(float(lat.get("mean_step", 0.0)) for lat in lats))
     run.add_figure(f"{name}.min", min(float(lat["min"]) for lat in lats) * ns, "ns", n, step)
@@ -265,7 +265,7 @@ def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, s
     if len(lats) == 1:
         for share, value in lats[0].get("percentile", {}).items():
             figure = float(value) * ns
-            # fio 2 and 3.1 fill their list of percentiles with `"0.00" : 0`.
+            # fio 2 and 3.1 pad their list of percentiles with `"0.00" : 0`.
             if float(share):
                 run.values.append(
                     Value(f"{name}.p{float(share):g}", figure, "ns", n, resolution=max(figure / BINS, step))

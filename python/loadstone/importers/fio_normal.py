@@ -145,7 +145,7 @@ def read_latency(unit: str, text: str) -> dict[str, Any]:
 
 
 def set_counts(job: dict[str, Any], counts: list[int]) -> None:
-    """Gives each direction its number of operations, and a rate and bytes that are as exact as that and the time."""
+    """Sets the number of operations of each direction, and derives its rate and bytes from the number and the time."""
     # In fio's normal output, fdatasync and fsync are the fourth count.
     known = dict(zip(("read", "write", "trim", "sync"), counts[:4] if any(counts[:4]) else counts[4:7], strict=False))
     known[fio.UNIFIED] = sum(known[way] for way in ("read", "write", "trim"))
@@ -174,7 +174,7 @@ def check_end(report: dict[str, Any], source: Source) -> None:
 
 
 def merge_reports(reports: list[dict[str, Any]]) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """The last report of each run with those before it: reports of the same processes are cumulative."""
+    """The last report of each run, with the earlier reports: reports of the same processes are cumulative."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for report in reports:
         groups.setdefault(tuple(job["pid"] for job in report["jobs"]), []).append(report)

@@ -44,13 +44,13 @@ Row = dict[str, float | None]
 
 @dataclass
 class GoYcsbReport:
-    """The output of a run: each interval's rows by operation, and the final ones."""
+    """The output of a run: each interval's rows by operation, and the final rows."""
 
     facts: dict[str, str] = field(default_factory=dict)
     intervals: list[dict[str, Row]] = field(default_factory=list)
     finished: float | None = None
     final: dict[str, Row] = field(default_factory=dict)
-    # Whether anything followed its rows: they belong together, so that the run has ended.
+    # Whether any line followed its rows: the run has then ended.
     closed: bool = False
     # Whether a border followed its rows, if they are a table.
     bordered: bool = True
@@ -65,14 +65,14 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError when one is cut."""
+    """Every run in the file. Raises LoadstoneError if one is truncated."""
     reports = [GoYcsbReport()]
     header: list[str] = []
     for index, line in enumerate(source.lines):
         report = reports[-1]
         text = line.strip()
         given = parse_command(line)
-        # A run ends with the rows after `Run finished`; whatever follows is of another one.
+        # A run ends with the rows after `Run finished`; later lines belong to another run.
         if report.final and (
             text.strip("*").strip() == "properties" or FINISHED.search(line) or (given and given.phase)
         ):
@@ -108,7 +108,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 continue
         source.used.add(index)
     if len(reports) > 1 and not reports[-1].intervals and not reports[-1].final and reports[-1].finished is None:
-        # Properties or a command line, of a run whose output is elsewhere.
+        # Properties or a command line of a run whose output is elsewhere.
         reports.pop()
     for report in reports:
         operations = {name for interval in report.intervals for name in interval}
@@ -118,7 +118,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def drop_last(line: str) -> str:
-    """A row without its last field, which may be cut within its number."""
+    """A row without its last field, which may be cut in the middle of a number."""
     return (
         line.rpartition(", ")[0] if LINE.search(line) and PERCENTILE.search(line.rpartition(", ")[2].upper()) else line
     )
@@ -139,7 +139,7 @@ def parse_rows(line: str, header: list[str]) -> list[tuple[str, Row]]:
 
 
 def parse_row(fields: dict[str, str]) -> Row:
-    """A row's figures. Raises ValueError when one is missing."""
+    """A row's figures. Raises ValueError if one is missing."""
     found = {name.strip().upper(): parse_number(value) for name, value in fields.items()}
     if not {"TAKES(S)", "COUNT", "OPS", *FIELDS} <= found.keys():
         raise ValueError("a field is missing")
@@ -152,7 +152,7 @@ def split_cells(line: str) -> list[str]:
 
 
 def add_row(report: GoYcsbReport, operation: str, found: Row) -> None:
-    """Adds a row; an operation that is already in the interval begins the next one."""
+    """Adds a row; an operation that is already in the interval begins the next interval."""
     if report.finished is not None:
         report.final[operation] = found
     elif not report.intervals or operation in report.intervals[-1]:
@@ -190,7 +190,7 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
     done = int(sum(each["COUNT"] or 0 for each in simple.values()))
     takes = max((each["TAKES(S)"] or 0.0 for each in report.final.values()), default=0.0)
     if totals is not None:
-        # Failed operations are not in the total.
+        # Failed operations are not included in the total.
         well = sum(entry["COUNT"] or 0 for name, entry in simple.items() if not name.endswith(FAILED))
         check_total(source, well, totals["COUNT"] or 0.0, report.line, slack=0.01 * done)
         found.add_figure("throughput", totals["OPS"], "op/s", int(totals["COUNT"] or 0))
@@ -215,7 +215,7 @@ def add_latencies(found: ImportedRun, name: str, each: Row) -> None:
     for field_name, value in each.items():
         match = PERCENTILE.fullmatch(field_name)
         statistic = f"p{match[1]}" if match else FIELDS.get(field_name)
-        # Means are cut to whole µs, so 0 is meaningless.
+        # Means are truncated to whole µs, so 0 is meaningless.
         if statistic is not None and value is not None and (value or statistic != "mean"):
             found.add_figure(f"{name}.{statistic}", value * 1e3, "ns", count, 1e3)
         elif statistic is None and field_name not in ("TAKES(S)", "COUNT", "OPS"):

@@ -19,7 +19,7 @@ from loadstone.importers.source import Source
 NAME = "hbase-pe"
 TITLE = "HBase PerformanceEvaluation log"
 OPTIONS = re.compile(r"test run options=(\{.*)$")
-# HBase 1.x prints a line for each statistic; only the client's thread, in brackets, tells whose it is.
+# HBase 1.x prints a line for each statistic; only the thread in brackets identifies the client.
 OLD_COUNT = re.compile(r"(?:\[(TestClient-\d+)\].*)?latency log \((microseconds|ms)\), on (\d+) measures")
 OLD = re.compile(r"(?:\[(TestClient-\d+)\].*?)?\w+Test (Min|Avg|Max|StdDev|[\d.]+th) += (\S+)\s*$")
 OLD_NAMES = {"Min": "min", "Avg": "mean", "Max": "max"}
@@ -43,7 +43,7 @@ US = 1e3
 
 @dataclass
 class TestLog:
-    """The output of one test: by client, latencies in µs, how many were measured, time in ms, and rows."""
+    """The output of one test: by client, latencies in µs, their number, time in ms, and rows."""
 
     options: dict[str, Any]
     line: int
@@ -61,7 +61,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every test in the file. Raises LoadstoneError when one is cut."""
+    """Every test in the file. Raises LoadstoneError if one is truncated."""
     logs: list[TestLog] = []
     for index, line in enumerate(source.lines):
         if match := OPTIONS.search(line):
@@ -76,7 +76,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def read_line(log: TestLog, line: str) -> bool:
-    """Whether a line was read. Raises ValueError when it is cut."""
+    """Whether a line was read. Raises ValueError if it is truncated."""
     if match := LATENCY.search(line):
         pairs = (part.partition("=") for part in match[2].split(", "))
         log.latencies[match[1] or str(len(log.latencies))] = {name: parse_number(value) for name, _, value in pairs}
@@ -98,7 +98,7 @@ def read_line(log: TestLog, line: str) -> bool:
 
 
 def read_test(log: TestLog, source: Source) -> ImportedRun:
-    """A test's figures. Raises LoadstoneError when the log ends before the test."""
+    """A test's figures. Raises LoadstoneError if the log ends before the test."""
     test = str(log.options.get("cmdName") or "test").lower()
     given = log.options.get("numClientThreads")
     clients = given if isinstance(given, int) and given > 0 else None
@@ -120,7 +120,7 @@ def read_test(log: TestLog, source: Source) -> ImportedRun:
 
 
 def add_latencies(log: TestLog, test: str, found: ImportedRun, source: Source) -> None:
-    """The latencies of all clients, as far as they can be combined."""
+    """The latencies of all clients, if they can be combined."""
     each = [(figures, log.measures.get(client, 0)) for client, figures in log.latencies.items()]
     each = [(figures, count) for figures, count in each if count and figures.get("mean") is not None]
     n = sum(count for _, count in each)
@@ -130,7 +130,7 @@ def add_latencies(log: TestLog, test: str, found: ImportedRun, source: Source) -
         )
     rows = sum(count for _, count in log.finished.values())
     if n > rows and rows:
-        # A part of them may be measured, and several rows at once, but never more than there were.
+        # A part of the rows may be measured, and several at once, but never more than there were.
         check_total(source, n, rows, log.line)
     if not n:
         return

@@ -51,10 +51,10 @@ SERVICE_TIME, RESPONSE_TIME, WAIT_TIME = "-st", "-rt", "-wt"
 STRESS_TAG = re.compile(r"(?P<operation>.+)(?P<time>-st|-rt|-wt)")
 BENCH_TAG = re.compile(r"(?P<time>raw|co-fixed)(?:-(?P<operation>read|write))?")
 BENCH_TIMES = {"raw": SERVICE_TIME, "co-fixed": RESPONSE_TIME}
-# The share of an interval by which it may overlap the next: starts and lengths are rounded to ms.
+# The share of an interval by which it may overlap the next one: starts and lengths are rounded to ms.
 OVERLAP = 0.02
 UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000}
-# The format of Java's HdrHistogram 2.1.4, and so of YCSB 0.17.0: words of 8 bytes, deflated or not.
+# The format of Java's HdrHistogram 2.1.4, and therefore of YCSB 0.17.0: words of 8 bytes, deflated or not.
 V1, V1_DEFLATED = 0x1C849381, 0x1C849382
 HINT = "import the whole file; its last line may be cut"
 
@@ -84,7 +84,7 @@ class HistogramLog:
 
     ns: int
     tags: dict[Tag, list[tuple[float, float, Histogram]]] = field(default_factory=dict)
-    # Whether tags are operations that do not overlap, so that they add up to all.
+    # Whether tags are operations that do not overlap, so that their sum is all operations.
     additive: bool = True
     unknown: dict[str, None] = field(default_factory=dict)
 
@@ -97,7 +97,7 @@ class HistogramLog:
 
     @property
     def has_total(self) -> bool:
-        """Whether a tag has all operations."""
+        """Whether a tag covers all operations."""
         return Tag(ALL.upper()) in self.tags or Tag(ALL.upper(), response=True) in self.tags
 
     def has_responses(self, operation: str, status: str | None = None) -> bool:
@@ -106,17 +106,17 @@ class HistogramLog:
 
 
 def recognise_text(text: str) -> bool:
-    """Whether its header is that of an interval log."""
+    """Whether its header is an interval log's."""
     return SIGN in text
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """The only run of the file. Raises LoadstoneError when a line is damaged or the unit is not known."""
+    """The only run of the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
     return [read_log(parse_log(source), source)]
 
 
 def parse_log(source: Source) -> HistogramLog:
-    """The intervals of the file. Raises LoadstoneError when a line is damaged or the unit is not known."""
+    """The intervals of the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
     logging = LOGGING.search(source.text)
     log = HistogramLog(find_unit(source, logging is not None))
     untagged = logging[1] if logging else ALL.upper()
@@ -126,7 +126,7 @@ def parse_log(source: Source) -> HistogramLog:
             source.used.add(index)
             continue
         if "," not in line:
-            # No interval, not even a part of one.
+            # There is no interval, not even a part of one.
             continue
         parts = line.strip().split(",")
         tag = parts.pop(0).removeprefix("Tag=") if parts[0].startswith("Tag=") else untagged
@@ -149,14 +149,14 @@ def parse_log(source: Source) -> HistogramLog:
 def interpret_tags(
     log: HistogramLog, lines: Mapping[str, list[tuple[float, float, Histogram]]], source: Source
 ) -> None:
-    """Gives tags the meaning that the tool which wrote them gives them."""
+    """Interprets tags according to the tool that wrote them."""
     if UNIT in source.text:
         log.tags = {loadstone_tag(name): intervals for name, intervals in lines.items()}
         return
     patterns = (BENCH_TAG, STRESS_TAG)
     pattern = next((pattern for pattern in patterns if all(map(pattern.fullmatch, lines))), None)
     if pattern is None:
-        # Any other tool's tag is a name, also with a hyphen, and several may count one operation twice.
+        # A tag of any other tool is a name, even with a hyphen, and several tags may count one operation twice.
         log.tags = {Tag(name): intervals for name, intervals in lines.items()}
         log.additive = len(lines) == 1
         return
@@ -178,7 +178,7 @@ def loadstone_tag(name: str) -> Tag:
 
 
 def check_overlap(tag: Tag, intervals: Sequence[tuple[float, float, Histogram]], source: Source) -> None:
-    """Raises LoadstoneError when intervals of a tag overlap: their lengths would not add up to the time."""
+    """Raises LoadstoneError if intervals of a tag overlap: their lengths would not add up to the time."""
     spans = sorted({(start, length) for start, length, _ in intervals if length > 0})
     for (start, length), (following, _) in pairwise(spans):
         if start + length > following + OVERLAP * length:
@@ -191,7 +191,7 @@ def check_overlap(tag: Tag, intervals: Sequence[tuple[float, float, Histogram]],
 
 
 def find_unit(source: Source, of_ycsb: bool) -> int:
-    """The unit of its values in ns. Raises LoadstoneError when it is not known."""
+    """The unit of its values in ns. Raises LoadstoneError if it is unknown."""
     given = source.facts.get("hlog_unit")
     if given is not None:
         if str(given) not in UNITS:
@@ -208,7 +208,7 @@ def find_unit(source: Source, of_ycsb: bool) -> int:
 
 
 def decode_any_version(text: str) -> Histogram:
-    """Reads a histogram of version 1 or 2. Raises ValueError when it is damaged."""
+    """Reads a histogram of version 1 or 2. Raises ValueError if it is damaged."""
     try:
         data = base64.b64decode(text, validate=True)
         (cookie,) = struct.unpack_from(">i", data)
@@ -226,7 +226,7 @@ def decode_any_version(text: str) -> Histogram:
 
 
 def read_log(log: HistogramLog, source: Source) -> ImportedRun:
-    """The log's figures: for each tag, and for all operations that ended well."""
+    """The log's figures: for each tag, and for all successful operations."""
     open_loop = any(tag.response for tag in log.tags)
     found = ImportedRun(loop="open" if open_loop else "closed", of_all=True, step_ns=log.ns if log.ns > 1 else 0)
     found.unknown = log.unknown
@@ -268,7 +268,7 @@ def read_log(log: HistogramLog, source: Source) -> ImportedRun:
     rate = everything.count / seconds if seconds else None
     found.add_totals(rate, seconds * 1e9 if seconds else None, everything.count)
     if UNIT not in source.text:
-        # Only Loadstone's logs have failures: in any other their number is unknown, not 0.
+        # Only Loadstone's logs contain failures: in other logs their number is unknown, not 0.
         found.values = [value for value in found.values if value.metric != "errors"]
     if not log.has_total:
         found.values.extend(histogram_figures(ALL, everything, log.ns, operations[ALL]))
@@ -288,18 +288,18 @@ def read_populations(path: Path) -> dict[str, Population]:
         for key, population in list_failures(totals, log).items():
             operation = key.removesuffix(RESPONSE)
             service = log.has_responses(operation) and operation == key
-            # Of an operation that never ended well there is no other tag.
+            # An operation that never succeeded has no other tag.
             operations.setdefault(f"{operation.lower()}{'.service' if service else ''}", population)
     return operations
 
 
 def list_populations(log: HistogramLog, totals: Mapping[Tag, Histogram]) -> dict[str, Population]:
-    """The operations of each tag's histogram by the name of their figures, and of all. Raises ValueError."""
+    """The operations of each tag, by the name of their figures, and of all tags together. Raises ValueError."""
     beyond = list_failures(totals, log)
     result: dict[str, Population] = {}
     for tag, histogram in totals.items():
         if tag.status != CENSORED:
-            # Only tags of operations that ended well have any others.
+            # Only tags of successful operations have failures.
             name = (
                 f"{tag.name}.service" if not tag.response and log.has_responses(tag.operation, tag.status) else tag.name
             )
@@ -324,14 +324,14 @@ def convert_to_ns(histogram: Histogram, ns: int) -> Histogram:
 
 
 def list_failures(totals: Mapping[Tag, Histogram], log: HistogramLog) -> dict[str, Population]:
-    """The failures, and the bounds of operations that never ended, by the tag of those that ended well, and for all."""
+    """Failures and censored operations, by the tag of the successful operations, and for all."""
     found = {ALL: Population()}
     for tag, histogram in totals.items():
         operation, status, response = tag
         if operation in BESIDE or (status in NO_ERROR and status != CENSORED):
             continue
         names = [f"{operation}{RESPONSE}" if response else operation]
-        # Unanswered operations have not been reported by their parts; for others the headline latency counts.
+        # Unanswered operations are not reported by their parts; for other operations the headline latency counts.
         if (operation not in COMPOSED or status == CENSORED) and response == log.has_responses(operation):
             names.append(ALL)
         for name in names:
@@ -344,7 +344,7 @@ def list_failures(totals: Mapping[Tag, Histogram], log: HistogramLog) -> dict[st
 
 
 def counts_as_success(tag: Tag, log: HistogramLog) -> bool:
-    """Whether a tag has the headline latencies of operations that ended well, and none also counted as their parts."""
+    """Whether a tag has the headline latencies of successful operations that are not also counted by their parts."""
     if tag.operation in COMPOSED or tag.status not in WELL:
         return False
     return tag.response or not log.has_responses(tag.operation, tag.status)

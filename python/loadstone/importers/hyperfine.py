@@ -19,7 +19,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every execution. Raises LoadstoneError when the file is cut."""
+    """Every execution. Raises LoadstoneError if the file is truncated."""
     result: list[ImportedRun] = []
 
     def read_document(document: Document) -> None:
@@ -31,7 +31,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def read_command(entry: Document) -> list[ImportedRun]:
-    """The executions of a command. Raises LookupError when there are no times."""
+    """The executions of a command. Raises LookupError if there are no times."""
     codes, memory = entry.get("exit_codes") or [], entry.get("memory_usage_byte") or []
     parameters = {name: number_or_text(str(text)) for name, text in entry.get("parameters", {}).items()}
     result = []

@@ -37,7 +37,7 @@ class PathFigure:
 
 
 def parse_figure(text: str) -> PathFigure:
-    """Reads `metric=path unit`. Raises LoadstoneError for anything else."""
+    """Reads `metric=path unit`. Raises LoadstoneError for other texts."""
     metric, _, rest = text.partition("=")
     path, _, name = rest.strip().rpartition(" ")
     base = unit.base_unit(name)
@@ -49,12 +49,12 @@ def parse_figure(text: str) -> PathFigure:
 
 
 def recognise_text(text: str) -> bool:
-    """Never: only the user knows the paths."""
+    """Always False: only the user knows the paths."""
     return False
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """A run for each document and element. Raises LoadstoneError when a path leads to no number."""
+    """A run for each document and element. Raises LoadstoneError if a path does not lead to a number."""
     figures = [parse_figure(text) for text in str(source.facts.get("json", "")).splitlines() if text.strip()]
     if not figures:
         raise source.error_at("no paths of figures are stated", f"use `loadstone import`, {EXAMPLE}")
@@ -76,7 +76,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def to_number(value: Any, figure: PathFigure, source: Source) -> float:
-    """A value as a number, also if it is written as text. Raises LoadstoneError for anything else."""
+    """A value as a number, even if it is written as text. Raises LoadstoneError for other values."""
     with source.report_damage(f"{figure.path} is not a number: {str(value)[:40]}", "check the path"):
         number = parse_number(value) if isinstance(value, str) else float(value)
         if isinstance(value, bool) or number is None or not math.isfinite(number):
@@ -85,7 +85,7 @@ def to_number(value: Any, figure: PathFigure, source: Source) -> float:
 
 
 def read_documents(source: Source) -> Iterator[Any]:
-    """The documents of a file. Raises LoadstoneError when one is cut."""
+    """The documents of a file. Raises LoadstoneError if one is truncated."""
     decoder, at, text = json.JSONDecoder(), 0, source.text
     while match := re.compile(r"\s*(?=\S)").match(text, at):
         with source.report_damage("the JSON is cut or damaged: {error}", CUT, text.count("\n", 0, match.end())):

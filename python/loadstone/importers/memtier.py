@@ -31,7 +31,7 @@ COLUMNS = {
     "Max Latency": "max",
 }
 PERCENTILE = re.compile(r"p([\d.]+)(?: Latency)?")
-# Not figures of a result.
+# Lines that correspond to no figure of a result.
 NOT_READ = re.compile(
     r"Count|(Ops|Hits|Misses|MOVED|ASK)/sec|Type|KB/sec.*|Connection Errors.*|Accumulated Latency|Time-Serie"
     r"|Percentile Latencies"
@@ -48,7 +48,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError when one is cut."""
+    """Every run in the file. Raises LoadstoneError if one is truncated."""
     if SIGN in source.text:
         result: list[ImportedRun] = []
         read_documents(source, SIGN, CUT, lambda document: result.extend(read_json(document, source)), "memtier report")
@@ -70,7 +70,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
             header = [(match[0].strip(), match.end()) for match in re.finditer(r"\S+(?: \S+)*", text)]
         elif header and reports and (cells := text.split()) and len(cells) == len(header) and TOTALS not in section:
             if source.torn and index == source.last:
-                # Its last column has no figure of a result.
+                # Its last column corresponds to no figure of a result.
                 cells.pop()
             section[cells[0]] = {name: cell for (name, _), cell in zip(header, cells, strict=False) if cell != "---"}
         else:
@@ -94,18 +94,18 @@ def read_json(document: Document, source: Source) -> list[ImportedRun]:
 def read_sections(
     sections: Mapping[str, Section], settings: Mapping[str, Any], configuration: Mapping[str, Any], source: Source
 ) -> list[ImportedRun]:
-    """The runs of a report: all of them, or an average if only that covers all."""
+    """The runs of a report: each run, or their average if only that covers all."""
     numbered = [name for name in sections if name.startswith("RUN #")]
     average = next((name for name in sections if AVERAGE.match(name)), None)
     names = numbered or (["ALL STATS"] if "ALL STATS" in sections else [])
     if not names and average:
-        # Not the best and the worst: they are selected, and version 2 prints one run as both.
+        # Not the best and the worst run: they are selected, and version 2 prints one run as both.
         names = [average]
     if not names:
         raise KeyError("ALL STATS")
     result = [read_section(sections[name], settings, configuration, source) for name in names]
     for run in result if average is not None and names == [average] else ():
-        # The counts are of all runs, and the time is a filler.
+        # The counts cover all runs, and the time is a filler.
         run.values = [value for value in run.values if value.metric not in ("operations", "runtime")]
         run.add_note("averages", f"its figures are averages: {str(average).lower()}", "run it with --print-all-runs")
     return result
@@ -114,7 +114,7 @@ def read_sections(
 def read_section(
     section: Section, settings: Mapping[str, Any], configuration: Mapping[str, Any], source: Source
 ) -> ImportedRun:
-    """The figures of one run. Raises ValueError or LookupError when one is missing."""
+    """The figures of one run. Raises ValueError or LookupError if one is missing."""
     run = ImportedRun(facts={"tool": NAME, "latency": "service"})
     if "Threads" in settings and "Connections per thread" in settings:
         run.clients = int(settings["Threads"]) * int(settings["Connections per thread"])
@@ -127,7 +127,7 @@ def read_section(
     rate = parse_number(str(totals["Ops/sec"])) or 0.0
     seconds = settings.get("Seconds")
     known = int(settings["Requests per client"]) * (run.clients or 0) if "Requests per client" in settings else None
-    # Without either, the number of operations is not known.
+    # Without either, the number of operations is unknown.
     n = int(totals.get("Count", known or rate * float(seconds or 0)))
     # Lists are distributions of latencies.
     tables = {name: part for name, part in section.items() if isinstance(part, Mapping) and "Ops/sec" in part}
@@ -187,7 +187,7 @@ def add_latencies(run: ImportedRun, name: str, part: Mapping[str, Any], n: int) 
 
 
 def add_facts(run: ImportedRun, configuration: Mapping[str, Any]) -> None:
-    """Facts about the work, which only JSON has."""
+    """Facts about the work, which only the JSON report has."""
     if not configuration:
         return
     run.facts["pipeline"] = int(configuration.get("pipeline", 1))

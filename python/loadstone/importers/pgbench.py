@@ -42,10 +42,10 @@ class PgbenchReport:
     version: str = ""
     command: str = ""
     fields: dict[str, str] = field(default_factory=dict)
-    # By what they include: `without initial connection time`.
+    # By their definition: `without initial connection time`.
     tps: dict[str, str] = field(default_factory=dict)
     progress: list[tuple[float, float, float | None]] = field(default_factory=list)
-    # By script: the count of its transactions and its mean latency.
+    # By script: the number of its transactions and its mean latency.
     scripts: dict[str, dict[str, str]] = field(default_factory=dict)
     aborted: bool = False
 
@@ -60,7 +60,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError when one is cut."""
+    """Every run in the file. Raises LoadstoneError if one is truncated."""
     reports = [PgbenchReport()]
     for index, line in enumerate(source.lines):
         report = reports[-1]
@@ -77,7 +77,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def parse_line(report: PgbenchReport, line: str) -> bool:
-    """Whether a line was read. Raises ValueError when it is damaged."""
+    """Whether a line was read. Raises ValueError if it is damaged."""
     if match := VERSION.search(line):
         report.version = match[1]
     elif match := COMMAND.search(line):
@@ -102,7 +102,7 @@ def parse_line(report: PgbenchReport, line: str) -> bool:
 
 
 def read_report(report: PgbenchReport, source: Source) -> ImportedRun:
-    """A report's figures. Raises LoadstoneError when it is cut."""
+    """A report's figures. Raises LoadstoneError if it is truncated."""
     fields = report.fields
     rate = next((text for name, text in report.tps.items() if name.startswith(("without", "excluding"))), None)
     several = fields.get("transaction type", "").startswith("multiple")
@@ -138,7 +138,7 @@ def first_count(text: str) -> int:
 
 
 def add_facts(report: PgbenchReport, run: ImportedRun) -> None:
-    """Clients, loop and facts about the work. Raises ValueError when a count is not a number."""
+    """Clients, loop and facts about the work. Raises ValueError if a count is not a number."""
     fields = report.fields
     run.clients = int(fields["number of clients"]) if "number of clients" in fields else None
     run.facts |= {"version": report.version} if report.version else {}
@@ -159,7 +159,7 @@ def add_facts(report: PgbenchReport, run: ImportedRun) -> None:
 
 
 def add_scripts(report: PgbenchReport, run: ImportedRun, done: int, source: Source) -> None:
-    """The figures of each script. Raises LoadstoneError when one is missing."""
+    """The figures of each script. Raises LoadstoneError if one is missing."""
     counts = {name: int(script["count"]) for name, script in report.scripts.items()}
     check_total(source, sum(counts.values()), done, report.line)
     run.facts["mix"] = mix_fact(counts)

@@ -20,7 +20,7 @@ from loadstone.importers.source import Source
 from loadstone.results.trial_result import Scalar
 
 BASE = re.compile(r"#\[BaseTime: (\d+(?:\.\d+)?)")
-# Below this share of common time, a smaller load ran for a visible part of the run.
+# If the share of common time is smaller, a smaller load ran for a significant part of the run.
 COMMON_MIN = 0.95
 HINT = "have each process write histograms (cassandra-stress: -log hdrfile=FILE), and import those files"
 
@@ -78,7 +78,7 @@ def open_histograms(path: Path, facts: Mapping[str, Scalar], name: str | None) -
 
 
 def refuse_copies(sources: Sequence[Source]) -> None:
-    """Raises LoadstoneError when two files have the same content: one process would count twice."""
+    """Raises LoadstoneError if two files have the same content: one process would count twice."""
     known: dict[str, Source] = {}
     for source in sources:
         digest = hashlib.sha256(source.text.encode()).hexdigest()

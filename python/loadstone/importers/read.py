@@ -1,4 +1,4 @@
-"""Reads other tools' results: detects a file's format, and gives its runs their names and facts."""
+"""Reads other tools' results: detects a file's format, and assigns names and facts to its runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = ["FORMATS", "Format", "Imported", "detect_format", "parse_fact", "read
 
 
 class Format(Protocol):
-    """The interface of a format's module: its name for `--format`, and the rest."""
+    """The interface of a format's module: its name for `--format`, and its functions."""
 
     NAME: str
     TITLE: str
@@ -56,7 +56,7 @@ class Format(Protocol):
         """Whether a text has this format."""
 
     def read_runs(self, source: Source) -> list[ImportedRun]:
-        """Every run in a file. Raises LoadstoneError when it is damaged."""
+        """Every run in a file. Raises LoadstoneError if it is damaged."""
 
 
 ALL: tuple[Format, ...] = (
@@ -96,7 +96,7 @@ NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partia
 
 @dataclass(frozen=True)
 class Imported:
-    """One run of another tool, with its course."""
+    """One run of another tool, with its time series."""
 
     result: TrialResult
     series: Series | None = None
@@ -112,7 +112,7 @@ def read_file(path: Path, facts: Mapping[str, Scalar], format: str | None = None
 
 
 def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tuple[Source, Format, Facts]:
-    """A file, its format, and the facts of its facts file. Raises LoadstoneError when the format is not known."""
+    """A file, its format, and the facts of its facts file. Raises LoadstoneError if the format is unknown."""
     text = text_of(path)
     written = load_companion(path)
     given = {**written.common, **facts}
@@ -124,7 +124,7 @@ def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tu
 
 
 def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
-    """Every run in a file. Raises LoadstoneError when it is damaged or has none."""
+    """Every run in a file. Raises LoadstoneError if it is damaged or has none."""
     name = source.path.name
     try:
         # A damaged number in a place that its importer does not expect.
@@ -138,7 +138,7 @@ def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
 
 
 def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | None = None) -> list[Imported]:  # noqa: A002
-    """Every run in several files, each trial with its own id; equal variants in several files are repeats."""
+    """Every run in several files, each trial with a unique id; equal variants in several files are repeats."""
     found: list[Imported] = []
     repeats: Counter[tuple[tuple[str, Scalar], ...]] = Counter()
     given: set[Path] = set()
@@ -159,7 +159,7 @@ def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | N
 
 
 def detect_format(path: Path, text: str) -> Format:
-    """The format of a file. Raises LoadstoneError when none fits, or several do."""
+    """The format of a file. Raises LoadstoneError if none matches, or several do."""
     # Only JSON has long lines; expressions take seconds for one of 20 MB.
     short = text
     if max(map(len, text.split("\n"))) > LINE_MAX:
@@ -179,7 +179,7 @@ def detect_format(path: Path, text: str) -> Format:
 
 
 def name_runs(path: Path, runs: Sequence[ImportedRun], written: Facts, given: Mapping[str, Scalar]) -> list[Imported]:
-    """Runs with their names, repeats and facts. Raises LoadstoneError when a fact is not valid."""
+    """Runs with their names, repeats and facts. Raises LoadstoneError if a fact is invalid."""
     common = {**written.common, **given}
     configs = configure_runs(path, runs, common)
     names = dict.fromkeys(str(config["variant"]) for config in configs)
@@ -265,7 +265,7 @@ def configure_runs(path: Path, runs: Sequence[ImportedRun], facts: Mapping[str, 
 
 
 def clients_of(run: ImportedRun, facts: Mapping[str, Scalar]) -> int | None:
-    """The clients: a fact's, else the log's. Raises LoadstoneError when the fact is not a count."""
+    """The number of clients: from a fact, else from the log. Raises LoadstoneError if the fact is not a count."""
     given = facts.get("clients")
     if given is None:
         return run.clients
@@ -275,7 +275,8 @@ def clients_of(run: ImportedRun, facts: Mapping[str, Scalar]) -> int | None:
 
 
 def loop_of(run: ImportedRun, facts: Mapping[str, Scalar]) -> Loop:
-    """The loop: a fact's, else the log's. Raises LoadstoneError when the fact is neither."""
+    """The type of loop: from a fact, else from the log. Raises LoadstoneError if the fact is neither `open` nor
+    `closed`."""
     given = facts.get("loop", run.loop)
     if given not in ("closed", "open"):
         raise LoadstoneError(f'the fact "loop" must be closed or open, got "{given}"', "open: the tool had a rate set")
@@ -283,7 +284,7 @@ def loop_of(run: ImportedRun, facts: Mapping[str, Scalar]) -> Loop:
 
 
 def list_notes(run: ImportedRun, facts: Mapping[str, Scalar]) -> Iterable[Note]:
-    """The run's notes, and where a fact and the log disagree."""
+    """The run's notes, and disagreements between a fact and the log."""
     yield from run.notes
     if run.unknown:
         names = units.list_items([f'"{name[:60]}"' for name in run.unknown], UNKNOWN_MAX)

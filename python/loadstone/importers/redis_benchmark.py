@@ -50,10 +50,10 @@ class Test:
     rate: str = ""
     # By statistic, ms.
     latencies: dict[str, str] = field(default_factory=dict)
-    # The names in the row that follows.
+    # The names of the columns in the following row.
     columns: list[str] = field(default_factory=list)
     whole: bool = False
-    # Whether it is one line: of CSV, or with `-q`.
+    # Whether it is one line: in CSV, or with `-q`.
     single: bool = False
 
 
@@ -70,7 +70,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every test in the file. Raises LoadstoneError when one is cut."""
+    """Every test in the file. Raises LoadstoneError if one is truncated."""
     tests: list[Test] = []
     command = ""
     header: list[str] = []
@@ -119,7 +119,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def parse_line(test: Test, line: str, torn: bool) -> bool:
-    """Whether a line of a test was read; the last number of a torn line may be cut, and is not."""
+    """Whether a line of a test was read; the last number of a truncated line may be cut, and is ignored."""
     if match := COMPLETED.match(line):
         if test.requests:
             raise ValueError("it has two results")
@@ -159,7 +159,7 @@ def parse_line(test: Test, line: str, torn: bool) -> bool:
 
 
 def read_test(test: Test, command: str) -> ImportedRun:
-    """The figures of a test. Raises ValueError when one is not a number."""
+    """The figures of a test. Raises ValueError if one is not a number."""
     run = ImportedRun(dimensions={"test": test.name}, facts={"tool": NAME, "latency": "service"})
     clients = test.facts.pop("clients", None) or find_option(command, "c")
     run.clients = int(clients) if clients else None
@@ -181,7 +181,7 @@ def read_test(test: Test, command: str) -> ImportedRun:
     if test.seconds:
         run.add_text("runtime", test.seconds, 1e9, "ns", 1)
         run.add_figure("operations", n, OPERATIONS, n)
-    # A pipeline's latency covers several operations, and cannot enter Little's law.
+    # A pipeline's latency covers several operations, so it cannot be used in Little's law.
     names = (operation,) if run.facts.get("pipeline", 1) != 1 else (operation, ALL)
     for name in names:
         for label, text in test.latencies.items():

@@ -1,4 +1,4 @@
-"""A run: what an importer finds in a file, before it gets a name and the facts that the file does not have."""
+"""A run: the data that an importer finds in a file, before it gets a name and facts that the file does not contain."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Statuses = Mapping[str, Mapping[str, int]]
 OPERATIONS = "operations"
 # All operations together.
 ALL = "all"
-# Also reported as its read and its update, so in sums over operations it would count twice.
+# Also reported by its read and its update, so in sums over operations it would count twice.
 COMPOSED = frozenset({"READ-MODIFY-WRITE", "READ_MODIFY_WRITE"})
 # Statuses of success, by YCSB's names; older versions print 0.
 WELL = frozenset({"OK", "BATCHED_OK", "0"})
-# Neither success nor failure: our front end's reads of records whose insert was under way, and unended operations.
+# Neither success nor failure: Loadstone's reads of records whose insert was in flight, and censored operations.
 NO_ERROR = WELL | {NOT_YET, CENSORED}
 PERCENTILE = re.compile(r"p\d+(\.\d+)?")
 # Passwords in command lines: name=value, --name value, redis-benchmark's -a, and in URIs.
@@ -40,7 +40,7 @@ class ImportedRun:
     """One run of another tool; figures in base units, by the names of loadstone.results.value."""
 
     values: list[Value] = field(default_factory=list)
-    # None: the file has no name for it.
+    # None if the file contains no name for it.
     variant: str | None = None
     repeat: int | None = None
     # Further dimensions that distinguish it from the file's other runs.
@@ -51,19 +51,19 @@ class ImportedRun:
     statuses: dict[str, dict[str, int]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     series: Series | None = None
-    # By tag, in ns; of a tool that was run as a command.
+    # By tag, in ns; only for a tool that was run as a command.
     histograms: dict[str, Histogram] = field(default_factory=dict)
     end: str = "done"
     start_unix_ns: int | None = None
     # The value of the last digit of printed latencies, ns.
     step_ns: float = 0.0
-    # Whether percentiles cover everything that was due, however it ended.
+    # Whether percentiles cover everything that was due, whatever its outcome.
     of_all: bool = False
     # Names in the file that this importer does not know; their figures are omitted.
     unknown: dict[str, None] = field(default_factory=dict)
 
     def figures_with_bounds(self) -> list[Value]:
-        """The figures with what the tool leaves out: the step of its latencies, and bounds due to failures.
+        """The figures with information that the tool omits: the step of its latencies, and bounds due to failures.
 
         Tools print percentiles of the operations that ended well. With failed ones, which never
         gave their answer, the percentile of all is at least that, and unknown where the failures reach its rank.
@@ -94,26 +94,26 @@ class ImportedRun:
         return known.get("errors", 0.0), known.get("operations", 0.0)
 
     def add_figure(self, metric: str, value: float | None, unit: str, n: int, resolution: float = 0.0) -> None:
-        """Keeps a figure, and the value of its last digit; None (the tool could not compute it) is ignored."""
+        """Adds a figure, and the value of its last digit; None (the tool could not compute it) is ignored."""
         if value is not None and math.isfinite(value):
             self.values.append(Value(metric, value, unit, n, resolution=resolution))
 
     def add_text(self, metric: str, text: str, scale: float, unit: str, n: int) -> None:
-        """Keeps a figure as it is printed, in units of `scale`. Raises ValueError when it is not a number."""
+        """Adds a figure in its printed form, in units of `scale`. Raises ValueError if it is not a number."""
         value = parse_number(text)
         self.add_figure(metric, None if value is None else value * scale, unit, n, last_digit(text) * scale)
 
     def add_totals(
         self, rate: float | None, runtime_ns: float | None, done: float, step: float = 0.0, step_ns: float = 0.0
     ) -> None:
-        """Keeps the figures of all operations, whose statuses are known; with the last digits of rate and time."""
+        """Adds the figures of all operations, whose statuses are known; with the last digits of rate and time."""
         self.add_figure("throughput", rate, "op/s", int(done), step)
         self.add_figure("runtime", runtime_ns, "ns", 1, step_ns)
         self.add_figure("operations", done, OPERATIONS, int(done))
         self.add_figure("errors", count_errors(self.statuses), OPERATIONS, int(done))
 
     def add_note(self, name: str, message: str, hint: str) -> None:
-        """Keeps a note for the user."""
+        """Adds a note for the user."""
         self.notes.append(Note(name, message, hint))
 
 
@@ -123,7 +123,7 @@ def command_fact(text: str) -> str:
 
 
 def mix_fact(weights: Mapping[str, float]) -> str:
-    """The mix of operations as Loadstone's trials state it: `95 % read, 5 % update`."""
+    """The mix of operations in the form of Loadstone's trials: `95 % read, 5 % update`."""
     total = sum(weights.values())
     ranked = sorted(weights.items(), key=lambda part: (-part[1], part[0]))
     return ", ".join(f"{units.format_percent(weight / total)} {name.lower()}" for name, weight in ranked if weight)
@@ -142,13 +142,13 @@ def check_total(source: Source, parts: float, total: float, line: int | None, sl
 
 
 def build_series(rows: Sequence[tuple[float | None, ...]], least: int = 2) -> Series | None:
-    """A series from rows of start, length and throughput, perhaps with p50 and p99; None for fewer than `least`."""
+    """A series from rows of start, length and throughput, optionally with p50 and p99; None for fewer than `least`."""
     columns = (() if set(column) == {None} else column for column in zip(*rows, strict=True))
     return Series(*columns) if len(rows) >= least else None
 
 
 def count_failures(statuses: Statuses, operation: str = ALL, beside: Set[str] = BESIDE | COMPOSED) -> tuple[int, int]:
-    """The failed and all operations of a kind, or of all kinds."""
+    """The number of failed and of all operations of a kind, or of all kinds."""
     counts = [
         each
         for name, each in statuses.items()
@@ -159,7 +159,7 @@ def count_failures(statuses: Statuses, operation: str = ALL, beside: Set[str] = 
 
 
 def count_errors(statuses: Statuses) -> int:
-    """The number of failed operations, composed ones included."""
+    """The number of failed operations, including composed ones."""
     return count_failures(statuses, beside=BESIDE)[0]
 
 

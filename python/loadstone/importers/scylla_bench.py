@@ -28,7 +28,7 @@ STATISTIC = re.compile(r"^\s+(max|median|mean|[\d.]+t?h):\s+(\S+)\s*$")
 HEADER = re.compile(r"^\s*time\s+(?:ops|operations)/s\s+")
 ROW = re.compile(r"^\s*([\d.hmsµun]+s)\s+(\d+)\s+(\d+)\s+(\d+)((?:\s+[\d.hmsµun]+s)*)\s*")
 STATISTICS = {"median": "p50"}
-# Each latency's lines, in their order.
+# The lines of each latency, in order.
 WANTED = ("max", "99.9th", "99th", "95th", "90th", "median", "mean")
 CUT = "import scylla-bench's whole output, up to its latencies"
 
@@ -42,10 +42,10 @@ class ScyllaBenchReport:
     settings: dict[str, str] = field(default_factory=dict)
     totals: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
-    # Whether cql-stress wrote it.
+    # Whether cql-stress wrote the report.
     other: bool = False
     rows: list[tuple[float, float, list[str]]] = field(default_factory=list)
-    # By name of the block and of the operation.
+    # By the names of the block and of the operation.
     blocks: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
 
 
@@ -55,7 +55,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError when one is cut."""
+    """Every run in the file. Raises LoadstoneError if one is truncated."""
     reports = [ScyllaBenchReport()]
     for index, line in enumerate(source.lines):
         report = reports[-1]
@@ -77,7 +77,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def parse_line(report: ScyllaBenchReport, line: str, torn: bool) -> bool:
-    """Whether a line was read; the number of a torn line may be cut, and is not."""
+    """Whether a line was read; the number of a truncated line may be cut, and is ignored."""
     if match := COMMAND.search(line):
         report.command = match[1]
     elif match := SETTING.match(line):
@@ -101,19 +101,19 @@ def parse_line(report: ScyllaBenchReport, line: str, torn: bool) -> bool:
 
 
 def check_end(report: ScyllaBenchReport, source: Source) -> None:
-    """Raises LoadstoneError when totals or a latency are missing."""
+    """Raises LoadstoneError if totals or a latency are missing."""
     names = {name for name, _ in report.blocks}
     missing = not {"Time (avg)", "Total ops", "Operations/s", "Rows/s"} <= report.totals.keys()
     missing = missing or any(set(WANTED) - set(block) for block in report.blocks.values())
     missing = missing or ("max" in report.columns and not names)
-    # Since 2021 it prints both.
+    # Since 2021 the tool prints both.
     newer = any(name == "raw" for name, _ in report.blocks) and "Hdr memory consumption" in source.text
     if missing or (newer and "c-o fixed" not in names):
         raise source.error_at("the scylla-bench report is cut: it has no complete results", CUT, report.line)
 
 
 def read_report(report: ScyllaBenchReport) -> ImportedRun:
-    """A report's figures. Raises ValueError when one is not a number."""
+    """A report's figures. Raises ValueError if one is not a number."""
     settings = report.settings
     run = ImportedRun(facts={"tool": "cql-stress" if report.other else NAME})
     if report.other:
@@ -124,7 +124,7 @@ def read_report(report: ScyllaBenchReport) -> ImportedRun:
     run.facts |= {"command": command_fact(report.command)} if report.command else {}
     run.clients = int(settings["Concurrency"]) if settings.get("Concurrency", "").isdigit() else None
     rate = settings.get("Maximum rate", "").split(" ")[0]
-    # Without its rate: with one, the latencies since operations were due are longer.
+    # The rate is not printed: with a rate, the latencies since operations were due are longer.
     differ = ("c-o fixed", ALL) in report.blocks and report.blocks["c-o fixed", ALL] != report.blocks.get(("raw", ALL))
     if rate.isdigit() or (not rate and differ):
         run.loop = "open"

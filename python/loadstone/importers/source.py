@@ -14,14 +14,14 @@ from typing import Any
 from loadstone.errors import LoadstoneError
 from loadstone.results.trial_result import Scalar
 
-# No log has longer lines; a JSON document may, and is read from the whole text.
+# No log has longer lines; a JSON document may, and is read from the complete text.
 LINE_MAX = 1 << 18
 SNIFFED = 1 << 16
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
-# What log collectors put before a line: a container's name, or a time and perhaps a level.
+# The prefix that log collectors add to a line: a container's name, or a time and possibly a level.
 COLLECTED = re.compile(r"^\S+\s*\|$|\d\d:\d\d:\d\d")
-# The same before most lines of a file, with the name of the line's origin: docker compose, Kubernetes (CRI),
+# The prefix of most lines of a file, with the name of the line's origin: docker compose, Kubernetes (CRI),
 # `docker logs -t`, `kubectl logs --prefix`, syslog (RFC 3164) and quoted mail.
 COLLECTORS = (
     re.compile(r"(?P<origin>[\w./-]+) *\| ?"),
@@ -48,7 +48,7 @@ class Source:
 
     @cached_property
     def lines(self) -> list[str]:
-        """Its lines without ends, colours, and what was overwritten on a terminal."""
+        """The lines of the source, without line ends, colours, and text overwritten on a terminal."""
         return [tidy_line(line) for line in self.text.split("\n")]
 
     @property
@@ -68,7 +68,7 @@ class Source:
 
     @contextmanager
     def report_damage(self, message: str, hint: str, line: int | None = None) -> Iterator[None]:
-        """Makes an error about this file of whatever is wrong with a part of it; `{error}` in the message names it."""
+        """Converts errors in a part of this file to LoadstoneError; `{error}` in the message names the error."""
         try:
             yield
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:

@@ -50,7 +50,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError when one is cut."""
+    """Every run in the file. Raises LoadstoneError if one is truncated."""
     reports = [SysbenchReport()]
     for index, line in enumerate(source.lines):
         report = reports[-1]
@@ -94,7 +94,7 @@ def parse_line(report: SysbenchReport, line: str) -> bool:
 
 
 def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
-    """A report's figures. Raises ValueError when one is missing or not a number."""
+    """A report's figures. Raises ValueError if one is missing or not a number."""
     fields = {name: text for (_, name), text in report.fields.items()}
     run = ImportedRun(facts={"tool": NAME})
     run.facts |= {"version": report.version} if report.version else {}

@@ -44,7 +44,7 @@ class Job:
 
 
 def recognise_text(text: str) -> bool:
-    """Whether there is a job of TeraSort's."""
+    """Whether there is a job of TeraSort."""
     return (
         re.search(r"\bterasort\.Tera(?:Gen|Sort|Validate)\b|terasort\.Tera\w+\$Counters|ms computing base-splits", text)
         is not None
@@ -52,7 +52,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every job in the file. Raises LoadstoneError when one is cut."""
+    """Every job in the file. Raises LoadstoneError if one is truncated."""
     jobs: list[Job] = []
     stage = ""
     for index, line in enumerate(source.lines):
@@ -92,7 +92,7 @@ def parse_time(line: str) -> tuple[float, float] | None:
 
 
 def read_job(job: Job, source: Source) -> ImportedRun:
-    """A job's figures. Raises LoadstoneError when its counters are cut."""
+    """A job's figures. Raises LoadstoneError if its counters are truncated."""
     run = ImportedRun(dimensions={"stage": job.stage.lower() or "job"}, facts={"tool": NAME, "row_bytes": ROW_BYTES})
     if job.failed:
         run.end = "failed"

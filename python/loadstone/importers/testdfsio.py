@@ -26,7 +26,7 @@ FIELDS = (
     "IO rate std deviation",
     "Test exec time sec",
 )
-# After the number there may be a comment, which some versions and many people add.
+# After the number there may be a comment, which some versions and many users add.
 FIELD = re.compile(rf"(?<!Total )({'|'.join(FIELDS)}):\s*(\S+)(?:\s+(\S.*?))?\s*$")
 COMMAND = re.compile(r"(TestDFSIO\s+-[a-zA-Z].*)$")
 CUT = "import the file TestDFSIO_results.log, or the whole log of the job"
@@ -38,7 +38,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every result in the file. Raises LoadstoneError when one is cut or missing."""
+    """Every result in the file. Raises LoadstoneError if one is truncated or missing."""
     blocks: list[tuple[str, int, dict[str, float | None]]] = []
     commands: list[str] = []
     comments: dict[str, None] = {}
@@ -76,7 +76,7 @@ def has_log_prefix(before: str) -> bool:
 
 
 def read_result(test: str, index: int, block: dict[str, float | None], source: Source) -> ImportedRun:
-    """A result's figures; a figure that is not a number (no time was measured) is left out."""
+    """A result's figures; a figure that is not a number (no time was measured) is omitted."""
     if missing := next((name for name in FIELDS if name not in block), None):
         raise source.error_at(f'the TestDFSIO result is cut: it has no "{missing}"', CUT, index)
     operation = test.replace(" ", "_")

@@ -1,4 +1,4 @@
-"""Units as people write them, and the base units that they are multiples of."""
+"""Units in users' notation, and the base units of which they are multiples."""
 
 from __future__ import annotations
 

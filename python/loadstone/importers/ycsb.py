@@ -25,7 +25,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError when one is cut or missing."""
+    """Every run in the file. Raises LoadstoneError if one is truncated or missing."""
     reports: list[tuple[list[ReportEntry], ReportContext]] = []
     around = ReportContext()
     for index, text in join_lines(source):
@@ -62,14 +62,15 @@ def entry_of(text: str, index: int, source: Source) -> ReportEntry | None:
     try:
         return ReportEntry(match[1], match[2].strip(), parse_number(match[3]), index)
     except ValueError:
-        # Prose may look like an entry; a report's own metric with another value is a damaged line.
+        # Prose may look like an entry; a metric of the report with another value is a damaged line.
         if match[1] == OVERALL:
             raise source.error_at(f"[{match[1]}], {match[2]} is not a number: {match[3][:40]}", CUT, index) from None
         return None
 
 
 def check_end(source: Source, reports: list[tuple[list[ReportEntry], ReportContext]], around: ReportContext) -> None:
-    """Raises LoadstoneError when the last run has no report or ends in a cut line; adds the lines after its report."""
+    """Raises LoadstoneError if the last run has no report or ends in a truncated line; adds the lines after its
+    report."""
     if is_torn(source, reports):
         last = source.lines[source.last].strip()
         raise source.error_at(f'the YCSB log is cut within its last line: "{last[:60]}"', CUT, source.last)
@@ -80,7 +81,7 @@ def check_end(source: Source, reports: list[tuple[list[ReportEntry], ReportConte
             raise source.error_at(f"{message}; the YCSB log has no report", hint)
         raise source.error_at("the YCSB log has no report: no line starts with [OVERALL]", CUT)
     if len(reports) == 1 and not reports[0][1].statuses:
-        # Standard error, with the command line and the status lines, was put after standard output.
+        # Standard error, with the command line and the status lines, follows standard output.
         context = reports[0][1]
         context.statuses, context.command = around.statuses, context.command or around.command
     elif around.statuses:

@@ -1,4 +1,4 @@
-"""Command lines of YCSB, go-ycsb and our front end: the clients and the rate, which a report does not contain."""
+"""Command lines of YCSB, go-ycsb and Loadstone: the clients and the rate, which a report does not contain."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ STARTS = re.compile(
     r"|\b(?:site|com\.yahoo)\.ycsb\.Client\s(?P<java>.*)"
 )
 SECRET = re.compile(r"(?i)pass|secret|token|credential|user")
-# The facts that properties state, by another name than their own.
+# The facts that correspond to properties, if their names differ.
 PROPERTIES = {"recordcount": "records", "requestdistribution": "distribution"}
 PROPORTION = "proportion"
 # Defaults of the size of a record (CoreWorkload.java).
 FIELDS, FIELD_BYTES = 10, 100
-# Where the command ends and the shell continues.
+# The end of the command, after which the shell continues.
 ENDS = re.compile(r"[|&;`)]|\d?>")
 
 
 @dataclass(frozen=True)
 class YcsbCommand:
-    """The settings of a command; None where it does not contain one."""
+    """The settings of a command; None if it does not contain one."""
 
     clients: int | None = None
     target: int | None = None
@@ -41,7 +41,7 @@ class YcsbCommand:
 
 
 def parse_command(line: str) -> YcsbCommand | None:
-    """Finds a command line in a line of text; None without one."""
+    """Finds a command line in a line of text; None if there is none."""
     if "ycsb" not in line and "Command line:" not in line:
         return None
     match = STARTS.search(line)
@@ -70,17 +70,17 @@ def parse_command(line: str) -> YcsbCommand | None:
 
 
 def split_command(text: str) -> list[str]:
-    """A command's words, up to where the shell continues."""
+    """A command's words, up to the point where the shell continues."""
     try:
         arguments = shlex.split(text)
     except ValueError:
-        # A quote that is not closed: the line is prose, or was cut.
+        # An unclosed quote: the line is prose, or was truncated.
         arguments = text.split()
     return list(takewhile(lambda word: not ENDS.match(word), arguments))
 
 
 def parse_whole_number(text: str) -> int | None:
-    """A whole number, else None."""
+    """An integer, else None."""
     return int(text) if text.isascii() and text.isdigit() else None
 
 

@@ -42,7 +42,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every phase in the file. Raises LoadstoneError when one is cut."""
+    """Every phase in the file. Raises LoadstoneError if one is truncated."""
     phases = [Phase()]
     command = ""
     for index, line in enumerate(source.lines):
@@ -69,7 +69,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 
 def read_phase(phase: Phase, command: str, source: Source) -> ImportedRun:
-    """The figures of a phase. Raises ValueError when one is not a number."""
+    """The figures of a phase. Raises ValueError if one is not a number."""
     run = ImportedRun(dimensions={"phase": phase.name.lower()}, facts={"tool": NAME, "latency": "service"}, step_ns=1.0)
     if command:
         run.facts["command"] = command_fact(f"ycsb {command}")

@@ -24,7 +24,7 @@ def recognise_text(text: str) -> bool:
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
-    """Every run in the file. Raises LoadstoneError when one is cut."""
+    """Every run in the file. Raises LoadstoneError if one is truncated."""
     around = ReportContext()
     for index, line in enumerate(source.lines):
         if around.read_line(line):
@@ -62,13 +62,13 @@ def read_entries(source: Source) -> list[ReportEntry]:
 
 
 def find_report(text: str, at: int) -> int:
-    """Where the next report's first object begins, or -1."""
+    """The position of the next report's first object, or -1."""
     match = SIGN.search(text, at)
     return -1 if match is None else text.rfind("{", at, match.start())
 
 
 def entry_of(document: Any, source: Source) -> list[ReportEntry]:
-    """An object's entry; those of garbage collectors have no metric and are skipped."""
+    """An object's entry; objects of garbage collectors have no metric and are skipped."""
     if not isinstance(document, Document) or not isinstance(metric := document.get("metric"), str):
         return []
     measurement, value = str(document["measurement"]), str(document["value"])

@@ -26,7 +26,7 @@ from loadstone.importers.ycsb_command import YcsbCommand, add_facts, parse_comma
 from loadstone.importers.ycsb_status import Status, parse_status, status_series
 from loadstone.results.value import Value
 
-# The figures of one metric by the names of measurements, and of all metrics.
+# The figures of one metric by the names of measurements, and the blocks of all metrics.
 Block = Mapping[str, float | None]
 Blocks = Mapping[str, Block]
 OVERALL = "OVERALL"
@@ -42,7 +42,7 @@ NS = {"us": 1e3, "ms": 1e6}
 CORE = frozenset({"READ", "UPDATE", "INSERT", "SCAN", "DELETE"})
 # Only printed by the measurement type `histogram`.
 VARIANCE = "LatencyVariance(us)"
-# A report with fewer operations than this share of those it claims is cut.
+# A report whose operations are fewer than this share of its total is truncated.
 WHOLE = 0.999
 CUT = "import the whole output of the run, standard output included; run it again if that is lost"
 
@@ -70,7 +70,7 @@ class ReportContext:
     statuses: list[Status] = field(default_factory=list)
 
     def read_line(self, line: str) -> bool:
-        """Takes a line outside the report. Whether it was read."""
+        """Takes a line outside the report; returns whether it was read."""
         reading, settings = parse_status(line), parse_command(line)
         if reading is not None:
             self.statuses.append(reading)
@@ -80,7 +80,7 @@ class ReportContext:
 
 
 def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: Source) -> ImportedRun:
-    """A report's figures. Raises LoadstoneError when it is cut or two are mixed."""
+    """A report's figures. Raises LoadstoneError if it is truncated or two are mixed."""
     blocks = dict(by_metric(entries, source))
     overall = blocks.pop(OVERALL, {})
     line = entries[0].line if entries else None
@@ -97,7 +97,7 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
     seen = measured_operations(operations, found.statuses)
     check_blocks(operations, found, done, seen, source, line)
     composed = any(is_composed(name) for name in operations)
-    # Throughput may leave failures out (as in YCSB's loads, and in our front end), and its product with the run time
+    # Throughput may exclude failures (as in YCSB's loads and in Loadstone), and its product with the run time
     # is not always whole; a composed operation counts twice.
     total = done if composed or seen < done * WHOLE else seen
     failed, well = count_errors(found.statuses), well_done(found.statuses)
@@ -139,7 +139,7 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
 
 
 def by_metric(entries: Iterable[ReportEntry], source: Source) -> Blocks:
-    """The entries of one report. Raises LoadstoneError when one occurs twice."""
+    """The entries of one report. Raises LoadstoneError if one occurs twice."""
     blocks: dict[str, dict[str, float | None]] = defaultdict(dict)
     for entry in entries:
         # `timeseries` prints an interval again when status lines are requested.
@@ -154,7 +154,7 @@ def by_metric(entries: Iterable[ReportEntry], source: Source) -> Blocks:
 
 
 def choose_measurement(blocks: Blocks) -> Blocks:
-    """The blocks by operation; with two measurement types in one run (HdrREAD, RawREAD), those of the first."""
+    """The blocks by operation; with two measurement types in one run (HdrREAD, RawREAD), the blocks of the first."""
     two = any(name.startswith("Hdr") for name in blocks) and any(name.startswith(("Raw", "Bucket")) for name in blocks)
     if not two:
         return blocks
@@ -162,13 +162,13 @@ def choose_measurement(blocks: Blocks) -> Blocks:
 
 
 def is_operation(name: str, block: Block) -> bool:
-    """Whether a block is one of operations, unlike CLEANUP (ends of connections) and the JVM's figures."""
+    """Whether a block belongs to operations, unlike CLEANUP (ends of connections) and the JVM's figures."""
     plain = name.removeprefix(INTENDED)
     return plain not in JVM | {"CLEANUP"} and (count_measured(block) is not None or bool(count_statuses(block)))
 
 
 def count_statuses(block: Block) -> dict[str, int]:
-    """How often an operation ended with each status."""
+    """The number of times that an operation ended with each status."""
     return {
         key.removeprefix("Return="): int(value)
         for key, value in block.items()
@@ -177,25 +177,25 @@ def count_statuses(block: Block) -> dict[str, int]:
 
 
 def count_measured(block: Block) -> int | None:
-    """How many operations a block measured."""
+    """The number of operations that a block measured."""
     count = block.get("Operations", block.get("Total Operations"))
     return None if count is None else int(count)
 
 
 def is_composed(name: str) -> bool:
-    """Whether a block's operations are also reported as their parts; failed ones (`…-FAILED`) are, too."""
+    """Whether a block's operations are also reported by their parts; this includes failed ones (`…-FAILED`)."""
     plain = name.removeprefix(INTENDED)
     return any(plain == each or plain.startswith(f"{each}-") for each in COMPOSED)
 
 
 def well_done(statuses: Statuses) -> int:
-    """How many operations ended well."""
+    """The number of successful operations."""
     counts = (counts for name, counts in statuses.items() if name not in BESIDE and not is_composed(name))
     return sum(count for each in counts for status, count in each.items() if status in WELL)
 
 
 def measured_operations(operations: Blocks, statuses: Statuses) -> int:
-    """How many operations the lines of a report cover, however they ended; each counts once."""
+    """The number of operations that the lines of a report cover, whatever their outcome; each counts once."""
     total = 0
     for name, block in operations.items():
         # READ's statuses include what READ-FAILED or READ-TIMEOUT measured.
@@ -207,7 +207,7 @@ def measured_operations(operations: Blocks, statuses: Statuses) -> int:
 
 
 def unknown_names(operations: Blocks) -> Iterator[str]:
-    """Operations that are no part of the total, and measurements that are not read."""
+    """Operations that are not part of the total, and measurements that are not read."""
     for name, block in operations.items():
         for key in block:
             known = LATENCY.fullmatch(key) or key in RAW or key in ("Operations", "Total Operations", VARIANCE)
@@ -216,7 +216,7 @@ def unknown_names(operations: Blocks) -> Iterator[str]:
 
 
 def count_excess(operations: Blocks, run: ImportedRun, done: int) -> float:
-    """How many more operations ended well than the report has in total; 0 if none.
+    """The number of successful operations beyond the report's total; 0 if there are none.
 
     Only YCSB's own operations count: bindings measure parts of them by other names. A retry is measured as well.
     """
@@ -233,7 +233,7 @@ def count_excess(operations: Blocks, run: ImportedRun, done: int) -> float:
 def check_blocks(
     operations: Blocks, found: ImportedRun, done: int, seen: int, source: Source, line: int | None
 ) -> None:
-    """Raises LoadstoneError when a report is cut within a block or between two."""
+    """Raises LoadstoneError if a report is truncated within a block or between two."""
     for name, block in operations.items():
         began = any(LATENCY.fullmatch(key) for key in block) or "Operations" in block
         if began and not {"Average", "Min", "Max"} <= {match[1] for key in block if (match := LATENCY.fullmatch(key))}:
@@ -308,7 +308,7 @@ def verbose_histogram(block: Block, count: int) -> Histogram | None:
 
 
 def add_mean(blocks: Blocks, metric: str, done: int, found: ImportedRun) -> None:
-    """The mean over all operations, however they ended, as Little's law needs it: their total time ÷ operations."""
+    """The mean over all operations, whatever their outcome, as Little's law needs it: total time ÷ operations."""
     total = seen = 0.0
     for name, block in blocks.items():
         plain = name.removeprefix(INTENDED)
@@ -325,7 +325,7 @@ def add_mean(blocks: Blocks, metric: str, done: int, found: ImportedRun) -> None
 
 
 def add_verification(found: ImportedRun) -> None:
-    """How many values were verified (dataintegrity), and how many were wrong."""
+    """The number of verified values (dataintegrity), and the number of wrong ones."""
     if counts := found.statuses.get("VERIFY"):
         total = sum(counts.values())
         found.add_figure("verified", total, "values", total)

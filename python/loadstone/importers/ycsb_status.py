@@ -1,4 +1,4 @@
-"""YCSB's status lines (`-s`): the course of a run."""
+"""YCSB's status lines (`-s`): the time series of a run."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def status_series(lines: Sequence[Status]) -> Series | None:
             continue
         length = elapsed_seconds(lines[index - 1] if index else None, line)
         done = line.total - total
-        # The last line is printed when the clients have ended, and may show nothing done since the one before.
+        # The last line is printed when the clients have ended, and may show no progress since the previous line.
         if length <= 0 or done < 0 or (not done and line is lines[-1] and rows and length < rows[-1][1]):
             continue
         rows.append((at, length, done / length, None, p99_ns(line, done)))
@@ -76,7 +76,7 @@ def status_series(lines: Sequence[Status]) -> Series | None:
 
 
 def elapsed_seconds(before: Status | None, line: Status) -> float:
-    """Seconds from one line to the next: by the clock, which has milliseconds, unless it was set in between."""
+    """Seconds between two lines: by the clock, which has milliseconds, unless it was set in between."""
     if before is None:
         return float(line.seconds)
     counted = line.seconds - before.seconds
@@ -85,7 +85,7 @@ def elapsed_seconds(before: Status | None, line: Status) -> float:
 
 
 def p99_ns(line: Status, done: int) -> float | None:
-    """The interval's p99, ns, where there is one kind of operation: those of several cannot be combined."""
+    """The interval's p99, ns, if there is one kind of operation: percentiles of several cannot be combined."""
     blocks = [each for each in line.blocks if each[0].removeprefix("Intended-") not in BESIDE and each[1]]
     if len(blocks) != 1 or not done / 2 <= blocks[0][1] <= done * 2 or blocks[0][2] is None:
         return None

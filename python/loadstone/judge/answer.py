@@ -1,4 +1,4 @@
-"""The answer: one sentence that names the better side, by how much, and whether to trust it."""
+"""The answer: one sentence that names the better side, the difference, and whether to trust it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from loadstone.results.value import THROUGHPUT, metric_statistic
 from loadstone.search.sentence import knee_text, outcome_sentence
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
-# Beyond this many comparisons or curves, they no longer get a clause each.
+# Beyond this number of comparisons or curves, they are summarised.
 CLAUSES_MAX = 3
-# Beyond this many, they are only counted.
+# Beyond this number, they are only counted.
 PARTS_MAX, CONTEXTS_MAX = 12, 4
 
 
@@ -32,7 +32,7 @@ def answer_question(judgement: Judgement, metrics: Sequence[str], matters: float
     Built from the comparisons; without any, from the curves, else from the only variant.
     """
     comparisons, curves = judgement.comparisons, judgement.curves
-    # For a sweep over clients the question is where it levels off, not how each point compares with the first.
+    # For a sweep over clients the question is where throughput levels off, not how each point compares with the first.
     if comparisons and not (curves and comparisons[0].by == "clients"):
         answers = compare_variants(judgement, metrics, matters)
         return [*answers, "; ".join(name_knees(curves))] if curves and is_sweep(comparisons) else answers
@@ -69,7 +69,7 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
             by_metric.pop(THROUGHPUT, None)
         lead = "" if rate is None else f"at {units.format_rate(rate)}{f', held by {sides}' if is_held else ''}: "
     main, *further = (state_metric(judgement, every, matters) for every in by_metric.values())
-    # One reason for all is written once.
+    # A reason common to all is written once.
     further = [text for text in dict.fromkeys(further) if text != main]
     claims = {comparison.claim for every in by_metric.values() for comparison in every}
     if further and claims != {"impossible"}:
@@ -78,7 +78,7 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
 
 
 def list_withheld_metrics(judgement: Judgement, metrics: Sequence[str]) -> Iterator[str]:
-    """The metrics that no comparison has because their figures are withheld, and why."""
+    """The metrics that no comparison has because their figures are withheld, with the reason."""
     for metric in metrics:
         cells = [cell for (_, name), cell in judgement.cells.items() if name == metric and cell.withheld]
         if cells:
@@ -86,7 +86,8 @@ def list_withheld_metrics(judgement: Judgement, metrics: Sequence[str]) -> Itera
 
 
 def state_metric(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> str:
-    """The comparisons of one metric: a clause each, or those with one baseline together, or only their numbers."""
+    """The comparisons of one metric: a clause each, or comparisons with one baseline together, or only their
+    numbers."""
     varying = {
         name for each in comparisons for name, value in each.context if (name, value) not in comparisons[0].context
     }
@@ -133,18 +134,18 @@ def summarize_searches(searches: Sequence[Search]) -> str:
 
 
 def name_contexts(contexts: Sequence[VariantKey]) -> list[str]:
-    """Each context's name, without what all of them have in common."""
+    """Each context's name, without the parts that all of them share."""
     shared = set.intersection(*map(set, contexts)) if contexts else set()
     return [variant_name(tuple(pair for pair in each if pair not in shared)) for each in contexts]
 
 
 def count_omitted(number: int) -> list[str]:
-    """A last clause that counts those left out, if any."""
+    """A last clause that counts the omitted ones, if any."""
     return [f"and {number} more"] if number > 0 else []
 
 
 def qualify_verdict(verdict: Verdict, coverage: str) -> str:
-    """A verdict; a valid one with the number of checks that could run, where some could not."""
+    """A verdict; for a valid one, also the number of checks that could run, if some could not."""
     return f"{verdict}; {coverage}" if coverage and verdict == Verdict.VALID else str(verdict)
 
 
@@ -183,7 +184,7 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
         if wording.is_lower(ratio.value):
             relation = f"{metric} of {left} is {change} than that of {right}"
         relation = comparison.condition + relation
-        # The question after a latency is how long it takes, not only by which factor.
+        # For a latency, its value matters, not only the factor.
         figures = f"{figures}, " if is_latency(comparison.metric) else ""
     else:
         relation, figures = f"{metric} of {left} and {right} is {figures}", ""
@@ -191,7 +192,7 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
 
 
 def trust_of(comparison: Comparison, ratio: Estimate, coverage: str, ends: str = "") -> str:
-    """Interval, n and verdict; the verdict of an exploratory metric without what the first has said."""
+    """Interval, n and verdict; for an exploratory metric, without the parts stated for the first."""
     if not comparison.exploratory:
         return f"{interval_text(ratio, ends)}n={ratio.n}, {qualify_verdict(comparison.verdict, coverage)}"
     ends = wording.change_interval(ratio) and (ends or wording.change_interval(ratio))
@@ -207,7 +208,7 @@ def figures_of(judgement: Judgement, first: Cell, second: Cell, names: Sequence[
 
 
 def capacity_clause(comparisons: Sequence[Comparison]) -> str:
-    """A clause where a side's throughput is its capacity, not the rate that was set."""
+    """A clause for sides whose throughput is their capacity, not the rate that was set."""
     names = dict.fromkeys(name for each in comparisons if each.claim != "refused" for name in each.capacity)
     return f"; the rate is above the capacity of {units.join_names([*names])}" if names else ""
 
@@ -216,7 +217,7 @@ UNDECIDED = ("none", "same", "slight")
 
 
 def text_without_winner(claim: Claim, matters: float) -> str:
-    """The words for two sides of which neither is better."""
+    """The text for two sides of which neither is better."""
     if claim == "same":
         return f"no difference of {units.format_percent(matters)} or more"
     return (
@@ -230,7 +231,7 @@ def merge_comparisons(
     judgement: Judgement, comparisons: Sequence[Comparison], varying: set[str], matters: float
 ) -> str:
     """Several comparisons with one baseline: `letter=a: rocksdb holds 1.75× (1.6–1.9) the throughput of lmdb; …`."""
-    # What holds in several contexts is written once.
+    # Statements that hold in several contexts are written once.
     same: dict[str, list[str]] = {}
     for _, of_context in groupby(comparisons, key=lambda each: each.context):
         every = list(of_context)
@@ -261,7 +262,7 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
         return f"{metric} is {units.join_names(named)}"
     more_than: list[tuple[str, str]] = []
     less_than: list[tuple[str, str]] = []
-    # By claim, and refused ones by their reason.
+    # By claim, and refused comparisons by their reason.
     others: dict[tuple[Claim, str], list[str]] = {}
     verb = "holds" if first.metric == THROUGHPUT else "has"
     for each in comparisons:
@@ -275,7 +276,7 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
             (less_than if wording.is_lower(each.ratio.value) else more_than).append((name, change))
     sentences = []
     if more_than:
-        # The verb stands once, with the first.
+        # The verb is written once, with the first part.
         parts = [f"{name} {change}" if at else f"{name} {verb} {change}" for at, (name, change) in enumerate(more_than)]
         sentences.append(f"{units.join_names(parts)} the {metric} of {baseline}")
     if less_than:
@@ -300,7 +301,7 @@ def context_prefix(comparison: Comparison, varying: set[str]) -> str:
 
 
 def refusal_reason(comparison: Comparison) -> str:
-    """The first thing that makes it invalid, or why it has no rank."""
+    """The first cause that makes it invalid, or the reason why it has no rank."""
     if comparison.why and comparison.claim == "unranked":
         return comparison.why
     worst = max(comparison.findings, key=lambda finding: finding.severity)
@@ -308,12 +309,12 @@ def refusal_reason(comparison: Comparison) -> str:
 
 
 def too_few_text(n: int) -> str:
-    """Why nothing can be claimed from so few repeats, in full."""
+    """The full reason why nothing can be claimed from so few repeats."""
     return f"n={n}{': no interval' if n < REPEATS_MIN else ''}, no claim possible"
 
 
 def interval_text(estimate: Estimate, ends: str = "") -> str:
-    """`95 % interval 2.1–2.5, `, or nothing; `ends`: how it is written, if not as a change."""
+    """`95 % interval 2.1–2.5, `, or an empty text; `ends`: the text of the interval, if it is not a change."""
     change = wording.change_interval(estimate)
     shown = change and (ends or change)
     return f"{estimate.level * 100:.3g} % interval {shown}, " if shown and estimate.level is not None else ""
@@ -326,7 +327,7 @@ def inverse_ratio(ratio: Estimate) -> Estimate:
 
 
 def count_claims(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Many comparisons: for each contender how many made each claim, and the range of the ratios claimed."""
+    """Many comparisons: for each contender the number of each claim, and the range of the claimed ratios."""
     contenders: dict[object, list[Comparison]] = {}
     for each in comparisons:
         contenders.setdefault(dict(each.contender.variant)[each.by], []).append(each)
@@ -362,14 +363,14 @@ CLAIMS = {
 
 
 def describe_single_variant(judgement: Judgement, metrics: Sequence[str]) -> list[str]:
-    """Without anything to compare: the figures of the only variant, or why there is no answer."""
+    """Without anything to compare: the figures of the only variant, or the reason why there is no answer."""
     variants = {key for key, metric in judgement.cells if metric in metrics}
     if len(variants) != 1:
         return ["nothing to compare" if variants else "nothing was measured"]
     (key,) = variants
     requested = metrics if judgement.results.question.metrics else metrics[:1]
     cells = [cell for metric in requested if (cell := judgement.cells.get((key, metric)))]
-    # A valid verdict needs no mention beside a single figure.
+    # A valid verdict is not mentioned with a single figure.
     trust = "" if judgement.verdict == Verdict.VALID else f", {judgement.verdict}"
     return [figure_of(judgement, cell, "" if at else trust) for at, cell in enumerate(cells)]
 

@@ -20,7 +20,7 @@ BUCKET = 2.0**-10
 
 
 class Cells(Mapping[tuple[VariantKey, str], Cell]):
-    """By variant and metric. A large experiment has 100,000 of them, of which a report shows a few hundred."""
+    """By variant and metric. A large experiment has 100,000 cells, of which a report shows a few hundred."""
 
     def __init__(self, variants: Mapping[VariantKey, list[TrialResult]], own: Own) -> None:
         self._variants = variants
@@ -63,7 +63,8 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
 
 
 def bound_of(trial: TrialResult, metric: str) -> Bound | None:
-    """A figure's bound. A mean covers every operation that was due: with a failure, which never ended, it has none."""
+    """A figure's bound. A mean covers every operation that was due; with a failure, which never ended, it has no
+    bound."""
     name, last = split_metric(metric)
     bound = trial.values[metric].bound
     if bound is not None or last != "mean":
@@ -81,13 +82,13 @@ def relative_resolution(value: Value) -> float:
 
 
 def percentile_derivation(metric: str, trials: Sequence[TrialResult]) -> str:
-    """Why a percentile computed from those of several processes is not shown; empty for any other."""
+    """The reason why a percentile computed from several processes' percentiles is withheld; otherwise empty."""
     parts = next((trial.facts[PERCENTILES_OF] for trial in trials if PERCENTILES_OF in trial.facts), None)
     return "" if parts is None or parse_percentile(metric) is None else f"computed from the percentiles of {parts}"
 
 
 def withholding_reason(metric: str, fewest: int, settings: Settings) -> str:
-    """Why a figure that rests on too few operations is not shown; empty where it is."""
+    """The reason why a figure based on too few operations is withheld; empty if it is not."""
     beyond = settings.check_threshold(NAME, "beyond")
     why = f"fewer than {beyond:g} of {fewest:,} operations lie beyond {split_metric(metric)[1]}"
     return why if has_few_samples(fewest, metric, beyond) else ""

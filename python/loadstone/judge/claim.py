@@ -16,33 +16,33 @@ from loadstone.statistics.comparison import ALPHA, detectable_difference, rank_s
 from loadstone.statistics.estimate import Estimate
 
 CLAIMS = ("better", "worse", "same", "slight")
-# Ratios closer than this count as equal: histograms have three significant digits.
+# Ratios closer to 1 than this count as equal: histograms have three significant digits.
 RESOLUTION = 0.001
 
 
 @dataclass(frozen=True)
 class Lost:
-    """What becomes of a claim that does not hold in a scenario, and of the comparison."""
+    """The result of a claim that does not hold in a scenario, and of the comparison."""
 
     # The scenario's name.
     name: str
-    # What becomes of a difference, and of an equality; None: the claim stands.
+    # The claim that replaces a difference, and an equality; None: the claim is kept.
     difference: Claim | None
     equality: Claim | None
     severity: Severity
 
 
-# The decision table. As measured, evidence allows a claim or none. A claim is valid where it holds in every scenario.
+# The decision table. The measured evidence allows a claim or none. A claim is valid if it holds in every scenario.
 TABLE: dict[Kind, Lost] = {
     "measured": Lost("as measured", None, None, Severity.NOTE),
-    # Our own fault, or no trial to speak of: nothing is known.
+    # Loadstone's own fault, or no significant trial: nothing is known.
     "own-time": Lost("our own time removed", "refused", "refused", Severity.INVALID),
     "lateness": Lost("our lateness removed", "refused", "none", Severity.INVALID),
     "valid": Lost("without invalid trials", "refused", "none", Severity.INVALID),
     "failures": Lost("failures as the worst figure", "refused", "none", Severity.INVALID),
-    # Chance, as far as is known: more repeats can tell.
+    # Chance, as far as is known: more repeats can decide.
     "clean": Lost("clean trials only", "none", "none", Severity.SUSPECT),
-    # The claim stands as measured; readers may dispute it.
+    # The claim as measured is kept; readers may dispute it.
     "drift": Lost("either end of the drift", None, None, Severity.SUSPECT),
     "processors": Lost("less CPU on one side", None, None, Severity.SUSPECT),
 }
@@ -50,18 +50,18 @@ TABLE: dict[Kind, Lost] = {
 
 @dataclass(frozen=True)
 class Tested:
-    """A comparison whose claim is still open, with all that decides it."""
+    """A comparison whose claim is still open, with everything that decides it."""
 
     comparison: Comparison
     pair: Pair
-    # Nothing where nothing is to be tested.
+    # Empty if nothing is to be tested.
     weighed: Sequence[Weighed] = ()
     # The findings behind the scenario `clean`.
     disturbed: Sequence[Finding] = ()
 
 
 def decide_claim(tested: Tested, matters: float, tests: int) -> Comparison:
-    """The claim that evidence allows; `tests` is the size of the family after which p was corrected."""
+    """The claim that the evidence allows; `tests` is the size of the family after which p was corrected."""
     comparison, weighed = tested.comparison, tested.weighed
     if not weighed:
         return comparison
@@ -81,7 +81,7 @@ def decide_claim(tested: Tested, matters: float, tests: int) -> Comparison:
     if measured not in CLAIMS:
         return explain_undecided(comparison, tested, matters, tests)
     if not lost:
-        # Whether a difference below what matters is certain is known as well as in the weakest scenario.
+        # The certainty of a difference too small to matter is limited by the weakest scenario.
         return replace(comparison, claim="same" if "same" in readings else measured)
     equal = measured in ("same", "slight")
     for scenario in lost:
@@ -92,14 +92,14 @@ def decide_claim(tested: Tested, matters: float, tests: int) -> Comparison:
 
 
 def read_scenario(weighed: Weighed, comparison: Comparison, matters: float, scale: float) -> Claim:
-    """What one scenario alone would allow to claim."""
+    """The claim that one scenario alone would allow."""
     ratio, alike = (
         widen_by_resolution(weighed.evidence.ratio, comparison),
         widen_by_resolution(weighed.alike, comparison),
     )
     p = weighed.evidence.p
     apart = p is not None and p * scale < ALPHA and excludes_one(ratio)
-    # Fewer repeats are a condition of the claim, not a claim: they need not show that the difference matters.
+    # Fewer repeats are a condition of the claim and not a claim, so they need not show that the difference matters.
     if apart and exceeds_difference(ratio, 0.0 if weighed.scenario.is_part else matters):
         higher = ratio.value > 1 if ratio.value == ratio.value else contender_is_higher(weighed)
         return rank_sides(higher, comparison.direction)
@@ -109,12 +109,12 @@ def read_scenario(weighed: Weighed, comparison: Comparison, matters: float, scal
 
 
 def claims_agree(reading: Claim, measured: Claim) -> bool:
-    """Whether a scenario allows the claim; that a small difference is certain takes more than that it is small."""
+    """Whether a scenario allows the claim; the certainty of a small difference needs more than its smallness."""
     return reading == measured or {reading, measured} == {"same", "slight"}
 
 
 def scenario_row(weighed: Weighed, reading: Claim, tested: Tested) -> ScenarioRow:
-    """A scenario as the report's table shows it."""
+    """A scenario as a row of the report's table."""
     kind, at = weighed.scenario.kind, weighed.scenario.side
     side = "" if at is None else f" ({(tested.pair.baseline, tested.pair.contender)[at]})"
     ratio = widen_by_resolution(weighed.evidence.ratio, tested.comparison)
@@ -142,7 +142,7 @@ def refuse_claim(
             finding for finding in comparison.findings if finding.effect.understates > 1 or finding.effect.excludes
         ]
         cause = causes[0] if causes else None
-        # Lateness that no finding is about still bounds latencies.
+        # Lateness bounds latencies even without a finding on it.
         check, hint = (cause.check, cause.hint) if cause else (rate.GENERATOR_LIMITED, rate.BOUNDS_HINT)
         why = ""
     finding = Finding(check, TABLE[scenario.kind].severity, message, hint, pair.trials, metric)
@@ -154,9 +154,9 @@ TIMES_MAX = 4
 
 
 def explain_undecided(comparison: Comparison, tested: Tested, matters: float, tests: int) -> Comparison:
-    """The comparison with the reason why nothing can be claimed, or with what would decide."""
+    """The comparison with the reason why nothing can be claimed, or with the repeats that would decide."""
     n, sizes = comparison.ratio.n, [len(side) for side in tested.weighed[0].scenario.sides]
-    # The smallest p that a rank test can have, whatever the repeats are.
+    # The smallest possible p of a rank test, whatever the repeats are.
     if not tested.pair.blocks and rank_sum_p(0, *sizes) * tests >= ALPHA:
         least = next(size for size in range(n, 1000) if rank_sum_p(0, size, size) * tests < ALPHA)
         why = f"n = {n} cannot decide {units.count_noun(tests, 'test')}, n ≥ {least} can"
@@ -190,7 +190,7 @@ def combine_scenarios(weighed: Sequence[Weighed]) -> tuple[Estimate, float | Non
 
 
 def combine_intervals(ratios: Sequence[Estimate]) -> Estimate:
-    """The first ratio with the interval of all of them; without one where any has none."""
+    """The first ratio with the interval of all of them; without an interval if any has none."""
     lows = [ratio.low for ratio in ratios if ratio.low is not None]
     highs = [ratio.high for ratio in ratios if ratio.high is not None]
     known = len(lows) == len(highs) == len(ratios)
@@ -198,7 +198,7 @@ def combine_intervals(ratios: Sequence[Estimate]) -> Estimate:
 
 
 def nearest_ratio(ratios: Sequence[float]) -> float:
-    """The ratio nearest to 1, which is all that can be claimed."""
+    """The ratio nearest to 1: only this ratio can be claimed."""
     if any(map(math.isnan, ratios)) or min(ratios) <= 1 <= max(ratios):
         return ratios[0]
     return min(ratios, key=lambda ratio: abs(math.log(ratio)) if ratio > 0 else math.inf)
@@ -237,7 +237,7 @@ def count_failures(
 def shift_ratio(
     comparison: Comparison, kind: Kind, factor: float, alike: Estimate, matters: float
 ) -> tuple[Comparison, bool]:
-    """The comparison with the scenario that its ratio is off by a factor either way, and whether its claim holds."""
+    """The comparison with the scenario that its ratio is wrong by a factor either way, and whether its claim holds."""
     ratio = comparison.ratio
     wider = replace(
         ratio,
@@ -258,7 +258,7 @@ def shift_ratio(
 
 
 def excludes_one(ratio: Estimate) -> bool:
-    """Whether the interval excludes 1; where there is no ratio, p alone decides."""
+    """Whether the interval excludes 1; without a ratio, p alone decides."""
     if math.isnan(ratio.value):
         return True
     return ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high
@@ -278,7 +278,7 @@ def is_equivalent(interval: Estimate, matters: float) -> bool:
 
 
 def rank_sides(higher: bool, way: Direction | None) -> Claim:
-    """Better or worse, where either is."""
+    """Better or worse, if the direction is defined."""
     if way is None:
         return "none"
     return "better" if higher == (way == "higher") else "worse"

@@ -1,4 +1,4 @@
-"""Comparing: each headline metric of each contender against the baseline of its context."""
+"""Comparisons: each headline metric of each contender with the baseline of its context."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Comparer:
     """Compares the variants of a result set. A difference below what matters is of no interest."""
 
     cells: Mapping[tuple[VariantKey, str], Cell]
-    # The findings against each variant.
+    # The findings on each variant.
     against: Mapping[VariantKey, Sequence[Finding]]
     # The levels within each trial.
     time_series: Mapping[str, Levels]
@@ -66,14 +66,14 @@ class Comparer:
         """All comparisons.
 
         The first metric is confirmatory: its p are corrected after Holm over its own pairs. The others are exploratory:
-        theirs are corrected over everything that was tested. Metrics that the recorded question does not have are
+        their p are corrected over all tests. Metrics that are not in the recorded question are
         corrected over all that were measured, as any of them could have been chosen.
         """
         every = (self.assess_match(match, metric) for metric in metrics for match in matches)
         open_tests = [tested for tested in every if tested is not None]
         first = metrics[0] if metrics else ""
         of_first = [tested.comparison.p if tested.comparison.metric == first else None for tested in open_tests]
-        # By whether a comparison is exploratory.
+        # Keyed by whether a comparison is exploratory.
         adjusted = adjust_holm(of_first), adjust_holm([tested.comparison.p for tested in open_tests])
         tests = [sum(p is not None for p in ps) for ps in adjusted]
         comparisons = []
@@ -94,7 +94,7 @@ class Comparer:
                 comparison, self.count_failures(comparison, tested.pair), tested.pair, self.rank_invalid
             )
             if comparison.claim == "unranked" and not exploratory:
-                # What the claim needs is known as a bound only.
+                # A fact that the claim needs is known only as a bound.
                 finding = Finding(
                     errors.NAME, Severity.UNCHECKED, comparison.why, BOUND_HINT, tested.pair.trials, metric
                 )
@@ -103,7 +103,7 @@ class Comparer:
         return comparisons
 
     def assess_match(self, match: Match, metric: str) -> Tested | None:
-        """One comparison, its claim still open; None where a side has no such figure, or it is withheld."""
+        """One comparison with its claim still open; None if a side has no such figure, or it is withheld."""
         pair, keys = match.pair, (match.baseline, match.contender)
         baseline, contender = (self.cells.get((key, metric)) for key in keys)
         if baseline is None or contender is None or contender.withheld or baseline.withheld:
@@ -133,7 +133,7 @@ class Comparer:
             pair.by,
             baseline,
             contender,
-            # A bound allows no ratio: it is not a figure to calculate with.
+            # A bound allows no ratio: it is not a figure for calculations.
             ratio=Estimate(math.nan, min(len(baseline.samples), len(contender.samples))),
             claim="refused" if refused else "unranked",
             findings=findings,
@@ -153,7 +153,7 @@ class Comparer:
             comparison,
             ratio=widen_by_resolution(ratio, comparison),
             claim=claim,
-            # Where nothing can be claimed, a test would only make the family's correction stricter.
+            # If nothing can be claimed, a test would only make the family's correction stricter.
             p=p if claim == "none" else None,
             test=f"{measured.method}, n={measured.n}",
             effect=measured.effect,
@@ -163,7 +163,7 @@ class Comparer:
         return Tested(comparison, pair, weighed, disturbed)
 
     def side_samples(self, pair: Pair, metric: str, baseline: Cell, contender: Cell) -> Sides:
-        """The samples of both sides: the repeats, or where both have several runs, the median of each run."""
+        """The samples of both sides: the repeats, or if both have several runs, the median of each run."""
         repeats = dict(baseline.samples), dict(contender.samples)
         if pair.is_one_run:
             return repeats
@@ -177,11 +177,11 @@ class Comparer:
         return (medians[0], medians[1]) if min(map(len, medians)) > 1 else repeats
 
     def count_failures(self, comparison: Comparison, pair: Pair) -> list[tuple[list[float], int]]:
-        """Each side's figures that can be trusted, and how many attempts and trials have none."""
+        """Each side's trustworthy figures, and the number of attempts and trials that have none."""
         sides = []
         for trials, cell in ((pair.baselines, comparison.baseline), (pair.contenders, comparison.contender)):
             bad = find_discarded(trials, self.against.get(cell.variant, ()), comparison.metric)
-            # A trial that failed after its window has figures: the worst one takes their place.
+            # A trial that failed after its window has figures, which the worst figure replaces.
             excluded = bad | {trial.repeat for trial in trials if trial.failed}
             known = [value for repeat, value in cell.samples if repeat not in excluded]
             sides.append((known, attempts.count_failed_attempts(trials) + len(bad)))
@@ -211,12 +211,12 @@ class Comparer:
 
 
 def demote_finding(finding: Finding) -> Finding:
-    """A drift that turns no claim."""
+    """A drift that changes no claim."""
     return replace(finding, severity=Severity.NOTE, hint=MOVED_HINT)
 
 
 def settle_finding(key: VariantKey, finding: Finding, comparisons: Sequence[Comparison]) -> Finding:
-    """A finding on a trial of a variant: a note where it is a drift that turns no claim that it concerns."""
+    """A finding on a variant's trial: a note if it is a drift that changes no claim that it concerns."""
     if finding.effect.drifts == 1:
         return finding
     sides = [
@@ -236,7 +236,8 @@ def has_missed_rate(findings: Sequence[Finding]) -> bool:
 
 
 def missing_repeats_text(findings: Sequence[Finding], pair: Pair) -> str:
-    """Where only single trials make a comparison invalid: how many more repeats could decide without them."""
+    """If only single trials make a comparison invalid: the number of additional repeats that could decide without
+    them."""
     alone = [finding for finding in findings if is_single(finding)]
     if worst_verdict([finding for finding in findings if finding not in alone]) == Verdict.INVALID:
         return ""
@@ -252,7 +253,7 @@ def missing_repeats_text(findings: Sequence[Finding], pair: Pair) -> str:
 
 
 def bound_reason(cell: Cell, by: str) -> str:
-    """Why a cell cannot be ranked."""
+    """The reason why a cell cannot be ranked."""
     name, last = dict(cell.variant).get(by, ""), split_metric(cell.metric)[1]
     of = (
         f" in {cell.bounded} of {units.count_noun(len(cell.samples), 'repeat')}"

@@ -1,4 +1,4 @@
-"""Curves: the throughput of a variant by its clients, with the knee, and the scalability law where it fits."""
+"""Curves: the throughput of a variant by its clients, with the knee, and the scalability law if it fits."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ CURVES_MAX = 40
 
 
 def fit_curves(variants: Mapping[VariantKey, Sequence[TrialResult]], *, interleaved: bool) -> Iterator[Curve]:
-    """One for each context with enough different numbers of clients, CURVES_MAX at most.
+    """A curve for each context with enough different numbers of clients, CURVES_MAX at most.
 
-    The caller leaves out trials that do not count. With `interleaved`, trials of one repeat belong to one block.
+    The caller excludes trials that do not count. With `interleaved`, trials of one repeat belong to one block.
     """
     found: dict[VariantKey, dict[float, list[tuple[int, float]]]] = {}
     for key, trials in variants.items():
         context = tuple(pair for pair in key if pair[0] != CLIENTS)
         for trial in trials:
             clients, throughput = figures.client_count(trial), trial.value(THROUGHPUT)
-            # With a rate set, throughput is what was asked for.
+            # With a rate, throughput is the requested rate.
             if clients is not None and throughput and trial.loop != "open":
                 found.setdefault(context, {}).setdefault(clients, []).append((trial.repeat, throughput))
     enough = {context: points for context, points in found.items() if len(points) >= COUNTS_MIN}

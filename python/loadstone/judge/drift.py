@@ -1,4 +1,4 @@
-"""Drift within trials, and processors that others used: by how much the ratio of two sides may be off."""
+"""Drift within trials, and unequal use of processors: the possible error of the ratio of two sides."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def trial_drift(
 def ratio_drift(
     pair: Pair, metric: str, time_series: Mapping[str, Levels], disturbed: Collection[int], settings: Settings
 ) -> tuple[float, Finding] | None:
-    """The largest factor by which the ratio moves alike in all blocks, however little; None where it does not.
+    """The largest factor by which the ratio drifts in one direction in all blocks, however little; None if it does not.
 
     Repeats that were `disturbed` hide a common drift, so the remaining repeats are tested alone as well.
     """
-    # The mean of a line lies in its middle; a percentile can lie at its worst end.
+    # The mean of a line is at its middle; a percentile can be at its worst end.
     reach = 2 if is_latency(metric) else 1
     drifts: list[tuple[float, Finding]] = []
     for name in courses_of(metric):
@@ -68,7 +68,7 @@ def ratio_drift(
                 )
                 steps = np.log(np.array(inside) / np.array(outside))
                 (mean, _, _), p = t_interval(steps)
-                # Of blocks that all move alike p is not a number.
+                # If all blocks drift equally, p is not a number.
                 if p >= alpha:
                     continue
                 first, second = geometric_mean(outside), geometric_mean(inside)
@@ -88,7 +88,7 @@ def levels_by_repeat(
 
 
 def unequal_processors(pair: Pair, metric: str, settings: Settings) -> Iterator[tuple[float, Finding]]:
-    """The factor by which one side may be slower, as other processes used more of its host."""
+    """The factor by which one side may be slower because other processes used more of its host."""
     for name, (text, hint) in interference.SHARES.items() if courses_of(metric) else ():
         baseline, contender = (
             {trial.repeat: share for trial in trials if (share := trial.value(name)) is not None}

@@ -1,7 +1,7 @@
 """Expectations: whether each condition of the question is true, false or undecided by the interval of its figure.
 
 A condition on a figure concerns each variant, a condition with `x` the ratio of each contender to its baseline.
-A ratio decides only where what changes with time cannot: within blocks of one run, or over alternating runs.
+A ratio decides only if time-dependent changes cannot: within blocks of one run, or over alternating runs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def examine_expectations(judgement: Judgement, matches: Sequence[Match], compare
     every = [part for text in judgement.results.question.expect for part in parse_expectations(text)]
     ratios = dict.fromkeys(term.metric for _, term in every if term.is_ratio)
     comparisons = list(judgement.comparisons)
-    # Figures that the question does not compare are compared for their expectation alone.
+    # Figures that the question does not compare are compared only for their expectation.
     if further := [metric for metric in ratios if all(item.metric != metric for item in comparisons)]:
         comparisons += comparer.compare_matches(matches, further)
     # False alarms are limited over all ratios together (Bonferroni).
@@ -58,7 +58,7 @@ def examine_expectations(judgement: Judgement, matches: Sequence[Match], compare
 
 
 def examine_figure(text: str, term: Term, judgement: Judgement) -> Iterator[Expectation]:
-    """A condition on each variant: of a search, on the answer."""
+    """A condition on each variant; for a search, on the answer."""
     variants = dict(judgement.results.variants)
     if judgement.searches:
         loads = {
@@ -90,12 +90,12 @@ def find_unmeasured(judgement: Judgement) -> Iterator[VariantKey]:
 def leave_undecided(
     text: str, of: str, why: str, remedy: str, estimate: Estimate | None = None, unit: str = ""
 ) -> Expectation:
-    """A condition that nothing decides."""
+    """A condition that remains undecided."""
     return Expectation(text, of, None, estimate, unit, why, remedy)
 
 
 def count_errors(text: str, term: Term, trials: Sequence[TrialResult]) -> Expectation:
-    """A condition on a number of failed operations: what happened in each trial, and no estimate."""
+    """A condition on a number of failed operations: the events of each trial, without an estimate."""
     counts = [count_failed_operations(trial) for trial in trials]
     known = [count for count in counts if count is not None]
     most = max(known, default=math.nan)
@@ -117,7 +117,7 @@ def count_errors(text: str, term: Term, trials: Sequence[TrialResult]) -> Expect
 
 
 def count_failed_operations(trial: TrialResult) -> float | None:
-    """Failed operations of the measured phase; None where they were not counted."""
+    """Failed operations of the measured phase; None if they were not counted."""
     if not trial.values or (trial.value("errors") is None and not trial.statuses):
         return None
     return figures.count_failed_operations(trial)
@@ -179,7 +179,7 @@ def ends_of(trial: TrialResult, term: Term) -> tuple[float, float]:
 
 
 def interval_of(samples: Iterable[Sequence[float]]) -> Estimate:
-    """The median of figures that are known by their ends, with an interval that covers both ends' intervals."""
+    """The median of figures with known ends, with an interval that covers both ends' intervals."""
     ends = np.array([*samples], dtype=float).reshape(-1, 2)
     n = len(ends)
     if not n:
@@ -193,7 +193,7 @@ def interval_of(samples: Iterable[Sequence[float]]) -> Estimate:
 
 
 def cover_intervals(first: Estimate, second: Estimate) -> Estimate:
-    """The first estimate, with an interval that covers both; without one where either has none."""
+    """The first estimate, with an interval that covers both; without an interval if either has none."""
     if first.low is None or second.low is None or first.high is None or second.high is None:
         return replace(second, value=first.value, low=None, high=None)
     return replace(first, n=second.n, low=min(first.low, second.low), high=max(first.high, second.high))
@@ -202,7 +202,7 @@ def cover_intervals(first: Estimate, second: Estimate) -> Estimate:
 def widen_by_errors(
     estimate: Estimate, findings: Sequence[Finding], term: Term, resolution: float, unit: str
 ) -> Estimate:
-    """An interval widened by known errors: the step of reading, drift, and our own share of the time."""
+    """An interval widened by known errors: the step of reading, drift, and the engine's share of the time."""
     if estimate.low is None or estimate.high is None:
         return estimate
     drift = max((finding.effect.drifts for finding in findings), default=1.0)
@@ -229,7 +229,8 @@ def decide_condition(text: str, term: Term, estimate: Estimate, unit: str, of: s
 
 
 def propose_repeats(term: Term, estimate: Estimate) -> str:
-    """How many repeats would decide, if the figure and its spread stay as they are: an interval narrows with √n."""
+    """The number of repeats that would decide if the figure and its spread stay the same: an interval narrows with
+    √n."""
     assert estimate.low is not None
     assert estimate.high is not None
     ends = (estimate.low, estimate.high, estimate.value, term.bound)
@@ -294,7 +295,7 @@ def judge_ratio(
         ratio = replace(ratio, low=ratio.low / drift, high=ratio.high * drift)
     decided = decide_condition(text, term, ratio, "×")
     lost = [attempts.count_failed_attempts(trials) for trials in match.pair.sides]
-    # An attempt that failed has the worst figure: it can only be that the better side is worse.
+    # An attempt that failed has the worst figure: it can only mean that the better side is worse.
     better = decided.holds == (term.sign.startswith(">") == (comparison.direction == "higher"))
     if decided.holds is not None and lost[1 if better else 0]:
         side = (match.pair.baseline, match.pair.contender)[1 if better else 0]
@@ -304,7 +305,7 @@ def judge_ratio(
 
 
 def refuse_ratio(comparison: Comparison, match: Match, judgement: Judgement) -> tuple[str, str] | None:
-    """Why a ratio cannot decide, and what would; None if it can."""
+    """The reason why a ratio cannot decide, and a remedy; None if it can."""
     if comparison.baseline.withheld or comparison.contender.withheld:
         return comparison.baseline.withheld or comparison.contender.withheld, "measure longer"
     if comparison.claim == "refused":
@@ -324,9 +325,9 @@ def refuse_ratio(comparison: Comparison, match: Match, judgement: Judgement) -> 
 
 
 def refuse_runs(match: Match, judgement: Judgement) -> str:
-    """Why two sides of several runs cannot be compared; empty if they can."""
+    """The reason why two sides of several runs cannot be compared; empty if they can."""
     times = [list_start_times(judgement.results, trials, by_run=True) for trials in match.pair.sides]
-    # The same run under two names is one run.
+    # One run under two names is one run.
     runs = [0 if began is None else len(set(began)) for began in times]
     if min(runs) < REPEATS_MIN:
         names = (match.pair.baseline, match.pair.contender)
@@ -336,7 +337,7 @@ def refuse_runs(match: Match, judgement: Judgement) -> str:
 
 
 def span_of(ratios: Collection[Estimate]) -> Estimate:
-    """The ratio as measured, with an interval that covers every scenario's; without one where any has none."""
+    """The ratio as measured, with an interval that covers every scenario's; without an interval if any has none."""
     first = next(iter(ratios))
     lows, highs = ([getattr(ratio, end) for ratio in ratios] for end in ("low", "high"))
     if None in lows or None in highs:
@@ -345,7 +346,7 @@ def span_of(ratios: Collection[Estimate]) -> Estimate:
 
 
 def widen_by_tests(ratio: Estimate, tests: int) -> Estimate:
-    """A ratio with the interval that one of several tests has to have (Bonferroni), by Student's t on logarithms."""
+    """A ratio with the interval required for one of several tests (Bonferroni), by Student's t on logarithms."""
     if (
         ratio.low is None
         or ratio.high is None

@@ -11,9 +11,9 @@ from loadstone.engine.events import CENSORED, NOT_YET, WELL
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import metric_statistic
 
-# Beside the operations: they are not part of the load.
+# Operations that are not part of the load.
 BESIDE = frozenset({"cleanup", "verify"})
-# A read-modify-write is reported as its read and its update as well.
+# A read-modify-write is also reported as its read and its update.
 COMPOSED = frozenset({"read-modify-write", "read_modify_write"})
 ALL = "all"
 # The part of a lower bound's name before the statistic: `read.lower.p99` for `read.p99`.
@@ -29,14 +29,14 @@ NO_FAILURES = SUCCESSES | {CENSORED}
 
 @cache
 def split_metric(metric: str) -> tuple[str, str]:
-    """A metric's name in two: (`load.read`, `p99.9`); the first is empty for `throughput`."""
+    """A metric's name in two parts: (`load.read`, `p99.9`); the first is empty for `throughput`."""
     last = metric_statistic(metric)
     return metric[: -len(last) - 1], last
 
 
 @cache
 def percentile_rank(last: str) -> float | None:
-    """A statistic's rank among the percentiles, from 0 (`min`) to 1 (`max`); None for anything else."""
+    """A statistic's rank among the percentiles, from 0 (`min`) to 1 (`max`); None for other statistics."""
     if last in ("min", "max"):
         return float(last == "max")
     found = PERCENTILE.fullmatch(last)
@@ -45,20 +45,20 @@ def percentile_rank(last: str) -> float | None:
 
 @cache
 def parse_percentile(metric: str) -> float | None:
-    """0.99 for `read.p99`, None for anything else."""
+    """0.99 for `read.p99`, None for other metrics."""
     last = split_metric(metric)[1]
     return percentile_rank(last) if last.startswith("p") else None
 
 
 @cache
 def is_latency(metric: str) -> bool:
-    """Whether a figure is a latency's: a percentile, an extreme or a mean of some operation's."""
+    """Whether a figure is a latency: a percentile, an extreme or a mean of some operation."""
     name, last = split_metric(metric)
     return bool(name) and (last == "mean" or percentile_rank(last) is not None)
 
 
 def target_rate(trial: TrialResult) -> float | None:
-    """The constant rate of a trial, op/s; None without one, or where it changes."""
+    """The constant rate of a trial, op/s; None if there is no rate, or it changes."""
     if (rate := trial.numeric_fact("target")) is not None:
         return rate
     try:
@@ -93,20 +93,20 @@ def window_seconds(trial: TrialResult) -> float | None:
 
 
 def bytes_in_window(trial: TrialResult, metric: str) -> float | None:
-    """Bytes of `device.read` or `device.written` for the measured operations, without the warm-up's."""
+    """Bytes of `device.read` or `device.written` in the measured operations, without the warm-up's."""
     per_operation, every = trial.value(f"{metric}_per_operation"), trial.value("operations")
     return per_operation * every if per_operation is not None and every is not None else trial.value(metric)
 
 
 def list_outcomes(trial: TrialResult) -> Iterator[tuple[str, str, int]]:
-    """How often each kind of operation, in lower case, ended with each status, without those BESIDE the load."""
+    """The number of operations by kind (in lower case) and status, without operations BESIDE the load."""
     for operation, counts in trial.statuses.items():
         if operation.lower() not in BESIDE:
             yield from ((operation.lower(), status, count) for status, count in counts.items())
 
 
 def count_failed_operations(trial: TrialResult, prefix: str = "") -> float:
-    """Failed operations of a phase; those that a system was not yet ready for are not failures."""
+    """Failed operations of a phase; operations for which a system was not yet ready are not failures."""
     if (errors := trial.value(f"{prefix}errors")) is not None:
         return errors
     counts = (
@@ -116,7 +116,7 @@ def count_failed_operations(trial: TrialResult, prefix: str = "") -> float:
 
 
 def count_failed(trial: TrialResult, name: str) -> float:
-    """Failed operations of one kind, by a metric's name before its statistic; of all where they are not counted."""
+    """Failed operations of one kind, by a metric's name before its statistic; of all kinds if they were not counted."""
     prefix, kind = ("load.", name[5:]) if name.startswith("load.") else ("", name)
     counts = [
         count
@@ -141,7 +141,7 @@ def count_censored(trial: TrialResult) -> float:
 
 
 def count_operations(trial: TrialResult, prefix: str = "") -> float | None:
-    """Operations of a phase, however they ended."""
+    """Operations of a phase, whatever their outcome."""
     if (value := trial.value(f"{prefix}operations")) is not None:
         return value
     for metric in (f"{prefix}errors", f"{prefix}throughput"):
@@ -151,7 +151,7 @@ def count_operations(trial: TrialResult, prefix: str = "") -> float | None:
 
 
 def operation_share(trial: TrialResult, metric: str) -> float | None:
-    """A count of operations as a share of all; None where either is not known."""
+    """A count of operations as a share of all; None if either is unknown."""
     count, every = trial.value(metric), trial.value("operations")
     return None if count is None or not every else count / every
 
@@ -163,11 +163,11 @@ def note_text(trial: TrialResult, *names: str) -> tuple[str, str]:
 
 
 def attempt_rate(trial: TrialResult) -> float | None:
-    """Operations per second, however they ended: a failed one kept its client busy, too."""
+    """Operations per second, whatever their outcome: a failed operation also kept its client busy."""
     throughput, every, length = trial.values.get("throughput"), trial.value("operations"), window_seconds(trial)
     if throughput is None:
         return None
-    # That of files is in bytes.
+    # The throughput of files is in bytes.
     in_operations = throughput.unit == "op/s"
     if every and length and (count_failed_operations(trial) or not in_operations):
         return every / length

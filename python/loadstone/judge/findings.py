@@ -1,4 +1,4 @@
-"""Every check, by what it looks at, and the findings on a trial and on a variant.
+"""Every check, by the object that it examines, and the findings on a trial and on a variant.
 
 The names of the checks are those of loadstone.judge.settings.DEFAULTS.
 """
@@ -35,7 +35,7 @@ from loadstone.statistics.stopping import stopping_reason
 TrialCheck = Callable[[TrialResult, Settings], Looks]
 SeriesCheck = Callable[[TrialResult, Series, Settings], Looks]
 PairCheck = Callable[[Pair, Settings], Looks]
-# Checks of one trial, of its time series, and of two variants that are compared. judge_variant has those of a variant.
+# Checks of one trial, of its time series, and of two compared variants. Checks of a variant are in judge_variant.
 TRIAL: tuple[TrialCheck, ...] = (
     *(
         attempts.check_attempts,
@@ -59,16 +59,16 @@ SERIES: tuple[SeriesCheck, ...] = (
     faults.outside_fault(stalled.check_stalls),
 )
 PAIR: tuple[PairCheck, ...] = (sides_differ.check_sides, impossible.find_shared_runs, faults.check_pair)
-# The checks that need a course over time, the first one only at a rate.
+# The checks that need a time series, the first one only at a rate.
 COURSE = (rate.RATE_NOT_HELD, not_steady.NAME, stalled.NAME)
 NO_SERIES = "series.json is missing or damaged"
-# Checks that cover everything in the engine's note of the same name, if the trial has their figures.
+# Checks that cover the whole content of the engine's note of the same name, if the trial has their figures.
 DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     rate.GENERATOR_LIMITED: rate.generator_decided,
     rate.CLIENT_LIMITED: rate.clients_decided,
     errors.NAME: errors.has_error_counts,
 }
-# An importer's note: latencies at a rate that leave out the wait for a client (coordinated omission).
+# An importer's note: latencies at a rate without the wait for a client (coordinated omission).
 SERVICE_TIME = "service-time"
 # The severity of a note with a check's name. Other names do not belong to a check, and are notes.
 NOTE_SEVERITIES = {
@@ -80,9 +80,9 @@ NOTE_SEVERITIES = {
 }
 # The engine's notes on operations without an answer, which a requested fault causes.
 OF_OUTAGES = frozenset({"hung", "unsent"})
-# Notes that leave the variant's other trials as they are.
+# Notes that do not affect the variant's other trials.
 NOTE_EXCLUDES = frozenset({"errors", "clock", "lost-segment", "incomplete", "carried-over", "generator-limited"})
-# Notes that belong to a check under another name, and add what its figures do not contain.
+# Notes that belong to a check with a different name, and add information that its figures lack.
 NOTE_CHECKS = {
     "debug-build": "generator-limited",
     "unsent": "client-limited",
@@ -92,7 +92,8 @@ NOTE_CHECKS = {
 
 
 def note_findings(trial: TrialResult, found: Collection[str], decided: Collection[str]) -> Iterator[Finding]:
-    """The notes as findings, unless a check has `found` the same, or has `decided` from figures that all is well."""
+    """The notes as findings, unless a check has `found` the same, or has `decided` from figures that there is no
+    fault."""
     notes = (note for note in trial.notes if note.name not in OF_OUTAGES or not faults.has_fault(trial))
     for note in notes:
         name = RENAMED.get(note.name, note.name)
@@ -116,14 +117,14 @@ def judge_trial(trial: TrialResult, series: Series | None, settings: Settings) -
 def check_trial(
     trial: TrialResult, series: Series | None, settings: Settings
 ) -> tuple[tuple[Finding, ...], tuple[NotLooked, ...]]:
-    """Every finding on one trial, and the checks that could not look at it."""
+    """Every finding on one trial, and the checks that could not examine it."""
     every = [each for check in TRIAL for each in check(trial, settings)]
     if series is None:
         every = [*(NotLooked(name, NO_SERIES, ours=True) for name in COURSE[trial.loop != "open" :]), *every]
     else:
         every += [each for course in SERIES for each in course(trial, series, settings)]
     found = [each for each in every if isinstance(each, Finding)]
-    # A failed trial has nothing to look at, and is reported itself.
+    # A failed trial has no data to examine, and is reported itself.
     lacking = [each for each in every if isinstance(each, NotLooked) and trial.values]
     if "engine" in trial.facts:
         found += attempts.find_unavailable_checks(trial, [each for each in lacking if each.ours])
@@ -137,7 +138,7 @@ def judge_variant(
     trials: Sequence[TrialResult], limits: Sequence[tuple[Cell, float]], missing: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:
     """Findings on a variant, given the cells whose intervals must be narrow, and the planned trials missing."""
-    # A trial that failed is not a repeat.
+    # A failed trial is not a repeat.
     ended = [trial for trial in trials if trial.values]
     found = [
         *too_few_samples.check_samples(ended, settings),
@@ -149,7 +150,7 @@ def judge_variant(
     for cell, until in limits:
         found += noisy.check_noise(ended, cell.estimate, cell.metric, until, settings)
     figures, most = [[value for _, value in cell.samples] for cell, _ in limits], settings.at_most or settings.at_least
-    # Where no more repeats were needed, an unfinished block is not missing.
+    # If no more repeats were needed, an unfinished block is not missing.
     if limits and stopping_reason(figures, settings.at_least, most, [until for _, until in limits]) is not None:
         return tuple(found)
     if missing:

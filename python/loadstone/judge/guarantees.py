@@ -1,4 +1,4 @@
-"""What each setting of a system guarantees: the greatest age of an acknowledged write that a fault may lose.
+"""The guarantees of each setting of a system: the greatest age of an acknowledged write that a fault may lose.
 
 `python -m loadstone.judge.guarantees` writes docs/concepts/guarantees.md. A setting that is not in the table has an
 unknown guarantee. Sources: the systems' documentation and code, and Loadstone's own runs; each row names its source.
@@ -22,7 +22,7 @@ Facts = Mapping[str, Scalar]
 MILLISECOND, SECOND = 1e6, 1e9
 # Ages in ns: no write may be lost, or any write; None is unknown.
 NOTHING, ANYTHING = 0.0, math.inf
-# What may lose writes, by kind of fault; the other kinds lose none.
+# Events that may lose writes, by kind of fault; other kinds lose none.
 KILLS, POWER, STOPS = frozenset({"kill", "restart"}), frozenset({"power"}), frozenset({"stop"})
 LOSING = KILLS | POWER | STOPS
 LEVEL = re.compile(r"read (\w+), write (\w+)")
@@ -33,10 +33,10 @@ QUORUMS = frozenset({"QUORUM", "LOCAL_QUORUM", "EACH_QUORUM"})
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The greatest age, ns, of an acknowledged write that may be lost: 0: none, infinite: all, None: unknown."""
+    """The greatest age, ns, of an acknowledged write that may be lost: 0: no loss, infinite: any, None: unknown."""
 
     age_ns: float | None
-    # The system and the setting, and where the bound comes from; empty if the setting is unknown.
+    # The system and the setting, and the source of the bound; empty if the setting is unknown.
     setting: str = ""
     source: str = ""
 
@@ -90,7 +90,7 @@ def parse_fact_number(facts: Facts, name: str) -> int | None:
 
 
 def is_periodic(facts: Facts) -> bool:
-    """Whether Cassandra syncs its commit log now and then."""
+    """Whether Cassandra syncs its commit log at intervals."""
     return facts.get("commitlog_sync") == "periodic" and facts.get("durable_writes") != "no"
 
 
@@ -100,7 +100,7 @@ def is_mapped(facts: Facts) -> bool:
 
 
 def has_copies(facts: Facts, at_least: int, at_most: int = 1 << 30) -> bool:
-    """Whether an acknowledged write is on that many replicas."""
+    """Whether an acknowledged write is on a number of replicas in this range."""
     count = count_replicas(levels_of(facts)[1], facts)
     return count is not None and at_least <= count <= at_most
 
@@ -203,7 +203,7 @@ UNKNOWN = Guarantee(None)
 
 
 def guarantee_of(facts: Facts, faults: Iterable[FaultRecord]) -> Guarantee:
-    """The guarantee of a trial's setting for its faults: the weakest bound of them; unknown if one is unknown.
+    """The guarantee of a trial's setting for its faults: the weakest of their bounds; unknown if one is unknown.
 
     HBase's rows are about logs on HDFS: elsewhere, an hflush may assure nothing.
     """
@@ -218,7 +218,8 @@ def guarantee_of(facts: Facts, faults: Iterable[FaultRecord]) -> Guarantee:
 
 
 def bound_of(row: GuaranteeRow, fault: FaultRecord, facts: Facts) -> float | None:
-    """The bound of one fault. All servers at once are more than one; a store without a number of nodes has one."""
+    """The bound of one fault. A fault of all servers concerns more than one; a store without a number of nodes has
+    one."""
     is_all = len(fault.servers) >= (parse_fact_number(facts, "nodes") or 1)
     if fault.kind in KILLS:
         return row.kill_all if is_all else row.kill_one

@@ -47,7 +47,7 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
     runs: dict[str, Estimate] = {}
     courses: dict[str, not_steady.Levels] = {}
     for trial in results.trials:
-        # Read once, and not kept: ten thousand courses take more memory than all figures.
+        # Read once, and not kept: ten thousand time series take more memory than all figures.
         series = results.series(trial.trial)
         trials[trial.trial], unseen[trial.trial] = check_trial(trial, series, own.settings_of(trial.trial))
         if before.common.checks != own.common.checks:
@@ -56,10 +56,10 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
             ):
                 loosened.setdefault(gone.check, []).append(trial.trial)
         if series is not None:
-            # A requested fault is no drift.
+            # A requested fault is not a drift.
             series = faults.trim_to_before(trial, series)
             courses[trial.trial] = not_steady.window_levels(series, own.settings_of(trial.trial))
-            # How well one run knows its own throughput: for a single run that is all there is.
+            # The precision of one run's own throughput, the only one available for a single run.
             if (run := run_mean(series.whole_rates)).low is not None:
                 runs[trial.trial] = run
     missing = missing_trials(results)
@@ -68,7 +68,7 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
     jumps = {trial for trial, every in trials.items() if any(one.effect.drifts > 1 for one in every)}
     departures = view.departure_findings(results, loosened)
     asked_for = read_rule(results.question)
-    # Loads of a search are not alternatives.
+    # The loads of a search are not alternatives.
     loads = asked_for is not None and results.compared == asked_for.over
     pairs = [] if loads else match_variants(results, variants, settings)
     found = [replace(match, findings=(*match.findings, *departures)) for match in pairs]
@@ -76,7 +76,7 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
     of_variants = {}
     for key, trials_of in variants.items():
         mine = own.settings_of(trials_of[0].trial)
-        # As the run decides whether a variant has been repeated often enough: by figures that the variant has.
+        # The run also decides by the variant's own figures whether it has been repeated often enough.
         asked = deciding_metrics(trials_of, wanted, mine.until).items()
         cells_of = [(cells.get((key, metric)) or cells.get((key, main)), share) for metric, share in asked]
         of_variants[key] = (
@@ -126,10 +126,10 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
 def note_minority(
     trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]], unseen: Mapping[str, Sequence[NotLooked]]
 ) -> dict[str, tuple[Finding, ...]]:
-    """A variant's findings by trial; disturbances are notes where a minority of its repeats have any.
+    """A variant's findings by trial; disturbances are notes if only a minority of its repeats has any.
 
     A claim must then also hold without these repeats (the scenario `clean`). Most of the repeats must be known to be
-    free of them: one that a check could not look at (`unseen`) is not. What is about all figures is about latencies.
+    free of them: one that a check could not look at (`unseen`) is not. One about all figures covers latencies.
     """
     ended = [trial.trial for trial in trials if trial.values and worst_verdict(found[trial.trial]) != Verdict.INVALID]
     minor = set()
@@ -154,7 +154,7 @@ def note_minority(
 
 
 def effective_findings(trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]]) -> Iterator[Finding]:
-    """What its trials' findings hold against a variant: notes do not, unless they are disturbances."""
+    """The findings that count against a variant: notes do not, unless they are disturbances."""
     return (
         each for trial in trials for each in found[trial.trial] if each.severity > Severity.NOTE or each.effect.disturbs
     )
@@ -163,7 +163,7 @@ def effective_findings(trials: Sequence[TrialResult], found: Mapping[str, Sequen
 def overall_findings(
     results: ResultSet, variants: Variants, found: Sequence[Match], missing: Mapping[VariantKey, Sequence[str]]
 ) -> Iterator[Finding]:
-    """Findings on the whole: on what is missing, and those on pairs, which their comparisons contain as well."""
+    """Findings on the whole: on missing data, and on pairs, which their comparisons contain as well."""
     yield from attempts.find_empty(results.trials)
     planned = len({variant_key(config) for config in results.planned.values()})
     yield from attempts.find_missing_points({key: ids for key, ids in missing.items() if key not in variants}, planned)

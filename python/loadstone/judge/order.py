@@ -1,4 +1,4 @@
-"""When the runs of two sides took place: only sides that alternate share what changes with time."""
+"""The times at which the runs of two sides took place: only alternating sides share changes over time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from loadstone.statistics.distributions import student_tail
 from loadstone.statistics.estimate import REPEATS_MIN
 
 Order = Literal["alternating", "apart", "unknown"]
-# The number of runs, or the share of a side's runs, by which one side may be ahead at any time: a trial was repeated.
+# The number or share of a side's runs by which one side may be ahead at any time, because a trial was repeated.
 AHEAD, AHEAD_SHARE = 2, 0.25
 # The number of blocks in which either side ran first.
 POSITION_MIN = 2
@@ -32,7 +32,7 @@ DECIDES = (
 
 
 def list_start_times(results: ResultSet, trials: Sequence[TrialResult], *, by_run: bool) -> list[int] | None:
-    """When each trial, or each run, began; None where a time is not known."""
+    """The start of each trial, or each run; None if a time is unknown."""
     first: dict[str, int] = {}
     for trial in trials:
         if trial.start_unix_ns is None:
@@ -67,7 +67,7 @@ def examine_order(pair: Pair, results: ResultSet) -> tuple[Pair, list[Finding]]:
 
 
 def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
-    """What may be a difference between times: a day, a neighbour, the temperature."""
+    """Findings on differences that may be due to the time: a day, a neighbour, the temperature."""
     runs = [len(runs_of(results, side)) for side in pair.sides]
     repeated = max(len(pair.baselines) - runs[0], len(pair.contenders) - runs[1]) > 0
     message = ""
@@ -93,7 +93,7 @@ def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Fin
 
 
 def position_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
-    """Whether the trial that ran second in a block differs from the first, whichever side it was of.
+    """Whether the trial that ran second in a block differs from the first, whatever its side.
 
     In random order this is noise, and no bias: the claim allows for it. The level is shown by the blocks in which
     either side ran first, which differ by twice the effect of the side.

@@ -15,18 +15,18 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.centre import summarize_samples
 from loadstone.statistics.estimate import Estimate
 
-# The clauses of an answer.
+# Maximum number of clauses in an answer.
 CLAUSES_MAX = 4
 
 
 @dataclass(frozen=True)
 class Outage:
-    """The figures of one variant with a fault: only of trials whose faults took place as requested, ns."""
+    """The figures of one variant with a fault, ns: only of trials whose faults took place as requested."""
 
     variant: VariantKey
     kind: str
     trials: tuple[TrialResult, ...]
-    # How many of its repeats do not count.
+    # Number of repeats that do not count.
     excluded: int
     twin: VariantKey | None
     # None without due times.
@@ -34,9 +34,9 @@ class Outage:
     # The median difference from the twin of the same block, and the number of blocks.
     excess_ns: float | None
     blocks: int
-    # Of the repeats that recovered and were watched for long enough; the remaining repeats are counted.
+    # Times of the repeats that recovered and were observed long enough; further repeats are counted.
     recovered_ns: tuple[float, ...]
-    # How long the repeats without a recovery were watched.
+    # Observation times of the repeats without a recovery.
     censored_ns: tuple[float, ...]
     losses: loss.Losses | None
 
@@ -47,7 +47,7 @@ class Outage:
 
     @property
     def median_recovery_ns(self) -> float:
-        """The median over all repeats, to which those without a recovery contribute the longest times."""
+        """The median over all repeats, in which repeats without a recovery have the longest times."""
         every = sorted(self.recovered_ns) + [float("inf")] * len(self.censored_ns)
         return median(every)
 
@@ -77,7 +77,7 @@ def find_twin(key: VariantKey, twins: Mapping[VariantKey, object]) -> VariantKey
 
 
 def is_evidence(trial: TrialResult, findings: Mapping[str, Sequence[Finding]]) -> bool:
-    """Whether a trial counts: a finding that excludes it makes it another trial than requested."""
+    """Whether a trial counts: a finding that excludes it means that it differs from the request."""
     every = findings.get(trial.trial, ())
     return bool(trial.values) and not any(
         finding.effect.excludes and finding.severity == Severity.INVALID for finding in every
@@ -123,9 +123,9 @@ def summarize_outage(
 
 
 def split_recoveries(trials: Sequence[TrialResult]) -> tuple[list[float], list[float]]:
-    """The times of recovery, and how long trials without a recovery were watched, ns.
+    """The times of recovery, and the observation times of trials without a recovery, ns.
 
-    A recovery that was not watched for long enough may not have been one.
+    A recovery that was not observed long enough may not have been one.
     """
     recovered, censored = list[float](), list[float]()
     for trial in trials:
@@ -140,7 +140,7 @@ def split_recoveries(trials: Sequence[TrialResult]) -> tuple[list[float], list[f
 
 
 def outage_text(outage: Outage) -> str:
-    """`8.02 s (95 % interval 7.90 to 8.11 s, n=6)`; why there is none."""
+    """`8.02 s (95 % interval 7.90 to 8.11 s, n=6)`, or the reason why there is no outage."""
     estimate = outage.outage
     if estimate is None:
         return "unknown" if outage.trials else "unknown, as no repeat counts"

@@ -1,4 +1,4 @@
-"""Pairing: which variants are compared with which, and the findings where the two sides are not comparable."""
+"""Pairing: the variants that are compared with each other, and the findings on sides that are not comparable."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Variants = Mapping[VariantKey, Sequence[TrialResult]]
 
 @dataclass(frozen=True)
 class Match:
-    """A baseline and a contender in one context, with the findings on the two together."""
+    """A baseline and a contender in one context, with the findings on both together."""
 
     context: VariantKey
     baseline: VariantKey
@@ -29,7 +29,7 @@ class Match:
 
 
 def choose_baseline(results: ResultSet, by: str) -> Scalar | None:
-    """The value that others are compared with; the first one seen unless the question names one that exists."""
+    """The value with which other values are compared; the first one found unless the question names an existing one."""
     values = results.dimensions.get(by, [])
     wanted = results.question.baseline
     # A command line's `2` is the file's 2.
@@ -37,7 +37,7 @@ def choose_baseline(results: ResultSet, by: str) -> Scalar | None:
 
 
 def match_variants(results: ResultSet, variants: Variants, settings: Settings) -> list[Match]:
-    """Every contender with the baseline of its context. A context without the baseline has nothing to compare with."""
+    """Every contender with the baseline of its context. A context without the baseline has no comparison."""
     by = results.compared
     if by is None:
         return []
@@ -88,6 +88,6 @@ def list_paired(found: Sequence[Match]) -> set[VariantKey]:
 
 
 def list_unpaired(variants: Variants, found: Sequence[Match]) -> list[VariantKey]:
-    """The variants without a counterpart, although others have one."""
+    """The variants without a counterpart, although other variants have one."""
     there = list_paired(found)
     return [key for key in variants if key not in there] if found else []

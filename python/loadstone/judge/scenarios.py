@@ -1,4 +1,5 @@
-"""Scenarios: the named alternatives that findings leave open, each as samples that the two sides could have had."""
+"""Scenarios: the named alternatives that findings leave open, each with the samples that the two sides could have
+had."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 Kind = Literal["measured", "own-time", "lateness", "valid", "clean", "failures", "drift", "processors"]
 Samples = Mapping[int, float]
 Sides = tuple[Samples, Samples]
-# The level of the interval by which two sides are found to be equivalent: two tests at 5 % (Schuirmann 1987).
+# The level of the interval that shows that two sides are equivalent: two tests at 5 % (Schuirmann 1987).
 ALIKE = 1 - 2 * ALPHA
-# Where repeats are excluded, this number of common blocks is tested as blocks.
+# If repeats are excluded, this number of common blocks is tested as blocks.
 FREE_MIN = 4
 
 
@@ -34,7 +35,7 @@ class Scenario:
     sides: Sides
     # The sides that may be faster than measured by any factor.
     unlimited: tuple[bool, bool] = (False, False)
-    # The side whose figures differ from the measured ones, if it is one: 0 for the baseline.
+    # The side whose figures differ from the measured ones, if only one does: 0 for the baseline.
     side: int | None = None
 
     @property
@@ -45,7 +46,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Weighed:
-    """A scenario with its evidence: contender ÷ baseline at 95 %, and at the level by which sides are equivalent."""
+    """A scenario with its evidence: contender ÷ baseline at 95 %, and at the level of the equivalence test."""
 
     scenario: Scenario
     evidence: Evidence
@@ -63,7 +64,7 @@ def build_scenarios(
 ) -> Iterator[Scenario]:
     """As measured; either side at its best; without invalid trials; without `disturbed` ones.
 
-    `lows`: each side's latencies without the load generator's lateness, where it has them.
+    `lows`: each side's latencies without the load generator's lateness, if it has them.
     """
     yield Scenario("measured", sides)
     for at, (factor, low) in enumerate(zip(understatement_factors(pair, metric, findings), lows, strict=True)):
@@ -85,14 +86,14 @@ def build_scenarios(
 
 
 def evaluate_scenario(scenario: Scenario, way: Direction | None, blocks: bool) -> Weighed:
-    """The evidence in one scenario: within blocks where variants were interleaved, else between runs."""
+    """The evidence in one scenario: within blocks if variants were interleaved, else between runs."""
     evidences = [evidence_of(scenario, blocks, level) for level in (LEVEL, ALIKE)]
     ratios = [open_ratio(evidence.ratio, scenario.unlimited) if way else evidence.ratio for evidence in evidences]
     return Weighed(scenario, replace(evidences[0], ratio=ratios[0]), ratios[1])
 
 
 def evidence_of(scenario: Scenario, blocks: bool, level: float) -> Evidence:
-    """Where different repeats of the sides are excluded, few blocks may be common."""
+    """If different repeats of the sides are excluded, few blocks may be common."""
     baseline, contender = scenario.sides
     if not blocks:
         return compare_runs([*baseline.values()], [*contender.values()], level)
@@ -128,7 +129,7 @@ def is_single(finding: Finding) -> bool:
 
 
 def find_covered(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
-    """The invalid findings that scenarios cover: by how far figures are off is known, or which repeats to leave out."""
+    """The invalid findings that scenarios cover: the error of the figures, or the repeats to exclude, are known."""
     biased = [finding for finding in findings if finding.effect.understates > 1]
     sides = pair.ids
     if all(
@@ -141,7 +142,7 @@ def find_covered(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
 
 
 def missing_repeats(alone: Sequence[Finding], pair: Pair) -> int:
-    """How many repeats more a claim takes without the trials that these findings are about."""
+    """The number of additional repeats that a claim needs without the trials of these findings."""
     left = [
         {trial.repeat for trial in trials if trial.values} - set(repeats)
         for trials, repeats in zip(pair.sides, repeats_of(pair, alone), strict=True)
@@ -168,7 +169,7 @@ def repeats_of(pair: Pair, findings: Iterable[Finding]) -> tuple[set[int], set[i
 
 
 def understatement_factors(pair: Pair, metric: str, findings: Sequence[Finding]) -> tuple[float, float]:
-    """How many times faster than measured either side may be; both count once either has a finding."""
+    """The factor by which either side may be faster than measured; both count once either has a finding."""
     accused = [finding for finding in findings if finding.effect.understates > 1]
     largest = []
     for trials in pair.sides:

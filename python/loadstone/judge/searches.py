@@ -26,7 +26,7 @@ from loadstone.statistics.percentile import Bound
 
 
 def read_rule(question: Question) -> Rule | None:
-    """What a question searches for; None where it does not search, or where that cannot be read."""
+    """The objective of a question's search; None if it does not search, or if the objective cannot be read."""
     if question.find is None:
         return None
     try:
@@ -42,7 +42,7 @@ def judge_searches(
     settings: Settings,
     contexts: Iterable[VariantKey] = (),
 ) -> list[Search]:
-    """Every search, also of `contexts` without a trial; `findings` are the trials' own, by their id."""
+    """Every search, including `contexts` without a trial; `findings` are the trials' own, by their id."""
     asked = read_rule(question)
     if asked is None:
         return []
@@ -57,19 +57,19 @@ def judge_searches(
         valid_findings: dict[float, list[Finding]] = {}
         for load, tried in probes.items():
             ordered = sorted(tried, key=lambda trial: trial.order or 0)
-            # What only several repeats together show.
+            # Findings that only several repeats together show.
             together = list(rate.check_driver_time(ordered, settings)) if len(ordered) >= INVALID_MIN else []
             tries: list[ProbeSample] = []
             for trial in ordered:
                 every = [*findings[trial.trial], *together]
-                # Attempts that failed before this one speak against the load as well.
+                # Earlier failed attempts also count against the load.
                 tries += [failure_sample(reason) for reason in trial.failures] if asked.objective else []
                 tries.append(sample_load(trial, every, asked, settings))
                 if not tries[-1].invalid and not tries[-1].failed:
                     valid_findings.setdefault(load, []).extend(
                         relevant_findings(trial, every, asked.objective, settings)
                     )
-            # Where no trial ever ran, the load generator may have refused the load: that is not the system's limit.
+            # If no trial ever ran, the load generator may have refused the load, which is not the system's limit.
             if any(not (entry.failed and entry.invalid) for entry in tries):
                 tries = [replace(entry, invalid="") if entry.failed else entry for entry in tries]
             samples[load] = tries
@@ -126,12 +126,12 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], asked: Rule, se
 
 
 def failure_sample(reason: str) -> ProbeSample:
-    """A trial without figures, as the system failed; a `reason` where it may have been the load generator."""
+    """A trial without figures, because the system failed; with a `reason` if it may have been the load generator."""
     return ProbeSample(meets=False, failed=True, invalid=reason)
 
 
 def term_figure(trial: TrialResult, term: Term) -> float | None:
-    """A figure in the terms of its condition."""
+    """A figure in the unit of its condition."""
     value = trial.value(term.metric)
     if not term.share or value is None:
         return value
@@ -142,11 +142,11 @@ def term_figure(trial: TrialResult, term: Term) -> float | None:
 def relevant_findings(
     trial: TrialResult, findings: Sequence[Finding], asked: Objective | None, settings: Settings
 ) -> Sequence[Finding]:
-    """A trial's findings, without those that the search looks for.
+    """A trial's findings, without findings that are an answer of the search.
 
-    A rate that is not held is an answer, and its throughput stands. An objective about errors has a threshold
-    for those of the measured phase, which are then a figure like any other; what the load failed to write, and
-    what may be lost, still counts.
+    A rate that is not held is an answer, and its throughput is valid. An objective about errors has a threshold
+    for errors of the measured phase, which are then a figure like any other; failed writes of the load phase,
+    and possible losses, still count.
     """
     findings = [finding for finding in findings if finding.check != rate.RATE_NOT_HELD]
     if asked is None or not asked.about_errors:

@@ -1,11 +1,11 @@
 """Settings: the thresholds of the checks, and what the question sets for them.
 
-The checks use these figures and facts of a trial, where it has them; the lab and the importers use these names.
+The checks use these figures and facts of a trial, if it has them; the lab and the importers use these names.
 
 Figures: `throughput`, `runtime`, `operations`, `errors` (failed operations), `not_yet`, `<operation>.<statistic>` and
 `all.mean`; `load.` before each for the load phase. `attempts.failed`: failed attempts, retried ones included;
 `unsent.unreached`: operations that failed because no server could be reached. `overdue`: at a rate with a limit of
-operations, those sent after the cut-off. `due`, `censored`: operations that were due, and that never ended.
+operations, operations sent after the cut-off. `due`, `censored`: operations that were due, and that never ended.
 `carried`, `carried.max`: operations of the warm-up that lasted into the window, and how far (ns).
 `unclosed`: clients whose session did not close. `late.generator`, `late.client`: operations more than 1 ms late for
 that reason. `executor.busy_max`: the share of the time in which the busiest thread that drives clients ran;
@@ -77,7 +77,7 @@ RENAMED = {
 
 @dataclass(frozen=True)
 class Settings(Question):
-    """What the checks use to decide: a question with every threshold."""
+    """The settings with which the checks decide: a question with every threshold."""
 
     checks: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: DEFAULTS)
 
@@ -99,9 +99,9 @@ class Settings(Question):
 
 
 class Own:
-    """The settings of each trial: those of its own result set, where several are joined.
+    """The settings of each trial: the settings of its result set, if several are joined.
 
-    What an experiment calls invalid does not become valid by comparison with another one.
+    A trial that is invalid in its experiment does not become valid by comparison with another one.
     """
 
     def __init__(self, results: ResultSet) -> None:
@@ -111,13 +111,13 @@ class Own:
         self._own = {trial: of_sets[id(question)] for trial, question in results.own.items()}
 
     def settings_of(self, trial: str) -> Settings:
-        """Of the trial with this id."""
+        """The settings of the trial with this id."""
         own = self._own.get(trial, self.common)
         return replace(self.common, checks=own.checks, claims=own.claims, verify=own.verify)
 
 
 def find_unknown_names(checks: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, list[str]]]:
-    """Every name that is neither a check nor, as `check.threshold`, one of its thresholds, with the known ones."""
+    """Every unknown name of a check or of a threshold (`check.threshold`), each with the known names."""
     for check, thresholds in checks.items():
         if check not in DEFAULTS:
             yield check, list(DEFAULTS)

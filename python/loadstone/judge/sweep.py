@@ -13,7 +13,7 @@ from loadstone.statistics.estimate import REPEATS_MIN
 
 # With fewer loads, each gets a clause.
 LOADS_MIN = 3
-# Beyond this many clauses, the table answers.
+# Beyond this number of clauses, the table gives the answer.
 CLAUSES_MAX = 6
 CLAIMED = ("better", "worse")
 
@@ -38,7 +38,7 @@ def describe_sweep(comparisons: Sequence[Comparison], varying: set[str]) -> Iter
 
 
 def describe_group(contender: str, group: Sequence[Comparison]) -> str:
-    """One contender over all numbers of clients: the range of its ratios, and how many of them are claims."""
+    """One contender over all numbers of clients: the range of its ratios, and the number of claims among them."""
     ranked = [item for item in group if item.claim not in ("refused", "unranked") and math.isfinite(item.ratio.value)]
     baseline, metric = str(dict(group[0].baseline.variant)[group[0].by]), wording.metric_name(group[0].metric)
     refused = [item for item in group if item not in ranked]

@@ -1,4 +1,4 @@
-"""All results below a directory: names at once, verdicts as they are judged."""
+"""All results below a directory: names immediately, verdicts as folders are judged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CatalogueEntry:
     """One result folder."""
 
     folder: Folder
-    # The size of its values when it was judged, and the summary; empty before.
+    # The size of its values when the folder was judged, and the summary, which is empty before that.
     size: int = -1
     summary: Mapping[str, Any] = field(default_factory=dict)
 
@@ -51,7 +51,7 @@ class ResultCatalogue:
         self.entries = {name: self.entries.get(name) or CatalogueEntry(folder) for name, folder in folders.items()}
 
     def find_folder(self, name: str) -> Folder | None:
-        """A folder by its identity. Only folders that were found have one: no path is made of a request."""
+        """A folder by its identity. Only folders found below the root have one: no path is built from a request."""
         if name not in self.entries:
             self.refresh_entries()
         entry = self.entries.get(name)
@@ -95,7 +95,7 @@ def identify_folder(path: Path) -> str:
 
 
 def size_of(folder: Folder) -> int:
-    """The size of its values, B; 0 without any."""
+    """The size of a folder's values, B; 0 if it has none."""
     try:
         return (folder.path / VALUES).stat().st_size
     except OSError:
@@ -103,18 +103,18 @@ def size_of(folder: Folder) -> int:
 
 
 def text_of(question: Any) -> str:
-    """The text of a question as it was recorded; empty where it is damaged."""
+    """The text of a recorded question; empty if it is damaged."""
     return str(question.get("text") or "") if isinstance(question, dict) else ""
 
 
 def summarise_folder(folder: Folder) -> dict[str, Any]:
-    """The judge's summary of a folder; one line on the error where it cannot be read."""
+    """The judge's summary of a folder; a line about the error if it cannot be read."""
     try:
         judgement = judge_results(folder.load_results())
     except LoadstoneError as error:
         return {"verdict": "damaged", "answer": str(error.args[0])}
     except Exception as error:
-        # A foreign folder may have any content, and must not end the list.
+        # A foreign folder may have any content, and must not prevent the listing of others.
         return {"verdict": "damaged", "answer": f"cannot be judged: {error}"}
     results = judgement.results
     systems = results.dimensions.get("system") or [trial.facts.get("store", "") for trial in results.trials[:1]]

@@ -26,7 +26,7 @@ Sample = tuple[str, Labels, float]
 
 
 def render_metrics(run: FollowedRun | None, attempts: Sequence[Attempt]) -> str:
-    """All metric families, and the end mark."""
+    """All metric families, and the end marker."""
     families = [] if run is None else [*describe_run(run), *describe_attempts(attempts)]
     return "".join(render_family(*part) for part in families) + "# EOF\n"
 
@@ -88,7 +88,7 @@ def describe_attempts(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str, s
 
 
 def labels_of(attempt: Attempt) -> dict[str, object]:
-    """A trial's variant, repeat and block as labels. Repeats of one number are a block."""
+    """A trial's variant, repeat and block as labels. Repeats with the same number form a block."""
     config = {
         (f"vary_{name}" if name in RESERVED else name): value
         for name, value in sorted((label_name(key), value) for key, value in attempt.config.items())
@@ -137,5 +137,5 @@ def write_number(value: Any) -> str:
 
 
 def escape_text(text: str) -> str:
-    """A text within quotation marks or a comment."""
+    """A text escaped for use within quotation marks or a comment."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,4 +1,4 @@
-"""The pages as HTML, their charts and their programs."""
+"""The pages as HTML, with their charts and scripts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from loadstone.results.folder import Folder
 from loadstone.results.union import join_results
 
 COLUMNS = ("", "experiment", "question", "verdict", "expectations", "systems", "metrics", "trials")
-# The figures on top of the page, by the names that live.js fills in.
+# The figures at the top of the page, by the names that live.js fills in.
 TILES = (
     ("throughput", "throughput", "op/s"),
     ("due", "due", "op/s"),
@@ -49,7 +49,7 @@ def report_page(folders: Sequence[Folder]) -> str:
 
 
 def render_page(title: str, *content: str, script: str) -> str:
-    """A page with its style and its program."""
+    """A page with its style and its script."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -88,7 +88,7 @@ def index_page(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def index_row(row: Mapping[str, Any]) -> Markup:
-    """One run. The program of the page fills in verdicts as results are judged."""
+    """One run. The page's script fills in verdicts as results are judged."""
     verdict = "running" if row["running"] else str(row["verdict"])
     badge = tag("span", verdict or "…", class_=f"badge {verdict}")
     name = joined(tag("a", row["name"], href=f"/run/{quote_identity(row['id'])}"), " ", tag("small", row["time"]))
@@ -105,14 +105,14 @@ def index_row(row: Mapping[str, Any]) -> Markup:
 
 
 def quote_identity(name: str) -> str:
-    """An identity in an address."""
+    """A folder's identity, quoted for a URL."""
     from urllib.parse import quote as quoted
 
     return quoted(name, safe="/")
 
 
 def run_page(folder: Folder, *, has_report: bool) -> str:
-    """A run: what happens now, the plan, findings."""
+    """The page of a run: its current state, the plan, findings."""
     name = identify_folder(folder.path)
     tiles = [
         tag(
@@ -183,8 +183,8 @@ def run_page(folder: Folder, *, has_report: bool) -> str:
 
 
 def chart_specs() -> dict[str, Any]:
-    """The charts in the report's colours and type; live.js gives them their rows."""
-    # Of a logarithmic axis, only decades have labels and lines.
+    """The charts in the report's colours and fonts; live.js supplies their rows."""
+    # On a logarithmic axis, only decades have labels and lines.
     decade = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-6"
     time = {
         "title": None,
@@ -241,7 +241,7 @@ def line_chart(kinds: Sequence[str], axis: Mapping[str, Any], scale: Mapping[str
 
 
 def find_program(name: str) -> str | None:
-    """The program of a page by the name with its digest; None for any other name."""
+    """A page's script by its name with the digest; None for any other name."""
     if name == program_names()["index.js"]:
         return read_resource("index.js")
     return live_program() if name == program_names()["live.js"] else None
@@ -249,14 +249,14 @@ def find_program(name: str) -> str | None:
 
 @functools.cache
 def program_names() -> dict[str, str]:
-    """The name of each program with the digest of its source, so that browsers may keep it."""
+    """The name of each script with the digest of its source, so that browsers may cache it."""
     sources = {"index.js": read_resource("index.js"), "live.js": read_resource("live.js") + __version__}
     return {name: f"{hashlib.sha256(text.encode()).hexdigest()[:12]}-{name}" for name, text in sources.items()}
 
 
 @functools.cache
 def live_program() -> str:
-    """Vega, Vega-Lite and Vega-Embed with the program of the live page."""
+    """Vega, Vega-Lite and Vega-Embed with the script of the live page."""
     bundle: str = vl_convert.javascript_bundle(read_resource("live.js"), vl_version=html.vegalite())
     return bundle
 

@@ -1,4 +1,4 @@
-"""A run as its folder shows it: the plan with its points, the current trial, findings, and the time left."""
+"""A run, read from its folder: the plan with its points, the current trial, findings, and the remaining time."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from loadstone.results.trial_result import TrialResult
 
 # The newest findings that the page shows.
 FINDINGS_MAX = 50
-# Intervals between the ends of this many trials give the time left.
+# The remaining time is estimated from the intervals between the ends of this many trials.
 PACE_TRIALS = 12
 
 
 class FollowedRun:
-    """One result folder, followed while it grows. Only what was appended is read."""
+    """One result folder, followed while it grows. Only appended data is read."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
@@ -89,7 +89,7 @@ class FollowedRun:
         self.version += 1
         trial = str(line.get("trial") or directory.name.removesuffix(UNDER_WAY))
         if self.current is not None and not parts and trial == self.current.trial:
-            # It has just ended, and its directory has its final name.
+            # The attempt has just ended, and its directory has its final name.
             self.current.follow_rename(directory)
         else:
             self.current = Attempt(directory, trial, line.get("config") or {}, int(line.get("repeat") or 0))
@@ -105,7 +105,7 @@ class FollowedRun:
         return first_metric(self.results.values(), self.folder.question.metrics)
 
     def page_state(self) -> dict[str, Any]:
-        """Everything but the points of the current trial, for the page; the same object while nothing changed."""
+        """Everything but the points of the current trial, for the page; the same object while nothing has changed."""
         running = self.is_running
         current = self.describe_current(running)
         key = (self.version, running, json.dumps(current))
@@ -132,13 +132,13 @@ class FollowedRun:
         }
 
     def count_planned(self) -> int:
-        """The trials that are planned so far, or the number that the question asks for if that is larger."""
+        """The trials that are planned so far, or the number that the question requires if it is larger."""
         variants = {variant_name(config) for config in self.planned.values()}
         return max(len(self.planned), self.folder.question.at_least * len(variants))
 
     @property
     def seconds_left(self) -> float | None:
-        """An estimate by the pace of the last trials; None before two of them have begun."""
+        """An estimate by the pace of the last trials; None before two trials have begun."""
         starts = sorted(result.start_unix_ns for result in self.results.values() if result.start_unix_ns)
         steps = [(after - before) / 1e9 for before, after in pairwise(starts)][-PACE_TRIALS:]
         remaining = self.count_planned() - len(self.results)
@@ -168,7 +168,7 @@ class FollowedRun:
                     "worst": worst[trial].name.lower() if trial in worst else "",
                 }
             )
-        # Blocks are planned one after the other; the question states how many there will be.
+        # Blocks are planned one after the other; the question states their minimum number.
         least = self.folder.question.at_least
         later = {"trial": "", "state": "planned", "value": None, "text": "", "worst": ""}
         return [{"name": name, "trials": [*trials, *[later] * (least - len(trials))]} for name, trials in rows.items()]
@@ -220,7 +220,7 @@ def describe_finding(trial: str, finding: Finding) -> dict[str, Any]:
 def is_locked(path: Path, proc: Path = Path("/proc")) -> bool:
     """Whether a process holds the lock of a result folder, by the kernel's list (proc(5)).
 
-    To try the lock would take it for a moment, in which a lab that starts would be refused.
+    Trying the lock would hold it for a moment, in which a starting lab would be refused.
     """
     try:
         status = (path / "lock").stat()

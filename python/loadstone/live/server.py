@@ -1,6 +1,6 @@
 """The server of the live page: pages, server-sent events, and metrics on a second port.
 
-It is a separate process that reads result folders, so viewers cost a trial nothing. It only reads, and has no
+It is a separate process that reads result folders, so viewers do not disturb a trial. It only reads, and has no
 request that changes anything.
 """
 
@@ -48,14 +48,14 @@ from loadstone.results.folder import Folder
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 # The time between two reads of the files while a page is open: the engine reports once a second.
 POLL_SECONDS = 1.0
-# After the lab has ended, viewers see its end for this long.
+# The time for which viewers see the end of the lab after it has ended.
 FAREWELL_SECONDS = 60.0
 TOKEN = "token"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; connect-src 'self';"
     " frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 )
-# A report may come from elsewhere: its program must not read other pages with the viewer's cookie.
+# A report may come from elsewhere: its script must not read other pages with the viewer's cookie.
 SANDBOX = "sandbox allow-scripts allow-downloads"
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -79,7 +79,7 @@ class ServerOptions:
     follow: Path | None = None
     # Whether every request needs the token.
     has_token: bool = True
-    # Whether the page is served, and not the metrics alone.
+    # Whether the page is served, and not only the metrics.
     has_page: bool = True
 
 
@@ -99,7 +99,7 @@ class Watcher:
 
     def __init__(self, folder: Folder) -> None:
         self.run = FollowedRun(folder)
-        # The current attempt and the one before, for metrics.
+        # The current and the previous attempt, for metrics.
         self.attempts: list[Attempt] = []
         self._lock = threading.Lock()
         self._read = 0.0
@@ -108,7 +108,7 @@ class Watcher:
         self._text = ""
 
     def read_run(self) -> RunReading:
-        """Reads what is new, unless another viewer has just done so."""
+        """Reads new data, unless another viewer has just done so."""
         with self._lock:
             if time.monotonic() >= self._read + POLL_SECONDS / 2:
                 self.run.read_new()
@@ -210,7 +210,7 @@ class LiveSite:
         self.catalogue.stop()
 
     def refuse_request(self, request: Request) -> Response | None:
-        """The refusal of a request, or the redirection that sets the cookie; None where it is allowed."""
+        """The refusal of a request, or the redirection that sets the cookie; None if it is allowed."""
         host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
         if host not in {*LOOPBACK, self.options.host}:
             # A name that resolves to this host is another site (DNS rebinding).
@@ -262,7 +262,7 @@ class LiveSite:
         return HTMLResponse(pages.run_page(folder, has_report=(folder.path / "report.html").is_file()))
 
     def serve_report(self, request: Request) -> Response:
-        """The report as it is; a new one where none was written."""
+        """The existing report; a new one if none was written."""
         folder = self.folder_of(request)
         if folder is None:
             return respond_not_found()
@@ -274,7 +274,7 @@ class LiveSite:
         return HTMLResponse(text, headers={"Content-Security-Policy": SANDBOX})
 
     def serve_comparison(self, request: Request) -> Response:
-        """The report on several runs as one, the first the baseline."""
+        """The report on several runs together, with the first as the baseline."""
         folders = [self.catalogue.find_folder(name) for name in request.query_params.getlist("run")]
         known = [folder for folder in folders if folder is not None]
         if len(known) < 2 or len(known) < len(folders):
@@ -294,7 +294,7 @@ class LiveSite:
         return respond_not_found()
 
     async def serve_events(self, request: Request) -> Response:
-        """Server-sent events: everything first, then changes; a client that reconnects starts with everything."""
+        """Server-sent events: the whole state first, then changes; a client that reconnects gets the state again."""
         folder = await asyncio.to_thread(self.folder_of, request)
         if folder is None:
             return respond_not_found()
@@ -315,7 +315,7 @@ class LiveSite:
                 if reading.text != sent:
                     sent = reading.text
                     yield f"event: state\ndata: {sent}\n\n"
-                # A point is replaced when it changes, and never altered.
+                # A point that changes is replaced by a new object.
                 fresh = [
                     point for point in reading.points if sent_points.get((point["phase"], point["k"])) is not point
                 ]
@@ -347,7 +347,7 @@ def open_listener(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host.strip("[]"), port))
-        # Clients that come before the first page is ready wait.
+        # Clients that connect before the first page is ready wait.
         listener.listen()
     except OSError as error:
         listener.close()
@@ -370,7 +370,7 @@ def serve_pages(options: ServerOptions, *, is_child: bool = False) -> None:
         options = with_port(options, metrics_port=sockets[-1].getsockname()[1])
     site = LiveSite(options, token)
     if is_child and options.has_page:
-        # Two seconds of CPU time, which no trial must share.
+        # Takes two seconds of CPU time, which must not overlap with a trial.
         pages.live_program()
     place = f"[{options.host}]" if ":" in options.host else options.host
     if options.has_page:
@@ -378,7 +378,7 @@ def serve_pages(options: ServerOptions, *, is_child: bool = False) -> None:
     if options.metrics_port is not None:
         print(f"http://{place}:{options.metrics_port}/metrics", flush=True)
     if is_child:
-        # The trial comes first.
+        # The trial has priority.
         with suppress(OSError):
             os.nice(10)
     config = uvicorn.Config(
@@ -401,7 +401,7 @@ def with_port(options: ServerOptions, **ports: int) -> ServerOptions:
 
 
 def watch_lease(server: uvicorn.Server, site: LiveSite) -> None:
-    """Ends the server after standard input has ended, which it does with the lab; viewers may see the end first."""
+    """Ends the server after standard input, which ends with the lab; viewers may see the end first."""
     while sys.stdin.buffer.read(1):
         pass
     until = time.monotonic() + FAREWELL_SECONDS

@@ -8,12 +8,12 @@ from typing import Any
 
 from loadstone.results.lines import parse_line
 
-# At most this many bytes are read at a time, so that a long file does not hold up a reader.
+# At most this many bytes are read at a time, so that a long file does not delay a reader.
 CHUNK_BYTES = 1 << 24
 
 
 class Tail:
-    """The complete lines of a file that were not yet read. A file that became shorter is read again."""
+    """Reads the new complete lines of a file. A file that became shorter is read again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""The current attempt at a trial, as its files show it: intervals of the load, and samples of the host and servers."""
+"""The current attempt at a trial, read from its files: intervals of the load, and samples of the host and servers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class IntervalRow:
     histogram: Histogram = field(default_factory=Histogram)
 
     def chart_point(self, phase: str, k: int) -> dict[str, Any]:
-        """The interval for a chart: rates per second, latencies in ns; None where nothing succeeded."""
+        """The interval for a chart: rates per second, latencies in ns; None if no operation succeeded."""
         seconds = max(self.length_ns, 1) / 1e9
         quantiles = {
             name: self.histogram.value_at_quantile(share) if self.histogram.counts else None
@@ -98,7 +98,7 @@ class Attempt:
 
     @property
     def seconds(self) -> float | None:
-        """The length of the window, s; None where operations limit it."""
+        """The length of the window, s; None if a number of operations limits it."""
         limit = (self.spec.get("until") or {}).get("seconds")
         return limit if isinstance(limit, int | float) else None
 
@@ -118,7 +118,7 @@ class Attempt:
         self._changed.clear()
 
     def follow_rename(self, directory: Path) -> None:
-        """The directory has its final name: the files are the same ones."""
+        """Follows the directory to its final name; the files stay the same."""
         for tail in (*self._tails.values(), self._observed):
             tail.path = directory / tail.path.name
         self.directory = directory
@@ -144,7 +144,7 @@ class Attempt:
             for part in parts:
                 self._add_part(phase, part)
         except (ValueError, TypeError):
-            # A line of another version; the remaining ones are shown.
+            # A line of another version is skipped; the remaining lines are shown.
             return
 
     def _add_part(self, phase: str, part: Interval | Earlier) -> None:
@@ -173,7 +173,7 @@ class Attempt:
             return
 
     def host_points(self) -> Iterator[dict[str, Any]]:
-        """Processors in use by whom, at seconds since the start of the window."""
+        """Processors in use, by user, with the time in seconds since the start of the window."""
         for use in self.hosts:
             if self.start_unix_ns is not None:
                 yield {**use, "at": (use["unix_ns"] - self.start_unix_ns) / 1e9}
@@ -198,7 +198,7 @@ def measure_use(before: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[st
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON document; empty where it is missing or damaged."""
+    """A JSON document; empty if it is missing or damaged."""
     try:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError):

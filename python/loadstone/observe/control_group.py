@@ -1,4 +1,4 @@
-"""Control groups: how much of the host this process may use, by cgroup v2 or v1 (the kernel's admin-guide)."""
+"""Control groups: the share of the host that this process may use, by cgroup v2 or v1 (the kernel's admin-guide)."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ UNLIMITED = 1 << 62
 
 @dataclass(frozen=True)
 class ControlGroup:
-    """The directories of this process's group: from its own up to the outermost that can be seen."""
+    """The directories of this process's group: from its own up to the outermost visible one."""
 
-    # By controller; all are the same in v2.
+    # By controller; in v2 all are equal.
     cpu: tuple[Path, ...] = ()
     memory: tuple[Path, ...] = ()
     pids: tuple[Path, ...] = ()
 
     @property
     def processors(self) -> float | None:
-        """How many processors it may use at once, None without limit; the tightest limit of its ancestors applies."""
+        """The number of processors it may use at once, None without limit; the tightest limit of its ancestors
+        applies."""
         return min((found for found in map(read_quota, self.cpu) if found is not None), default=None)
 
     @property
     def memory_bytes(self) -> int | None:
-        """How much memory it may use, page cache included; None without limit."""
+        """The memory it may use, including page cache; None without limit."""
         return min((found for found in map(memory_limit, self.memory) if found is not None), default=None)
 
     @property
     def processes(self) -> tuple[int, Path] | None:
-        """How many processes and threads it may have, and the group that sets the limit; None without limit.
+        """The number of processes and threads it may have, and the group that sets the limit; None without limit.
 
         The tightest limit of its ancestors applies.
         """
@@ -44,7 +45,7 @@ class ControlGroup:
 
     @property
     def memory_available(self) -> int | None:
-        """Bytes that it can still allocate: the limit less what is in use and is not idle page cache."""
+        """Bytes that it can still allocate: the limit minus the memory in use that is not idle page cache."""
         rooms = []
         for path in self.memory:
             most, used = memory_limit(path), read_first(path, "memory.current", "memory.usage_in_bytes")
@@ -57,7 +58,7 @@ class ControlGroup:
 
     @property
     def throttled_ns(self) -> int | None:
-        """How long it has been kept off processors because its quota was used up, summed over all processors."""
+        """The time for which an exhausted quota kept it off processors, summed over all processors."""
         units = {"throttled_usec": 1000, "throttled_time": 1}
         stats = (parse_fields(read_text(path / "cpu.stat")) for path in self.cpu)
         totals = [stat[name] * unit for stat in stats for name, unit in units.items() if name in stat]
@@ -78,15 +79,15 @@ def control_group(proc: Path = PROC) -> ControlGroup:
             for controller in CONTROLLERS:
                 found.setdefault(controller, chain)
         for controller in CONTROLLERS:
-            # A controller belongs to one version: where v1 has it, v2 does not.
+            # A controller belongs to one version: if v1 has it, v2 does not.
             if mount.type == "cgroup" and controller in mount.super_options and controller in paths:
                 found[controller] = list_ancestors(mount.root, mount.point, paths[controller])
     return ControlGroup(**found)
 
 
 def list_ancestors(root: str, point: str, path: str) -> tuple[Path, ...]:
-    """A group's directory and those above it, as far as they are mounted."""
-    # A container sees its own group at the mount point, whatever path the host knows it by.
+    """A group's directory and its ancestors, as far as they are mounted."""
+    # A container sees its own group at the mount point, whatever its path on the host.
     inside = path[len(root.rstrip("/")) :] if is_within(path, root) else ""
     top = Path(point)
     here = top / inside.strip("/")
@@ -109,5 +110,5 @@ def memory_limit(path: Path) -> int | None:
 
 
 def read_first(path: Path, *names: str) -> int | None:
-    """The number in the first of some files that has one."""
+    """The first number in some files."""
     return next((value for name in names if (value := read_number(path / name)) is not None), None)

@@ -1,7 +1,7 @@
-"""Devices: what stores the bytes of a directory, found by its mount (/proc/self/mountinfo, proc(5)).
+"""Devices: the storage of a directory's bytes, found by its mount (/proc/self/mountinfo, proc(5)).
 
-Bytes are counted on the block device that holds the file system (a partition, a logical volume): those of this file
-system and not of its neighbours. How busy the storage is shows on the whole disks below it.
+Bytes are counted on the block device that holds the file system (a partition, a logical volume): the bytes of this
+file system, not of its neighbours. The utilisation is read from the whole disks below it.
 """
 
 from __future__ import annotations
@@ -28,25 +28,26 @@ ESCAPE = re.compile(r"\\([0-7]{3})")
 
 @dataclass(frozen=True)
 class Mount:
-    """One line of mountinfo: `number` is `major:minor`, `root` what part of the file system is mounted at `point`."""
+    """One line of mountinfo: `number` is `major:minor`, `root` the part of the file system that is mounted at
+    `point`."""
 
     number: str
     root: str
     point: str
     type: str
     source: str
-    # The mount's own options and those of the file system (`upperdir=…`, `data=ordered`).
+    # The mount's own options and the file system's (`upperdir=…`, `data=ordered`).
     options: tuple[str, ...]
     super_options: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Device:
-    """Block devices by their kernel names: `parts` hold the file system (one, but for btrfs), `disks` are below."""
+    """Block devices by their kernel names: `parts` hold the file system (one, except for btrfs), `disks` are below."""
 
     parts: tuple[str, ...]
     disks: tuple[str, ...]
-    # False where the kernel is configured not to count (queue/iostats): its zeros mean nothing.
+    # False if the kernel is configured not to count (queue/iostats), so that its zeros are meaningless.
     counted: bool = True
 
     def __str__(self) -> str:
@@ -56,7 +57,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Backing:
-    """What backs a directory; `description` names it: `nvme0n1p2 on nvme0n1`, `no device (tmpfs)`."""
+    """The storage behind a directory; `description` names it: `nvme0n1p2 on nvme0n1`, `no device (tmpfs)`."""
 
     mount: Mount | None
     device: Device | None
@@ -64,7 +65,7 @@ class Backing:
 
 
 def list_mounts(proc: Path = PROC) -> list[Mount]:
-    """All mounts that this process sees, in their order; none where they cannot be read."""
+    """All mounts that are visible to this process, in order; none if they cannot be read."""
     found = []
     for line in read_text(proc / "self/mountinfo").splitlines():
         # Any number of tags can come between the sixth field and the dash.
@@ -78,11 +79,11 @@ def list_mounts(proc: Path = PROC) -> list[Mount]:
 
 
 def mount_of(directory: Path, proc: Path = PROC) -> Mount | None:
-    """The mount that a directory is on, or will be once it is made."""
+    """The mount of a directory, which need not exist yet."""
     path = os.path.realpath(directory)
     best: Mount | None = None
     for mount in list_mounts(proc):
-        # Of several mounts at one point the last one hides the others.
+        # If there are several mounts at one point, the last one hides the earlier ones.
         if is_within(path, mount.point) and (best is None or len(mount.point) >= len(best.point)):
             best = mount
     return best
@@ -94,18 +95,18 @@ def is_within(path: str, point: str) -> bool:
 
 
 def unescape_word(word: str) -> str:
-    """A word of mountinfo, in which space, tab, newline and backslash are written in octal."""
+    """A word of mountinfo, which encodes space, tab, newline and backslash in octal."""
     return ESCAPE.sub(lambda found: chr(int(found[1], 8)), word)
 
 
 def file_system_of(directory: Path, proc: Path = PROC) -> str:
-    """The type of a directory's file system, such as `ext4`; `unknown` where it cannot be read."""
+    """The type of a directory's file system, such as `ext4`; `unknown` if it cannot be read."""
     mount = mount_of(directory, proc)
     return mount.type if mount else "unknown"
 
 
 def backing_of(directory: Path, proc: Path = PROC, sys: Path = SYS) -> Backing:
-    """What backs a directory, which need not exist yet."""
+    """The storage behind a directory, which need not exist yet."""
     mount = mount_of(directory, proc)
     if mount is None:
         return Backing(None, None, "unknown")
@@ -128,7 +129,7 @@ def _list_nodes(mount: Mount, sys: Path) -> list[Path | None]:
         return [_resolve_node(sys / "dev/block" / mount.number)]
     if mount.type != "btrfs":
         return []
-    # It has its own number, and names one of its devices as source.
+    # It has a separate number, and names one of its devices as source.
     source = os.path.basename(os.path.realpath(mount.source))
     pools = [sys / "fs/btrfs" / pool / "devices" for pool in list_names(sys / "fs/btrfs")]
     return [_resolve_node(pool / member) for pool in pools if source in list_names(pool) for member in list_names(pool)]
@@ -140,7 +141,7 @@ def _resolve_node(link: Path) -> Path | None:
 
 
 def _device_of_partition(node: Path) -> Path:
-    """The device that a partition is part of; a whole device itself."""
+    """The device of which a partition is a part; a whole device itself."""
     return node.parent if (node / "partition").exists() else node
 
 
@@ -152,9 +153,9 @@ def _list_disks(node: Path) -> list[Path]:
 
 
 def flush_file_system(directory: Path) -> float:
-    """Writes a directory's file system out to its device now, and returns how many seconds that took.
+    """Writes a directory's file system out to its device, and returns the time that this took, in seconds.
 
-    Raises LoadstoneError when the directory cannot be opened or its device reports a failed write (since Linux 5.8).
+    Raises LoadstoneError if the directory cannot be opened or its device reports a failed write (since Linux 5.8).
     """
     start = time.monotonic()
     try:
@@ -177,9 +178,9 @@ def flush_file_system(directory: Path) -> float:
 
 
 def drop_cache(directories: Iterable[Path]) -> None:
-    """Drops what the page cache holds of the files below directories; what is not on its device yet is written first.
+    """Evicts the files below directories from the page cache; data that is not yet on its device is written first.
 
-    Unlike `/proc/sys/vm/drop_caches` it needs no rights but those to read the files. Files that go away meanwhile, or
+    Unlike `/proc/sys/vm/drop_caches` it only needs the right to read the files. Files that are deleted meanwhile, or
     that may not be read, are left alone.
     """
     for directory in directories:

@@ -28,7 +28,7 @@ from loadstone.results.trial_result import Scalar
 VERSION = 1
 # The packages that compute, draw and read figures.
 PACKAGES = ("altair", "numpy", "psutil", "pyarrow", "pydantic", "pyyaml", "rich", "scipy", "vl-convert-python")
-# Neither a hanging engine nor a huge repository may hold up an experiment.
+# Neither a hanging engine nor a huge repository may delay an experiment.
 ENGINE_SECONDS = 2.0
 GIT_SECONDS = 0.3
 
@@ -46,9 +46,9 @@ HOMES = re.compile(r"/(home|Users)/[^/\s:=,]+")
 def describe_environment(
     directory: Path | None = None, *, arguments: Sequence[str] | None = None, proc: Path = PROC, sys: Path = SYS
 ) -> dict[str, Any]:
-    """What this experiment runs on and with, as JSON; unknown values are left out.
+    """The hardware and software of this experiment, as JSON; unknown values are omitted.
 
-    `directory` is where the data will be, `arguments` the command line (this process's by default).
+    `directory` is the data directory, `arguments` the command line (this process's by default).
     """
     return {
         "environment": VERSION,
@@ -82,7 +82,8 @@ def engine_version() -> str | None:
 
 
 def read_commit() -> dict[str, Any] | None:
-    """The commit of the current directory's repository, and whether tracked files differ from it; None outside one."""
+    """The commit of the current directory's repository, and whether tracked files differ from it; None without a
+    repository."""
     status = command_output(["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"], GIT_SECONDS)
     if status is None:
         # In a huge repository, the commit alone is still quick to find.
@@ -97,7 +98,7 @@ def read_commit() -> dict[str, Any] | None:
 
 
 def command_output(command: list[str], seconds: float) -> str | None:
-    """What a program prints; None if it is missing, fails or takes too long."""
+    """The output of a program; None if it is missing, fails or takes too long."""
     quiet = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds, env=quiet)
@@ -114,7 +115,7 @@ def redact_arguments(arguments: Sequence[str]) -> list[str]:
         if SECRET_FLAG.fullmatch(before):
             shared.append(HIDDEN)
         elif found := SECRET_VALUE.search(argument):
-            # Everything that follows may be part of it.
+            # Everything that follows may be part of the secret.
             shared.append(hide_home(argument[: found.end()]) + HIDDEN)
         else:
             shared.append(hide_home(argument))
@@ -130,7 +131,7 @@ def hide_home(word: str) -> str:
 
 
 def environment_facts(environment: Mapping[str, Any]) -> dict[str, Scalar]:
-    """What must be equal for figures to be compared (the check `sides-differ`): facts of a trial.
+    """The facts of a trial that must be equal for figures to be compared (the check `sides-differ`).
 
     `cpus` and `memory_bytes` are what one host's processes may use, limits of containers included; several hosts that
     differ are named with a `+`.

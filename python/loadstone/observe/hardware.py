@@ -1,4 +1,4 @@
-"""A host as results describe it: processor, memory, disks, kernel and the limits that apply.
+"""The description of a host in results: processor, memory, disks, kernel and the limits that apply.
 
 Nothing in it identifies a person or the machine: no serial numbers, addresses or host name.
 """
@@ -18,14 +18,14 @@ from loadstone.observe.kernel_file import PROC, SYS, list_names, parse_fields, p
 
 # Block devices without hardware: memory, and files behind a loop device.
 NO_DISKS = ("loop", "ram", "zram", "fd", "sr")
-# Options of mounts whose values are sizes, modes and the like; others may hold addresses, paths and user names.
+# Options of mounts whose values are sizes, modes and the like; other options may contain addresses, paths and names.
 OPTIONS = (
     frozenset({"allocsize", "barrier", "cache", "commit", "compress", "compress-force", "data", "dax", "discard"})
     | {"errors", "fsync_mode", "jqfmt", "logbsize", "logbufs", "max_batch_time", "min_batch_time", "mode"}
     | {"nconnect", "nr_inodes", "proto", "rsize", "size", "stripe", "sunit", "swidth", "timeo", "vers"}
     | {"wsize"}
 )
-# Settings of the kernel that decide when dirty pages are written and whether memory is swapped.
+# Settings of the kernel that determine when dirty pages are written and whether memory is swapped.
 SETTINGS = (
     "vm/dirty_background_ratio",
     "vm/dirty_expire_centisecs",
@@ -38,7 +38,7 @@ LIMITS = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC, "mem
 
 
 def describe_host(directory: Path | None = None, *, proc: Path = PROC, sys: Path = SYS) -> dict[str, Any]:
-    """This host, with the file system of `directory`; unknown values are left out. Sizes are in bytes."""
+    """This host, with the file system of `directory`; unknown values are omitted. Sizes are in bytes."""
     return drop_unknown(
         {
             "name": "localhost",
@@ -58,13 +58,13 @@ def describe_host(directory: Path | None = None, *, proc: Path = PROC, sys: Path
 
 
 def drop_unknown(found: dict[str, Any]) -> dict[str, Any]:
-    """The same without unknown values: None, empty texts, empty parts."""
+    """A description without unknown values: None, empty texts, empty parts."""
     cleaned = {name: drop_unknown(value) if isinstance(value, dict) else value for name, value in found.items()}
     return {name: value for name, value in cleaned.items() if value is not None and value not in ("", {}, [])}
 
 
 def describe_processor(proc: Path, sys: Path) -> dict[str, Any]:
-    """The processors: their model, and how many this host has online."""
+    """The processors: their model, and the number of online processors."""
     blocks = [dict(parse_pairs(block)) for block in read_text(proc / "cpuinfo").split("\n\n") if "processor" in block]
     one = blocks[0] if blocks else {}
     # Machines without socket numbers (most of ARM) do not distinguish cores from threads here.
@@ -90,7 +90,7 @@ def parse_pairs(block: str) -> list[tuple[str, str]]:
 
 
 def arm_model(block: dict[str, str]) -> str:
-    """What ARM's cpuinfo has in place of a name."""
+    """The processor's identification in ARM's cpuinfo, which has no name."""
     if "CPU implementer" not in block or "CPU part" not in block:
         return ""
     return f"implementer {block['CPU implementer']} part {block['CPU part']}"
@@ -110,7 +110,7 @@ def list_caches(sys: Path) -> dict[str, int]:
 
 
 def describe_memory(proc: Path, sys: Path) -> dict[str, Any]:
-    """Memory and swap, and whether huge pages are given without a request."""
+    """Memory and swap, and whether huge pages are used without a request."""
     found = parse_fields(read_text(proc / "meminfo"))
     return {
         "bytes": found.get("MemTotal"),
@@ -120,7 +120,7 @@ def describe_memory(proc: Path, sys: Path) -> dict[str, Any]:
 
 
 def choice_in_brackets(choices: str) -> str:
-    """The one in brackets of `always [madvise] never`."""
+    """The choice in brackets of `always [madvise] never`."""
     return choices.partition("[")[2].partition("]")[0]
 
 
@@ -137,7 +137,7 @@ def describe_disks(sys: Path) -> list[dict[str, Any]]:
             "name": name,
             "model": read_text(top / "device/model") or read_text(top / "dm/name"),
             "bytes": sectors * SECTOR_BYTES,
-            # A virtual disk reports what its hypervisor claims, which may well be wrong.
+            # A virtual disk reports the claim of its hypervisor, which may be wrong.
             "rotational": None if rotational is None else bool(rotational),
             "scheduler": choice_in_brackets(read_text(top / "queue/scheduler")) or read_text(top / "queue/scheduler"),
             "write_cache": read_text(top / "queue/write_cache"),
@@ -147,7 +147,7 @@ def describe_disks(sys: Path) -> list[dict[str, Any]]:
 
 
 def describe_data(directory: Path, proc: Path, sys: Path) -> dict[str, Any]:
-    """Where the data is: file system, mount options, description of the device."""
+    """The place of the data: file system, mount options, description of the device."""
     backing = backing_of(directory, proc, sys)
     if backing.mount is None:
         return {}
@@ -160,7 +160,7 @@ def describe_data(directory: Path, proc: Path, sys: Path) -> dict[str, Any]:
 
 
 def mount_options(mount: Mount) -> list[str]:
-    """The options of a mount, in their order, each once, without those that may reveal people or addresses."""
+    """The options of a mount, in order and without duplicates, except options that may reveal people or addresses."""
     every = dict.fromkeys((*mount.options, *mount.super_options))
     return [option for option in every if "=" not in option or option.partition("=")[0] in OPTIONS]
 
@@ -184,7 +184,7 @@ def distribution_name() -> str:
 
 
 def describe_virtualisation(proc: Path, sys: Path) -> dict[str, Any]:
-    """Whether the processor reports a hypervisor, and which machine the firmware claims to be."""
+    """Whether the processor reports a hypervisor, and the machine that the firmware reports."""
     flags = next((line for line in read_text(proc / "cpuinfo").splitlines() if line.startswith("flags")), "")
     return {
         "hypervisor": "hypervisor" in flags.split() if flags else None,

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from loadstone.observe.kernel_file import PROC, parse_fields, read_text
 
-# Columns of a processor in /proc/stat, in ticks (proc(5)); the two after them are already counted in user and nice.
+# Columns of a processor in /proc/stat, in ticks (proc(5)); the next two are already included in user and nice.
 PROCESSOR = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
-# The kernel counts in these, whatever the device's sector size is.
+# The kernel's unit, whatever the device's sector size is.
 SECTOR_BYTES = 512
 TOTAL = re.compile(r"^(some|full) .*total=(\d+)", re.MULTILINE)
 
@@ -37,7 +37,7 @@ MEMORY = {
 
 
 def read_processors(proc: Path = PROC) -> dict[str, Ticks]:
-    """Ticks of all processors together (`cpu`) and of each (`cpu0`), which vanish while they are offline."""
+    """Ticks of all processors together (`cpu`) and of each (`cpu0`), which are missing while it is offline."""
     found: dict[str, Ticks] = {}
     for line in read_text(proc / "stat").splitlines():
         if not line.startswith("cpu"):
@@ -51,7 +51,7 @@ def read_processors(proc: Path = PROC) -> dict[str, Ticks]:
 
 
 def read_memory(proc: Path = PROC) -> dict[str, int]:
-    """Bytes by the names of MEMORY, as far as the kernel reports them."""
+    """Bytes by the names in MEMORY, if the kernel reports them."""
     found = parse_fields(read_text(proc / "meminfo"))
     return {name: found[line] for name, line in MEMORY.items() if line in found}
 
@@ -68,13 +68,13 @@ def read_disks(proc: Path = PROC) -> dict[str, Disk]:
 
 
 def read_network(proc: Path = PROC) -> dict[str, tuple[int, int]]:
-    """Bytes received and sent by interface, the loopback (`lo`) included."""
+    """Bytes received and sent by interface, including the loopback (`lo`)."""
     found: dict[str, tuple[int, int]] = {}
     for line in read_text(proc / "net/dev").splitlines():
         name, _, rest = line.partition(":")
         with suppress(IndexError, ValueError):
             received, sent = (int(rest.split()[at]) for at in (0, 8))
-            # Container hosts have many interfaces that never carried a byte; they are left out.
+            # Container hosts have many interfaces that never carried a byte; they are omitted.
             if received + sent > 0:
                 found[name.strip()] = (received, sent)
     return found

@@ -1,4 +1,4 @@
-"""Files of /proc and /sys: one that is hidden, unsupported or gone with its process reads as nothing."""
+"""Files of /proc and /sys: a hidden, unsupported or vanished file reads as empty."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ SYS = Path("/sys")
 
 
 def read_text(path: str | Path) -> str:
-    """A file's text without the space around it; empty if it cannot be read."""
+    """A file's text without surrounding white space; empty if it cannot be read."""
     try:
-        # A plain descriptor costs a third of Path.read_text, and a sampler reads a dozen files at each look.
+        # A plain descriptor costs a third of Path.read_text, and a sampler reads a dozen files per sample.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
@@ -29,12 +29,12 @@ def read_text(path: str | Path) -> str:
 
 
 def read_number(path: str | Path) -> int | None:
-    """A file that holds one whole number; None if it does not (`max`, for one)."""
+    """The integer in a file; None if it contains something else (such as `max`)."""
     return parse_whole(read_text(path))
 
 
 def parse_whole(word: str) -> int | None:
-    """A word as a whole number, None if it is not one."""
+    """A word as an integer, None if it is not one."""
     try:
         return int(word)
     except ValueError:
@@ -42,7 +42,7 @@ def parse_whole(word: str) -> int | None:
 
 
 def parse_fields(found: str) -> dict[str, int]:
-    """Lines of `name: number [kB]` or `name number`, by name; kB become bytes. Other lines are left out."""
+    """Lines of `name: number [kB]` or `name number`, by name; kB become bytes. Other lines are omitted."""
     read: dict[str, int] = {}
     for line in found.splitlines():
         name, *rest = line.replace(":", " ", 1).split()[:3] or [""]
@@ -52,7 +52,7 @@ def parse_fields(found: str) -> dict[str, int]:
 
 
 def list_names(directory: str | Path) -> list[str]:
-    """The names in a directory, sorted; nothing if it cannot be read."""
+    """The names in a directory, sorted; empty if it cannot be read."""
     try:
         return sorted(os.listdir(directory))
     except OSError:
@@ -60,5 +60,5 @@ def list_names(directory: str | Path) -> list[str]:
 
 
 def list_pids(proc: Path) -> Iterator[int]:
-    """The processes that can be seen."""
+    """The visible processes."""
     return (int(name) for name in list_names(proc) if name.isdecimal())

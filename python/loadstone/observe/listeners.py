@@ -1,4 +1,4 @@
-"""Which processes accept connections on this machine, by /proc/net/tcp (proc(5))."""
+"""The processes that accept connections on this machine, from /proc/net/tcp (proc(5))."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LISTENING = "0A"
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """The process that accepts connections at a port; without name and pid where /proc hides them."""
+    """The process that accepts connections at a port; without name and pid if /proc hides them."""
 
     port: int
     name: str = ""
@@ -22,7 +22,7 @@ class Listener:
 
 
 def list_listeners(proc: Path = PROC) -> tuple[Listener, ...]:
-    """The listener of every open port, by port; of several processes that share one, the first."""
+    """The listener of every open port; if several processes share a port, the first."""
     sockets = listening_sockets(proc)
     held = find_owners(set(sockets), proc) if sockets else {}
     found = {port: Listener(port, *held.get(inode, ("", None))) for inode, port in sorted(sockets.items())}
@@ -42,7 +42,7 @@ def listening_sockets(proc: Path) -> dict[int, int]:
 
 
 def find_owners(wanted: set[int], proc: Path) -> dict[int, tuple[str, int]]:
-    """Name and pid of the process that owns these sockets, where /proc shows it."""
+    """Name and pid of the process that owns these sockets, if /proc shows it."""
     found: dict[int, tuple[str, int]] = {}
     for pid in list_pids(proc):
         if list_names(proc / str(pid) / "fd"):

@@ -1,4 +1,4 @@
-"""The observer: watches this host and some processes while a trial runs.
+"""The observer: samples this host and some processes while a trial runs.
 
     with Observer(data, {"engine": pid}, path=trial / "observed.jsonl") as observer:
         observer.mark("measure")
@@ -45,9 +45,9 @@ class Observer:
         """Observes the host, the device behind `directory`, and processes by name; samples go to a new file `path`."""
         self.interval_seconds = interval_seconds
         self.path = path
-        # What backs the directory, as `description` for a report.
+        # The storage behind the directory, as `description` for a report.
         self.backing = None if directory is None else backing_of(directory, proc, sys)
-        # Why samples could not be written, if so: a full disk ends the file, not the trial.
+        # The reason why samples could not be written, if so: a full disk ends the file, not the trial.
         self.problem: str | None = None
         self._proc = proc
         self._group = control_group(proc)
@@ -67,7 +67,7 @@ class Observer:
         self.close()
 
     def watch_process(self, name: str, pid: int) -> None:
-        """Watches one more process, which may have ended already. A name already in use gets the new process."""
+        """Observes one more process, which may have ended already. A name already in use gets the new process."""
         found = read_stat(pid, self._proc)
         if found is not None:
             self._watched[name] = found.key
@@ -83,8 +83,8 @@ class Observer:
         return self._store_sample(self._read_sample())
 
     def begin_phase(self, name: str) -> HostSample:
-        """Takes a sample that begins the phase `name` and ends the one before, with a census of all processes."""
-        # Before the sample: a child of a server that ends in between then counts twice for us, and not for others.
+        """Takes a sample that begins the phase `name` and ends the previous one, with a census of all processes."""
+        # Before the sample: a child of a server that ends in between then counts twice for the lab, and not for others.
         counted = take_census((pid for pid, _ in self._watched.values()), self._proc)
         sample = replace(self._read_sample(), mark=name, census=counted)
         self._store_sample(sample)
@@ -93,7 +93,7 @@ class Observer:
         return sample
 
     def phase_figures(self, phase: str) -> list[Value]:
-        """The figures of a phase, from its mark to the next one. Raises KeyError when it was never marked."""
+        """The figures of a phase, from its mark to the next one. Raises KeyError if it was never marked."""
         device = None if self.backing is None else self.backing.device
         return window_figures(self._windows[phase], device, self._interfaces)
 
@@ -108,7 +108,7 @@ class Observer:
         self._due = time.monotonic() + self.interval_seconds
         sample = take_sample({name: pid for name, (pid, _) in self._watched.items()}, self._group, self._proc)
         for name, key in list(self._watched.items()):
-            # Its pid may have gone to another process since.
+            # Its pid may belong to another process by now.
             if name not in sample.processes or sample.processes[name].key != key:
                 del self._watched[name]
         kept = {name: found for name, found in sample.processes.items() if name in self._watched or name == LAB}
@@ -131,5 +131,5 @@ class Observer:
 
 
 def physical_interfaces(sys: Path = SYS) -> frozenset[str]:
-    """Interfaces that are hardware; bonds, bridges and tunnels count the same bytes again. Empty inside a container."""
+    """Hardware interfaces; bonds, bridges and tunnels would count the same bytes again. Empty inside a container."""
     return frozenset(name for name in list_names(sys / "class/net") if (sys / "class/net" / name / "device").exists())

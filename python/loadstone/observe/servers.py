@@ -1,4 +1,4 @@
-"""Observed servers: processor, memory, device and network bytes and collections of each, with all it started.
+"""Observed servers: processor, memory, device and network bytes and collections of each, with all processes it started.
 
 PostgreSQL serves each client with a separate process, so a server is a tree of processes.
 """
@@ -18,7 +18,7 @@ from loadstone.observe.summary import ELAPSED_NS_MIN, SERVER
 from loadstone.observe.traffic import Traffic
 from loadstone.results.value import Value
 
-# Pauses of a JVM's collector since a position in its log: how many, their ns, where the log ends.
+# Pauses of a JVM's collector since a position in its log: their number, their ns, the end of the log.
 Collections = Callable[[Path, int], tuple[int, int, int]]
 
 
@@ -36,25 +36,25 @@ class Watched:
 
 @dataclass(slots=True)
 class Level:
-    """A server at one moment: counters since its processes began, and its memory."""
+    """A server at one instant: counters since its processes began, and its memory."""
 
     cpu_ticks: int
     memory_bytes: int
-    # None where it may not be read.
+    # None if it must not be read.
     io: tuple[int, int] | None
     pids: Sequence[int]
 
 
 @dataclass(slots=True)
 class ServerUse:
-    """What a server has used since the first look."""
+    """The resources that a server has used since the first sample."""
 
     last: Level
     begun_ns: int
     elapsed_ns: int = 0
     cpu_ticks: int = 0
     memory_max: int = 0
-    # Read and written; None where it may not be read.
+    # Read and written; None if it must not be read.
     io: tuple[int, int] | None = (0, 0)
     looks: int = 1
     gc_offset: int = 0
@@ -74,7 +74,7 @@ class ServerObserver:
     _traffic: Traffic | None = None
 
     def begin_observation(self) -> None:
-        """The first look: what was used before does not count."""
+        """The first sample: earlier use does not count."""
         now = time.monotonic_ns()
         for each in self.watched:
             if (level := self._read_level(each)) is not None:
@@ -85,7 +85,7 @@ class ServerObserver:
         self.memory_max = sum(use.last.memory_bytes for use in self._use.values())
 
     def take_sample(self, *, last: bool = False) -> None:
-        """Takes a look; call it about once a second."""
+        """Takes a sample; call it about once a second."""
         now = time.monotonic_ns()
         total = 0
         for each in self.watched:
@@ -140,7 +140,7 @@ class ServerObserver:
         return {name: use.last.pids for name, use in self._use.items()}
 
     def _read_level(self, server: Watched) -> Level | None:
-        """The server now; None when it is gone."""
+        """The present state of the server; None if it has ended."""
         processes = process_tree(server, self.proc)
         if not processes:
             return None
@@ -154,7 +154,7 @@ class ServerObserver:
 
 
 def add_use(use: ServerUse, level: Level, now_ns: int) -> None:
-    """Adds what was used since the last look. An ended child's counters go to the server once it waits for it."""
+    """Adds the use since the last sample. An ended child's counters go to the server once it waits for the child."""
     use.cpu_ticks += max(level.cpu_ticks - use.last.cpu_ticks, 0)
     use.memory_max = max(use.memory_max, level.memory_bytes)
     if level.io is None or use.last.io is None or use.io is None:
@@ -168,7 +168,7 @@ def add_use(use: ServerUse, level: Level, now_ns: int) -> None:
 
 
 def process_tree(server: Watched, proc: Path = PROC) -> list[ProcessCounters]:
-    """A server and all that it has started; empty when it is gone."""
+    """A server and all processes that it has started; empty if it has ended."""
     root = read_stat(server.pid, proc)
     if root is None or root.start_ticks != server.start_ticks:
         return []
@@ -181,7 +181,7 @@ def sum_ticks(watched: Sequence[Watched], proc: Path = PROC) -> int:
 
 
 def list_descendants(pid: int, proc: Path = PROC) -> Iterator[int]:
-    """All descendants of a process, by its first thread's list of children, where the kernel has one."""
+    """All descendants of a process, by its first thread's list of children, if the kernel provides one."""
     for word in read_text(proc / f"{pid}/task/{pid}/children").split():
         child = parse_whole(word)
         if child is not None:
@@ -190,7 +190,7 @@ def list_descendants(pid: int, proc: Path = PROC) -> Iterator[int]:
 
 
 def resident_memory(pid: int, proc: Path = PROC) -> tuple[int, int]:
-    """Resident memory, and how much of it may be shared with others (its files, shared memory), B."""
+    """Resident memory, and the part that may be shared with other processes (its files, shared memory), B."""
     fields = [parse_whole(word) for word in read_text(proc / f"{pid}/statm").split()[1:3]]
     resident, shared = (*(word or 0 for word in fields), 0, 0)[:2]
     return resident * PAGE_BYTES, min(shared, resident) * PAGE_BYTES

@@ -24,7 +24,7 @@ NLM_F_REQUEST, NLM_F_DUMP = 0x1, 0x300
 INET_DIAG_INFO = 2
 TCP_DESTROYED = 1 << 0  # SKNLGRP_INET_TCP_DESTROY and SKNLGRP_INET6_TCP_DESTROY, as bits of nl_groups
 TCP6_DESTROYED = 1 << 2
-# TIME_WAIT and LISTEN carry nothing; a connection not yet accepted (NEW_SYN_RECV) has carried nothing.
+# TIME_WAIT and LISTEN carry no data; a connection not yet accepted (NEW_SYN_RECV) has carried none.
 STATES = 0xFFF & ~(1 << 6 | 1 << 10 | 1 << 12)
 HEADER = struct.Struct("=IHHII")
 REQUEST = struct.Struct("=BBBBI48s")
@@ -34,7 +34,7 @@ ATTRIBUTE = struct.Struct("=HH")
 # tcpi_bytes_acked and tcpi_bytes_received.
 BYTES, BYTES_AT = struct.Struct("=QQ"), 120
 RECEIVE_BYTES = 1 << 18
-# Room for the ends of connections between two looks: some thousands.
+# Buffer for the ends of connections between two samples: some thousands.
 EVENTS_BYTES = 4 << 20
 MAPPED = bytes(10) + b"\xff\xff"
 
@@ -48,7 +48,7 @@ class Connection:
 
     # Unique among all connections since boot.
     cookie: int
-    # 0 while no process owns it.
+    # 0 if no process owns it.
     inode: int
     local: Address
     received: int
@@ -56,7 +56,7 @@ class Connection:
 
 
 class Sockets:
-    """Queries connections. Those that the kernel refuses to list are left out."""
+    """Queries connections. Connections that the kernel refuses to list are omitted."""
 
     def __init__(self) -> None:
         self._ask = open_netlink(0)
@@ -67,11 +67,11 @@ class Sockets:
 
     @property
     def is_able(self) -> bool:
-        """Whether the kernel answers at all."""
+        """Whether the kernel answers queries."""
         return self._ask is not None
 
     def list_connections(self) -> Iterator[Connection]:
-        """Every connection; nothing more once the kernel refuses."""
+        """Every connection; empty once the kernel refuses."""
         if self._ask is None:
             return
         try:
@@ -93,7 +93,7 @@ class Sockets:
             except BlockingIOError:
                 return
             except OSError as error:
-                # More have ended than fit into the buffer: the rest is lost.
+                # More connections have ended than fit into the buffer: the remaining ones are lost.
                 if error.errno == errno.ENOBUFS:
                     continue
                 return
@@ -120,7 +120,7 @@ class Sockets:
 
 
 def open_netlink(groups: int) -> socket.socket | None:
-    """A netlink socket; None where it cannot be opened."""
+    """A netlink socket; None if it cannot be opened."""
     try:
         found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
     except OSError:
@@ -135,7 +135,7 @@ def open_netlink(groups: int) -> socket.socket | None:
 
 
 def split_messages(data: bytes) -> Iterator[tuple[int, int, memoryview]]:
-    """The messages in one datagram: kind, sequence number, body."""
+    """The messages in one datagram: type, sequence number, body."""
     view, at = memoryview(data), 0
     while at + HEADER.size <= len(data):
         length, kind, _, sequence, _ = HEADER.unpack_from(data, at)
@@ -164,7 +164,7 @@ def parse_connection(body: memoryview) -> Connection | None:
 
 
 def unmap_address(address: bytes) -> bytes:
-    """An IPv4 address as its four bytes, also where a server listens with IPv6."""
+    """An IPv4 address as four bytes, even if a server listens with IPv6."""
     return address[12:] if address.startswith(MAPPED) else address
 
 
@@ -178,7 +178,7 @@ def parse_address(text: str) -> Address | None:
 
 
 def list_inodes(pid: int, proc: Path = PROC) -> Iterator[int]:
-    """The sockets that a process has open, as far as they are visible."""
+    """The open sockets of a process, if they are visible."""
     for name in list_names(proc / str(pid) / "fd"):
         with contextlib.suppress(OSError, ValueError):
             target = os.readlink(proc / str(pid) / "fd" / name)

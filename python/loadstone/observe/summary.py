@@ -1,6 +1,6 @@
 """A summary: the figures of a window, by their names in results (docs/reference/observation.md).
 
-What is not known for certain is left out: no figure is better than a misleading one.
+Uncertain figures are omitted: no figure is better than a misleading one.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from loadstone.observe.sample import LAB
 from loadstone.observe.window import IDLE, Window
 from loadstone.results.value import Value
 
-# Clocks tick a hundred times a second: below this many ticks of all processors a share is meaningless.
+# Clocks tick a hundred times a second: a share of fewer ticks of all processors is meaningless.
 TICKS_MIN = 100
-# The same for one process or device: one tick is then 5 %.
+# The limit for one process or device: one tick is then 5 %.
 ELAPSED_NS_MIN = 200_000_000
 LOOPBACK = "lo"
 # The prefix of servers' names, and of their figures, which come from loadstone.observe.servers.
@@ -63,7 +63,7 @@ def processor_figures(window: Window) -> Iterator[Figure]:
 
 
 def not_others(window: Window) -> int:
-    """Ticks of kernel threads and of our unwatched descendants: known where both ends had a census."""
+    """Ticks of kernel threads and of the lab's unobserved descendants: known if both ends had a census."""
     before, after = census_pair(window)
     if before is None or after is None or window.first is None or window.last is None:
         return 0
@@ -100,11 +100,11 @@ def device_utilisation(window: Window, device: Device) -> float | None:
 
 
 def io_others(window: Window, device: Device | None) -> Iterator[Figure]:
-    """The least share of the disks' time that others' I/O took.
+    """The minimum share of the disks' time that other processes' I/O took.
 
     The kernel does the write-back, so a disk's bytes do not show whose they are, nor a process's bytes on which disk
-    they are. Others are charged with at most what they did themselves, at most what the disks moved beyond what we
-    asked for, and only for the time in which the disks worked: a log line on an idle disk is no disturbance.
+    they are. Other processes are charged with at most their own bytes, at most the bytes that the disks moved beyond
+    our processes' bytes, and only while the disks worked: a log line on an idle disk is not a disturbance.
     """
     before, after = census_pair(window)
     if before is None or after is None or device is None or not device.counted:

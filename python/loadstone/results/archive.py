@@ -1,4 +1,5 @@
-"""A result folder as one zip file, which opens like the folder; and everything of a folder in open formats."""
+"""A result folder as one zip file, which opens like the folder; and the export of all data of a folder in open
+formats."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from loadstone.results.redaction import Redaction
 from loadstone.results.result_set import ResultSet
 
 SUFFIX = ".zip"
-# Files of a folder that its archive lacks: a lock, and trials of a run that is in progress.
+# Files of a folder that its archive omits: a lock, and trials of a run that is in progress.
 OMITTED = ("lock",)
-# A report repeats names in charts, and can be written again.
+# A report contains names in charts, and can be written again.
 REPORT = ("report.html", "report.md", "report")
-# The first moment that a zip file can express: equal folders give equal archives.
+# The first instant that a zip file can represent, so that equal folders give equal archives.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 # Unpacked archives, which are deleted when this process ends.
 _unpacked: list[tempfile.TemporaryDirectory[str]] = []

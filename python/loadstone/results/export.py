@@ -58,7 +58,7 @@ INTERVAL = {
 }
 HOST = {"run": "string", "host": "string", "fact": "string", "value": "string"}
 OBSERVED = "observed.jsonl"
-# The counters that observed.jsonl has as lists.
+# The counters that are lists in observed.jsonl.
 COUNTERS = {
     "processors": ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"),
     "disks": ("read", "written", "discarded", "busy_ms", "reads"),
@@ -92,7 +92,7 @@ def write_figures(results: ResultSet, expression: str, path: Path | None) -> Non
 
 
 def column_names(results: ResultSet, own: Iterable[str] = OWN) -> list[str]:
-    """The columns: dimensions first; one with the name of a fixed column gets an underscore after it."""
+    """The columns: dimensions first; a dimension with the name of a fixed column gets an underscore."""
     return [f"{name}_" if name in own else name for name in results.dimensions] + list(own)
 
 
@@ -114,7 +114,7 @@ def write_csv(results: ResultSet, file: IO[str]) -> None:
 
 
 def figures_table(results: ResultSet) -> pa.Table:
-    """A row for each figure of each trial; a dimension whose values are not of one type is text."""
+    """A row for each figure of each trial; a dimension with values of several types is text."""
     values = [list(trial.values.values()) for trial in results.trials]
     every = [value for of_trial in values for value in of_trial]
     own = [[getattr(value, name) for value in every] for name in ("metric", "value", "unit", "n", "bound")]
@@ -172,7 +172,7 @@ def spread_rows(
 
 
 def build_column(values: Sequence[Any], kind: str | None) -> Any:
-    """An Arrow array of that type; without one, of the type that holds all values."""
+    """An Arrow array of this type, or without one, of a type for all values."""
     import pyarrow as pa
 
     try:
@@ -196,13 +196,13 @@ def hosts_table(results: ResultSet) -> pa.Table:
 
 
 def list_documents(document: Any, key: str) -> list[dict[str, Any]]:
-    """The documents in a list of a document; none where that is damaged."""
+    """The documents in a list of a document; none if it is damaged."""
     parts = document.get(key) if isinstance(document, dict) else None
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
 def flatten_document(document: Any, prefix: str = "") -> Iterator[tuple[str, Scalar]]:
-    """Each value of nested documents with its path (`disks.vda.bytes`); a part with a name has it in the path."""
+    """Each value of nested documents with its path (`disks.vda.bytes`); the path of a named part contains its name."""
     if isinstance(document, dict):
         for key, part in document.items():
             yield from flatten_document(part, f"{prefix}.{key}" if prefix else key)
@@ -224,7 +224,7 @@ def transpose_rows(every: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> 
 
 
 def host_samples(results: ResultSet) -> pa.Table:
-    """A row for each sample of a trial's host, with its counters as they are in observed.jsonl: ticks, B, ms, µs."""
+    """A row for each sample of a trial's host, with its counters as in observed.jsonl: ticks, B, ms, µs."""
     import pyarrow as pa
 
     samples: list[dict[str, Any]] = []

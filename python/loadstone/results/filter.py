@@ -32,7 +32,7 @@ HINT = "a filter is like `system:lmdb AND -clients:(1 OR 2)` or `letter:/[ab]/`"
 
 @dataclass
 class FilterParser:
-    """A filter's text and how far it has been read."""
+    """A filter's text and the position in it."""
 
     text: str
     at: int = 0
@@ -62,7 +62,7 @@ class FilterParser:
         return found[0] if len(found) == 1 else lambda names: any(each(names) for each in found)
 
     def parse_sequence(self) -> Filter:
-        """Terms joined by AND or by nothing."""
+        """Terms joined by AND or without an operator."""
         found = [self.parse_term()]
         while (token := self.next_token()) and token["word"] != "OR" and token["mark"] != ")":
             if token["word"] == "AND":
@@ -113,7 +113,7 @@ class FilterParser:
 
 
 def parse_filter(expression: str) -> Filter:
-    """Reads a filter; an empty one lets everything pass. Raises LoadstoneError when it is not valid."""
+    """Reads a filter; an empty one accepts everything. Raises LoadstoneError if it is invalid."""
     parser = FilterParser(expression)
     if parser.next_token() is None:
         return lambda _: True

@@ -1,4 +1,4 @@
-"""A result folder: everything from one run of an experiment, or one import.
+"""A result folder: all data of one run of an experiment, or of one import.
 
     results/<name>/<UTC time>/
         folder.json        the format's version, the question, how the trials were ordered
@@ -43,9 +43,9 @@ IMPORTED = "imported"
 UNDER_WAY = ".part"
 # The trials.
 VALUES = "values.jsonl"
-# What the pilot block found, and its trials.
+# The findings of the pilot block, and its trials.
 PILOT, PILOT_TRIALS = "pilot.json", "pilot.jsonl"
-# In the files of an attempt until its line is written: the line it gets if the lab ends before that.
+# In the files of an attempt until its line is written: its line if the lab ends before that.
 BEGUN = "begun.json"
 
 
@@ -53,7 +53,7 @@ class Folder:
     """A result folder on disk."""
 
     def __init__(self, path: Path) -> None:
-        """Opens a folder. Raises LoadstoneError when it is not a result folder, or its version is not known."""
+        """Opens a folder. Raises LoadstoneError if it is not a result folder, or its version is unknown."""
         self.path = path
         try:
             header = json.loads((path / "folder.json").read_bytes())
@@ -83,7 +83,7 @@ class Folder:
         environment: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Folder:
-        """Makes a folder; `more` is added to folder.json. Raises LoadstoneError when that is not possible."""
+        """Creates a folder; `more` is added to folder.json. Raises LoadstoneError if this fails."""
         header = {"results": VERSION, "name": name, "question": asdict(question), "interleaved": interleaved, **more}
         try:
             (path / "trials").mkdir(parents=True)
@@ -94,7 +94,7 @@ class Folder:
             if experiment:
                 lines.replace_file(path / "experiment.yaml", experiment.encode())
             lines.replace_file(path / "environment.json", indent_json(dict(environment or {})))
-            # Last: without it the folder does not count as a result folder.
+            # Written last: without it the folder does not count as a result folder.
             lines.replace_file(path / "folder.json", indent_json(header))
         except OSError as error:
             raise LoadstoneError(
@@ -115,12 +115,12 @@ class Folder:
 
     @property
     def identity(self) -> str:
-        """Distinguishes this folder's data from other folders' below one directory; the same at each resume."""
+        """Distinguishes this folder's data from other folders' below one directory; unchanged by a resume."""
         return f"{self.path.parent.name}-{zlib.crc32(str(self.path.resolve()).encode()):08x}"
 
     @cached_property
     def question(self) -> Question:
-        """The question. Raises LoadstoneError when it is damaged."""
+        """The question. Raises LoadstoneError if it is damaged."""
         try:
             return read_document(Question, self.header.get("question", {}))
         except ValueError as error:
@@ -130,9 +130,9 @@ class Folder:
 
     @contextlib.contextmanager
     def hold_lock(self) -> Iterator[None]:
-        """Locks out every other lab; the kernel releases the lock when this process ends, however it ends.
+        """Excludes every other lab; the kernel releases the lock whenever this process ends.
 
-        Raises LoadstoneError when another one is at work here.
+        Raises LoadstoneError if another lab is writing to this folder.
         """
         with (self.path / "lock").open("a") as file:
             try:
@@ -144,7 +144,7 @@ class Folder:
             yield
 
     def repair_lines(self) -> list[str]:
-        """Records interrupted attempts and removes damaged lines, so that the run can continue; returns what it did."""
+        """Records interrupted attempts and removes damaged lines, so that the run can continue; returns messages."""
         repairs = []
         for name in ("plan.jsonl", VALUES, PILOT_TRIALS):
             if damaged := lines.mend_file(self.path / name):
@@ -156,7 +156,7 @@ class Folder:
         return repairs
 
     def _record_interrupted(self, begun: Path) -> None:
-        """Records the attempt whose files these are as interrupted, unless it has a line."""
+        """Records the attempt with these files as interrupted, unless it has a line."""
         try:
             document = json.loads(begun.read_bytes())
             result = TrialResult.from_json(document["line"])
@@ -182,7 +182,7 @@ class Folder:
         return [block for block, _ in self._read_plan()]
 
     def _read_plan(self) -> Iterator[tuple[int, dict[str, dict[str, Scalar]]]]:
-        """Each block's number and its trials with their configs; invalid lines are left out."""
+        """Each block's number and its trials with their configs; invalid lines are omitted."""
         for document in lines.read_lines(self.path / "plan.jsonl").documents:
             try:
                 trials = {each["trial"]: each["config"] for each in document["trials"]}
@@ -191,14 +191,14 @@ class Folder:
                 continue
 
     def files_of(self, trial: str, attempt: int) -> Path:
-        """Where the files of an attempt at a trial are."""
+        """The directory of an attempt's files."""
         return self.path / "trials" / (trial if attempt == 1 else f"{trial}.{attempt}")
 
     @contextlib.contextmanager
     def open_attempt(
         self, trial: str, attempt: int = 1, *, begun: TrialResult | None = None, table: str = VALUES
     ) -> Iterator[Path]:
-        """A directory for the files of an attempt, which is moved into `trials/` when the attempt is over.
+        """A directory for the files of an attempt, which is moved into `trials/` when the attempt has ended.
 
         `repair` adds `begun` to the table if the lab ends before the attempt has a line.
         """
@@ -220,26 +220,26 @@ class Folder:
             ) from error
 
     def append_trial(self, result: TrialResult, table: str = VALUES) -> None:
-        """Adds a trial; it is on the device when this returns. Raises LoadstoneError when there is no room."""
+        """Adds a trial; it is on the device when this returns. Raises LoadstoneError if there is no space."""
         counts = {"counts": False} if table == PILOT_TRIALS else {}
         lines.append_line(self.path / table, {**result.to_json(), **counts})
         (self.files_of(result.trial, result.attempt) / BEGUN).unlink(missing_ok=True)
 
     def load_series(self, trial: str, attempt: int = 1) -> Series | None:
-        """A trial's course over time; None if it was not written or is damaged."""
+        """A trial's time series; None if it was not written or is damaged."""
         try:
             return Series.from_json(json.loads((self.files_of(trial, attempt) / "series.json").read_bytes()))
         except (OSError, TypeError, ValueError, RecursionError):
             return None
 
     def read_attempts(self, name: str = VALUES) -> tuple[list[TrialResult], list[str]]:
-        """Every attempt at every trial, in the order in which they ended, and warnings on what had to be left out."""
+        """Every attempt at every trial, in the order in which they ended, and warnings on omissions."""
         found, warnings = [], []
         for number, line in lines.iterate_lines(self.path / name):
             try:
                 found.append(TrialResult.from_line(line))
             except (ValueError, OverflowError):
-                # Python's JSON reader decides which lines are damaged, and words the reasons.
+                # Python's JSON reader decides which lines are damaged, and formulates the reasons.
                 document = lines.parse_line(line)
                 if document is None:
                     warnings.append(f"{name}:{number} is damaged and left out")
@@ -251,12 +251,12 @@ class Folder:
         return found, warnings
 
     def read_pilots(self) -> list[TrialResult]:
-        """The trials of the pilot block, which never count; the last attempt at each that was not interrupted."""
+        """The trials of the pilot block, which never count; for each, the last attempt that was not interrupted."""
         found, _ = self.read_attempts(PILOT_TRIALS)
         return list({result.trial: result for result in found if not result.interrupted}.values())
 
     def load_results(self) -> ResultSet:
-        """Reads everything except series and histograms. Raises LoadstoneError when it cannot be read."""
+        """Reads everything except series and histograms. Raises LoadstoneError if it cannot be read."""
         with pause_collector():
             return self._load_results()
 
@@ -266,7 +266,7 @@ class Folder:
         interrupted = Counter(result.trial for result in attempts if result.interrupted)
         for result in attempts:
             before = trials.get(result.trial)
-            # A line that was copied back, as by an editor, is of an attempt that is already known.
+            # A line that was copied back, for instance in an editor, belongs to an attempt that has already been read.
             if result.interrupted or (before is not None and result.attempt < before.attempt):
                 continue
             if before is None and not interrupted[result.trial]:
@@ -320,7 +320,8 @@ class Folder:
 
 @contextlib.contextmanager
 def pause_collector() -> Iterator[None]:
-    """Stops the cyclic garbage collector: a million new objects without cycles take it as long as reading them."""
+    """Stops the cyclic garbage collector: with a million new objects without cycles it takes as long as reading
+    them."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -331,12 +332,12 @@ def pause_collector() -> Iterator[None]:
 
 
 def indent_json(document: Mapping[str, Any]) -> bytes:
-    """A document as indented JSON, for people."""
+    """A document as indented JSON, for human readers."""
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def new_path(root: Path, name: str, now: datetime | None = None) -> Path:
-    """A folder's path: `<root>/<name>/<UTC time>`, with a number after it if that second is already taken."""
+    """A folder's path: `<root>/<name>/<UTC time>`, with a number after it if the path is already in use."""
     time = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H-%M-%SZ")
     candidates = (root / name / (time if not n else f"{time}-{n}") for n in range(1000))
     return next(path for path in candidates if not path.exists())
@@ -348,12 +349,12 @@ def find_folders(root: Path) -> list[Folder]:
 
 
 def survey_folders(root: Path) -> tuple[list[Folder], list[str]]:
-    """Every folder below a root in the order of name and time, and a line about each that cannot be opened."""
+    """All folders below a root in the order of name and time, and a message about each folder that cannot be opened."""
     folders, problems = [], []
     for path in sorted(directory for directory in root.glob("*/*") if is_like_folder(directory)):
         try:
             folder = Folder(path)
-            # A damaged question would stop whatever lists it.
+            # A damaged question would stop the listing.
             _ = folder.question
             folders.append(folder)
         except LoadstoneError as error:
@@ -362,7 +363,7 @@ def survey_folders(root: Path) -> tuple[list[Folder], list[str]]:
 
 
 def is_like_folder(path: Path) -> bool:
-    """Whether a directory is a result folder, or the beginning of one."""
+    """Whether a directory is a complete or incomplete result folder."""
     try:
         return path.is_dir() and any((path / name).exists() for name in ("folder.json", "environment.json", VALUES))
     except OSError:

@@ -1,12 +1,12 @@
 """Histograms on disk: the interval log of HdrHistogram (format 1.3), which HdrHistogram's tools read.
 
-One file per phase, a line per interval and kind of operation; the tag is `READ`, with `-<status>` for what did not
-end well and `-response` for response times. Values, the column Interval_Max among them, are ns.
+One file per phase, a line per interval and kind of operation; the tag is `READ`, with `-<status>` for operations
+that failed, and `-response` for response times. Values, including the column Interval_Max, are in ns.
 
-An interval holds what was due in it (in a closed loop: sent), some of which ends only later. Nothing already written
-is rewritten, so an interval can have several lines of one tag: they add up. The lines of a file are therefore not in
-the order of time. At the end, for the whole window, are the operations that never ended, with the tag `READ-CENSORED`:
-values are how long each was waited for. So every percentile follows from the file (loadstone.statistics.percentile).
+An interval contains the operations due in it (in a closed loop: sent in it), even if they end later. Written lines
+are never changed, so an interval can have several lines of one tag: they add up. The lines of a file are thus not in
+chronological order. The last lines count operations of the whole window that never ended, tagged `READ-CENSORED`:
+a value is the time waited for one. So every percentile follows from the file (loadstone.statistics.percentile).
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ HEADER = """\
 
 
 class Writer:
-    """Writes the intervals of one phase as they come."""
+    """Writes the intervals of one phase as they arrive."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
-        # Start and length of each interval, ns, for what is added to it later.
+        # Start and length of each interval, ns, for operations that are added to it later.
         self._spans: dict[int, tuple[int, int]] = {}
 
     def write_interval(self, interval: Interval) -> None:
-        """Adds an interval's histograms, and to earlier intervals those of operations that ended since."""
+        """Adds an interval's histograms, and adds operations that ended since then to earlier intervals."""
         if not self._spans:
             start = (interval.unix_ns - interval.length_ns - interval.start_ns) / 1e9
             self._file.write(HEADER.format(unit=UNIT, start=start))
@@ -63,7 +63,7 @@ class Writer:
 
 
 def write_histograms(path: Path, histograms: Mapping[str, Histogram]) -> None:
-    """Writes histograms of a whole window, ns, by their tags; without any there is no file."""
+    """Writes histograms of a whole window, ns, by their tags; writes no file if there are none."""
     if histograms:
         lines = [
             f"Tag={tag},0.000,0.000,{each.value_at_quantile(1)},{encode_histogram(each)}\n"

@@ -1,7 +1,7 @@
-"""Projections, in the manner of benchstat: which keys make the tables, the rows and the columns.
+"""Projections, in the manner of benchstat: the keys that form tables, rows and columns.
 
-A key is a dimension or a fact. Keys in none of the three are pooled: trials that differ in them count as repeats of one
-variant, with a warning, since that mixes what the experiment kept apart.
+A key is a dimension or a fact. Keys in none of these are pooled: trials that differ in them count as repeats of one
+variant, with a warning, since that mixes trials that the experiment separated.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from loadstone.results.filter import Filter, parse_filter
 from loadstone.results.result_set import ResultSet, number_keys, variant_key
 from loadstone.results.trial_result import Scalar, TrialResult
 
-# What is before the name of a pooled dimension, whose value is then a fact of the trial.
+# The prefix of the name of a pooled dimension, whose value becomes a fact of the trial.
 POOLED = "pooled."
 
 
 @dataclass(frozen=True)
 class Projection:
-    """What a user asked for; None leaves it to the result set."""
+    """The user's request; None leaves the choice to the result set."""
 
     table: tuple[str, ...] | None = None
     row: tuple[str, ...] | None = None
     col: tuple[str, ...] | None = None
     filter: str = ""
     metrics: tuple[str, ...] = ()
-    # Guarantees that the compared columns differ in on purpose.
+    # Guarantees that differ on purpose between the compared columns.
     promises: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Projected:
-    """A result set with the dimensions asked for, and which of them make the tables."""
+    """A result set with the requested dimensions, and the dimensions that form the tables."""
 
     results: ResultSet
     table: tuple[str, ...]
@@ -44,7 +44,7 @@ class Projected:
 
 
 def project_results(results: ResultSet, asked: Projection) -> Projected:
-    """Filters and regroups. Raises LoadstoneError when a key is unknown or nothing is left."""
+    """Filters and regroups trials. Raises LoadstoneError if a key is unknown or no trial remains."""
     kept = filter_results(results, asked.filter)
     dimensions = list(kept.dimensions)
     known = [*dimensions, *dict.fromkeys(name for trial in kept.trials for name in trial.facts)]
@@ -63,14 +63,14 @@ def project_results(results: ResultSet, asked: Projection) -> Projected:
     name = ",".join(col)
 
     def regroup_config(own: Mapping[str, Scalar]) -> dict[str, Scalar]:
-        """The keys asked for; several columns' keys become one dimension."""
+        """The requested keys; the keys of several columns become one dimension."""
         config = {key: own.get(key, "") for key in (*table, *row)}
         if col:
             config[name] = own.get(name, "") if len(col) == 1 else ",".join(str(own.get(key, "")) for key in col)
         return config
 
     trials = [replace(trial, config=regroup_config({**trial.facts, **trial.config})) for trial in kept.trials]
-    # Trials with the same variant and repeat were distinguished by a key that was dropped.
+    # Trials with equal variants and repeats were distinguished by a key that was dropped.
     pooled = len({(variant_key(trial.config), trial.repeat) for trial in trials}) < len(trials)
     warnings = kept.warnings
     gone = [key for key in dimensions if key not in (*table, *row, *col) and len(kept.dimensions[key]) > 1]
@@ -85,7 +85,7 @@ def project_results(results: ResultSet, asked: Projection) -> Projected:
     elif gone:
         warnings += (f"left out {', '.join(gone)}: variants differ in it as well, so a difference may be due to it",)
     by_name = name if col else None
-    # What may differ on purpose between the values that the question compares need not between other columns.
+    # Guarantees that may differ between the values compared in the question must not differ between other columns.
     promises = kept.question.promises if kept.compared in (by_name, *col) else ()
     question = replace(
         kept.question,
@@ -94,7 +94,7 @@ def project_results(results: ResultSet, asked: Projection) -> Projected:
         metrics=tuple(metrics),
         promises=promises if asked.promises is None else asked.promises,
     )
-    # What was planned is known by its dimensions only.
+    # Planned trials have dimensions, but no facts.
     whole = not pooled and not gone and {*table, *row, *col} <= {*dimensions}
     planned = {trial: regroup_config(config) for trial, config in kept.planned.items()} if whole else {}
     departures = [*find_omissions(results, kept, asked.filter)]
@@ -114,7 +114,7 @@ def project_results(results: ResultSet, asked: Projection) -> Projected:
 
 
 def find_omissions(results: ResultSet, filtered_set: ResultSet, expression: str) -> Iterator[str]:
-    """Whether a filter selects among the repeats of a variant: that removes evidence, unlike a choice of variants."""
+    """Finds repeats that a filter removes from a variant: unlike a choice of variants, this removes evidence."""
     chosen = {key: len(filtered_set.variants[key]) for key in results.variants if key in filtered_set.variants}
     some = [key for key, count in chosen.items() if count < len(results.variants[key])]
     if some:
@@ -123,7 +123,7 @@ def find_omissions(results: ResultSet, filtered_set: ResultSet, expression: str)
 
 
 def filter_results(results: ResultSet, expression: str) -> ResultSet:
-    """The trials that pass a filter, and the planned ones that would. Raises LoadstoneError if none does."""
+    """The trials that pass a filter, and the planned trials that would pass it. Raises LoadstoneError if none does."""
     if not expression.strip():
         return results
     passes: Filter = parse_filter(expression)
@@ -143,7 +143,7 @@ def filter_keys(trial: TrialResult) -> dict[str, Scalar | None]:
 
 
 def wanted_metrics(results: ResultSet, asked: Sequence[str]) -> list[str]:
-    """The metrics to show. Raises LoadstoneError when one was not measured."""
+    """The metrics to show. Raises LoadstoneError if one was not measured."""
     if not asked:
         return list(results.headline_metrics)
     measured = results.metrics

@@ -1,6 +1,6 @@
 """Redaction of a result folder: host names, addresses and absolute paths, replaced by numbered names.
 
-Equal names get equal replacements, so facts that agreed still agree. Names are collected where files state them (hosts
+Equal names get equal replacements, so equal facts stay equal. Names are collected where files state them (hosts
 of the environment, settings such as `hosts=…`, URLs, addresses) and replaced everywhere.
 """
 
@@ -26,14 +26,14 @@ ADDRESS = re.compile(
     r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]|\.\d)|(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])",
     re.IGNORECASE,
 )
-# An absolute path in a text; not a part of a word, a share or a rate.
+# An absolute path in a text; not a part of a word, a fraction or a rate.
 PATH = re.compile(
     r"(?<![\w.+/@%~-])(?:~[\w.-]*)?/[^\s\"'`,;:()<>|&*?\\\[\]{}=]+|/(?:home|Users)/[^\s\"'`,;:()<>|&*?=]+"
 )
 # The kernel's files are the same everywhere.
 PUBLIC_PATH = re.compile(r"/(?:proc|sys|dev)(?:/|$)")
 PUBLIC_NAME = re.compile(r"(?i)localhost(?:\.localdomain)?|\d+|none|null|true|false|all")
-# The words of the format: keys, and the values of these keys.
+# The format's vocabulary: keys, and the values of these keys.
 FORMAT_KEY = re.compile(r"[a-z_]+")
 FORMAT_VALUES = frozenset({"end", "loop", "unit", "metric", "bound", "kind", "mark", "version"})
 # The beginning of every histogram in base64.
@@ -47,7 +47,7 @@ class Redaction:
         """Collects the names. Raises OSError."""
         self._names: dict[str, str] = {}
         self._paths: dict[str, str] = {}
-        # Paths that are whole values may have blanks in them.
+        # Paths that are whole values may contain spaces.
         blanks: dict[str, None] = {}
         names: dict[str, None] = {}
         for name in (socket.gethostname(), socket.getfqdn()):
@@ -118,7 +118,7 @@ def decode_text(data: bytes) -> str | None:
 
 
 def parse_json(text: str) -> Any:
-    """A JSON document; None where a text is none."""
+    """A JSON document; None if the text is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -180,7 +180,7 @@ def find_hosts(text: str) -> Iterator[str]:
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an IP address."""
+    """Whether a text is an IP address."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -189,6 +189,6 @@ def is_address(text: str) -> bool:
 
 
 def any_of(texts: Iterable[str], pattern: str) -> re.Pattern[str]:
-    """A pattern that matches any of some texts, the longest first; nothing without any."""
+    """A pattern that matches any of the texts, the longest first; it matches nothing if there are none."""
     escaped = [re.escape(text) for text in sorted(texts, key=lambda text: (-len(text), text))]
     return re.compile(pattern.format("|".join(escaped)) if escaped else "(?!)")

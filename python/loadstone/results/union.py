@@ -15,7 +15,7 @@ RUN = "run"
 
 
 def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
-    """One set of all trials, with the first side as the baseline; a side is one set, or several runs of it.
+    """One set of all trials, with the first side as the baseline; a side is one set, or several runs of one set.
 
     A dimension with one value in each set, but not the same in all, adds nothing to `run`: it is
     left out, so that two files with one variant each can be compared at all.
@@ -23,7 +23,7 @@ def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
     grouped = [[results_of] if isinstance(results_of, ResultSet) else list(results_of) for results_of in sides]
     sets = [results for side in grouped for results in side]
     labels = distinct_names([results.name if results.path is None else label_results(results) for results in sets])
-    # A side of several runs has the name of its first.
+    # A side of several runs has the name of its first run.
     side_of: list[str] = []
     for side in grouped:
         side_of += [labels[len(side_of)]] * len(side)
@@ -78,7 +78,7 @@ def label_results(results: ResultSet) -> str:
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:
-    """Names made unique by numbers, without colons, which separate them from trials."""
+    """Names made unique by numbers; without colons, which separate them from trials."""
     clean = [name.replace(":", "-") for name in names]
     return [
         f"{name}#{number}" if clean.count(name) > 1 else name

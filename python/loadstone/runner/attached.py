@@ -11,7 +11,7 @@ from loadstone.experiment.plan.servers import Attached
 from loadstone.results.trial_result import Scalar
 from loadstone.runner import hooks
 
-# How long a server may take after `restart` until `status` succeeds, and how often that is checked.
+# Limit of the time from `restart` until a server's `status` succeeds, and the interval between checks.
 READY_SECONDS = 180.0
 POLL_SECONDS = 1.0
 # Time limit of a command.
@@ -27,7 +27,8 @@ class Hosts:
         self._table = table
 
     def up(self) -> bool:
-        """Restarts each server whose `status` fails, and waits for it; True if there was one. Raises LoadstoneError."""
+        """Restarts each server whose `status` fails, and waits for it; True if there were any. Raises
+        LoadstoneError."""
         broken = self.dead()
         for host in broken:
             if not self.how.restart:

@@ -1,4 +1,4 @@
-"""Attempts at trials: their numbers, which trials are done, and which variants are set aside after failures."""
+"""Attempts at trials: their numbers, the trials that are done, and the variants excluded after failures."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.runner.progress import Display
 from loadstone.runner.trial import Conductor
 
-# A variant is set aside after so many consecutive failed attempts, so that the others need not wait for it.
+# A variant is excluded after this number of consecutive failed attempts, so that the remaining variants need not wait.
 ATTEMPTS_MAX = 3
-# After so many consecutive failures of different variants, the cause is what they share.
+# After this number of consecutive failures of different variants, the cause is common to them.
 FAILING_VARIANTS_MAX = 5
 
 
@@ -36,7 +36,7 @@ class Attempts:
     failing: list[VariantKey] = field(default_factory=list)
 
     def restore(self, retry_failed: bool) -> None:
-        """Counts the attempts in the folder. With `retry_failed` no variant stays set aside."""
+        """Counts the attempts in the folder. With `retry_failed` no variant stays excluded."""
         for each in self.folder.read_attempts(self.table)[0]:
             self._count(each)
         if retry_failed:
@@ -75,7 +75,7 @@ class Attempts:
         return self.failed[key] >= ATTEMPTS_MAX
 
     def all_fail(self, variants: int) -> bool:
-        """Whether the last failures are of all of so many variants, or of enough of them."""
+        """Whether the last failures include all of the variants, or enough of them."""
         return len(set(self.failing)) >= min(variants, FAILING_VARIANTS_MAX)
 
 
@@ -86,7 +86,8 @@ def set_aside_message(key: VariantKey) -> str:
 
 
 def given_up(what: str, last: TrialResult, *, resumable: bool) -> LoadstoneError:
-    """The error that ends a run after failures, with the hint of the last; `resumable`: a trial is done."""
+    """The error that ends a run after failures, with the last failure's hint; `resumable`: at least one trial is
+    done."""
     hint = last.notes[-1].hint if last.notes else "see its events"
     then = "; then continue with `loadstone run --resume`" if resumable else ""
     return LoadstoneError(f"{what}; last error: {last.reason}", f"{hint}{then}")

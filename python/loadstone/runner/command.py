@@ -27,12 +27,12 @@ POLL_SECONDS = 1.0
 # The end of an output in messages.
 TAIL_BYTES, TAIL_CHARS = 1000, 200
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
-# A larger output is cut in the middle, and a part of this size is kept at either end.
+# A larger output is cut in the middle, and a part of this size remains at either end.
 KEPT_BYTES = 16 << 20
 # A command that prints more would fill the disk.
 OUTPUT_MAX = 4 << 30
 CUT = b"\n[... loadstone: %d bytes were omitted here ...]\n"
-# How long the launcher may take to kill a command.
+# Time that the launcher has to kill a command.
 KILL_SECONDS = 3 * launcher.ENDING_SECONDS
 
 
@@ -44,7 +44,7 @@ class Launcher(AbstractContextManager["Launcher"]):
     """The process that starts commands (`loadstone.runner.launcher`)."""
 
     def __init__(self) -> None:
-        # In a session of its own: Ctrl-C on the terminal must not end it first.
+        # In a separate session: Ctrl-C on the terminal must not end it first.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", launcher.__file__],
             stdin=subprocess.PIPE,
@@ -75,7 +75,7 @@ class Launcher(AbstractContextManager["Launcher"]):
         return self._pid
 
     def wait(self, seconds: float) -> tuple[int, CommandUse] | None:
-        """The exit status and the use of the command; None if it still runs after `seconds`."""
+        """The exit status and the resource use of the command; None if it still runs after `seconds`."""
         reply = self._receive(seconds)
         if reply is None:
             return None
@@ -84,7 +84,7 @@ class Launcher(AbstractContextManager["Launcher"]):
         return int(reply["status"]), use
 
     def end(self) -> None:
-        """Ends the command, if one runs, with everything that it started."""
+        """Ends the command, if one is running, with all processes that it started."""
         if self._pid:
             with suppress(CommandError):
                 self._send({"end": True})
@@ -142,7 +142,7 @@ def run(
 ) -> Ended:
     """Runs a command in the data directory, its output in `<name>.stdout` and `<name>.stderr` of the trial's files.
 
-    All that it started is killed when it ends, or this raises. Raises CommandError if it cannot be started or takes
+    All its processes are killed when it ends, or if this raises. Raises CommandError if it cannot be started or takes
     more than `timeout` seconds.
     """
     with Launcher() as process:
@@ -158,7 +158,7 @@ def run_by(
     timeout: float,
     output: Path | None = None,
 ) -> Ended:
-    """As `run`, by a launcher that serves several commands; `output` is where the standard output goes instead."""
+    """Like `run`, by a launcher that serves several commands; `output` redirects the standard output."""
     files = context.files.absolute()
     arguments = list(phase.arguments(context))
     stdout, stderr = output or files / f"{phase.name}.stdout", files / f"{phase.name}.stderr"
@@ -197,7 +197,7 @@ def end_command(process: Launcher, outputs: Iterable[Path]) -> None:
 
 
 def cut_output(path: Path) -> int:
-    """Shortens an output of more than twice KEPT_BYTES; the bytes omitted."""
+    """Shortens an output of more than twice KEPT_BYTES; returns the number of omitted bytes."""
     size = path.stat().st_size
     if size <= 2 * KEPT_BYTES:
         return 0

@@ -1,4 +1,4 @@
-"""The figures of a trial with faults: outage, recovery, and what users saw in each window around the fault.
+"""The figures of a trial with faults: outage, recovery, and the users' view in each window around the fault.
 
 They come from the engine's events, which count operations and latencies by the interval in which they were due. So the
 windows are cut at the instants at which the fault took place, which are known only afterwards.
@@ -33,12 +33,12 @@ EVENTS, SPECS = "run*.events.jsonl", "run*.spec.json"
 
 @dataclass(frozen=True)
 class Options:
-    """How recovery is decided; the defaults are in `loadstone.statistics.availability`."""
+    """The conditions of recovery; the defaults are in `loadstone.statistics.availability`."""
 
     share: float = SHARE
     window_ns: int = WINDOW_NS
     hold_ns: int = HOLD_NS
-    # An operation that succeeds later is late; None: from the latencies before the fault.
+    # An operation that succeeds later is late; None: computed from the latencies before the fault.
     deadline_ns: int | None = None
 
 
@@ -60,7 +60,7 @@ class Row:
     outcomes: list[Outcome] = field(default_factory=list)
 
     def latencies(self) -> Histogram:
-        """The latencies of the operations that succeeded, ns; without parts of composed operations."""
+        """The latencies of the operations that succeeded, ns; without the parts of composed operations."""
         merged = Histogram()
         for outcome in self.outcomes:
             if outcome.status in WELL and outcome.count and outcome.operation not in BESIDE | COMPOSED:
@@ -104,7 +104,7 @@ def add_interval(rows: dict[int, Row], event: Interval) -> None:
 
 
 def borders_of(fault: FaultRecord) -> tuple[int, int | None]:
-    """When the fault and its lift were ordered, ns; as planned where nothing was ordered, as in the twin."""
+    """When the fault and its lift were ordered, ns; the planned instants if nothing was ordered, as in the twin."""
     order = fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns
     return order, fault.planned_lift_ns if fault.lift_ordered_ns is None else fault.lift_ordered_ns
 
@@ -123,7 +123,7 @@ def figures_of_faults(faults: Sequence[FaultRecord], rows: Sequence[Row], option
 def apply_deadline(rows: Sequence[Row], order_ns: int, options: Options) -> tuple[Sequence[Row], int]:
     """The rows with the operations after the deadline counted as late, and the deadline, ns.
 
-    Where the engine had no deadline, the default follows from the latencies before the fault. Then an operation counts
+    If the engine had no deadline, the default follows from the latencies before the fault. Then an operation counts
     as late by the bucket of its latency, which is at most 0.1 % wide.
     """
     if options.deadline_ns is not None:

@@ -55,7 +55,7 @@ def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value
     yield Value(f"{prefix}unclosed", summary.unclosed, "clients", 1)
     yield Value(f"{prefix}saturated", summary.saturated_values, "operations", summary.operations)
     yield Value(f"{prefix}driver", result.ready.driver_ns, "ns", 1)
-    # Not the summary's: the kernel's maximum includes the lab's memory at the fork.
+    # Not from the summary: the kernel's maximum includes the lab's memory at the fork.
     if memory_max:
         yield Value(f"{prefix}engine.memory_max", memory_max, "B", 1)
     yield Value(f"{prefix}engine.read", summary.device_bytes[0], "B", 1)
@@ -83,9 +83,9 @@ def attempts(summary: Summary, unanswered: int, prefix: str) -> Iterator[Value]:
 
 
 def executed(executors: Sequence[Executor], prefix: str) -> Iterator[Value]:
-    """How busy the busiest executor was, and the worst wake-up delays.
+    """The utilisation of the busiest executor, and the worst wake-up delays.
 
-    The conductor has no clients and does not limit the load, so it is left out. Clients with a thread each have no
+    The conductor has no clients and does not limit the load, so it is excluded. Clients with a thread each have no
     executor; how busy they are shows only in the share of all processors.
     """
     if busy := [each.busy for each in executors if each.clients]:
@@ -115,7 +115,7 @@ def latencies(summary: Summary, prefix: str) -> Iterator[Value]:
 def by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tuple[Population, float]]:
     """By operation in lower case, and for all: every operation that was due, and the mean of successful ones, ns.
 
-    A read of a record whose insert or delete was in flight says nothing about the store and is left out.
+    A read of a record whose insert or delete was in flight reveals nothing about the store and is excluded.
     """
     populations: dict[str, Population] = defaultdict(Population)
     sums: dict[str, float] = defaultdict(float)
@@ -177,7 +177,7 @@ def quantiles(name: str, population: Population, mean: float) -> Iterator[Value]
 
 
 def verified(summary: Summary, prefix: str) -> Iterator[Value]:
-    """How many values were verified, and how many of them were wrong."""
+    """The number of verified values, and the number of wrong ones."""
     counts = [(outcome.status, outcome.count) for outcome in summary.outcomes if outcome.operation == "VERIFY"]
     if counts:
         total = sum(count for _, count in counts)

@@ -33,10 +33,10 @@ class Finished(EndedLaunch):
     """The result of a launch of engines."""
 
     series: Series
-    # The largest resident memory of all engines together at the end of any interval, B.
+    # The largest resident memory of all engines together at the end of an interval, B.
     memory_max: int
     engines: int = 1
-    # Of those, how many ended without a result.
+    # The number of engines that ended without a result.
     lost: int = 0
     observations: Observations = field(default_factory=Observations)
 
@@ -47,7 +47,7 @@ class Finished(EndedLaunch):
 
     @property
     def loop(self) -> Loop:
-        """`open` if operations had due times; they have them also without a `rate`, by the property `rate.ramp`."""
+        """`open` if operations had due times, which the property `rate.ramp` gives them even without a `rate`."""
         return "open" if self.spec["pace"]["mode"] == "open" else "closed"
 
 
@@ -63,7 +63,7 @@ def run(
     placement: str = "",
     injector: Injector | None = None,
 ) -> Finished:
-    """Runs a phase on so many engines of a fleet, and writes histograms to `<name>.hlog` in the trial's `files`.
+    """Runs a phase on this number of engines of a fleet, and writes histograms to `<name>.hlog` in the trial's `files`.
 
     The faults of an injector begin at their instants of the measured window. The spec of each engine goes to
     `<name>.spec.json`, or `<name>.<segment>.spec.json` if there are several; events to `<name>.events.jsonl`, or one
@@ -71,7 +71,7 @@ def run(
     `timeout` seconds.
     """
     if injector is not None:
-        # The start is then known to the lab before it happens.
+        # The lab then knows the start before it happens.
         spec = {**spec, "wait_for_start": True}
     started = None if injector is None else partial(begin_faults, injector, spec["warmup_seconds"])
     until = spec["until"]
@@ -131,7 +131,7 @@ def begin_faults(injector: Injector, warmup_seconds: float, start_unix_ns: int) 
 
 
 def recorded(spec: Spec) -> Spec:
-    """A spec without passwords, as it is recorded."""
+    """A spec without passwords, for recording."""
     spec = json.loads(secrets.hide_secrets(json.dumps(spec)))
     store = spec["store"]
     properties = describe_engine().without_secrets(store["properties"])
@@ -145,7 +145,7 @@ def recorded(spec: Spec) -> Spec:
 def deadline(seconds: float, phase: str, running: Running) -> Iterator[Callable[[EngineError], EngineError]]:
     """Kills engines that take too long, so that a hanging store does not hang the lab.
 
-    Yields a function that makes of the error of an engine without a result that of a timeout, if this killed it.
+    Yields a function that turns the error of an engine without a result into a timeout, if this killed the engine.
     """
     passed = threading.Event()
 

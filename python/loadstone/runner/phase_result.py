@@ -102,13 +102,13 @@ def of_engine(
     processors: Scalar | None,
 ) -> PhaseResult:
     """The result of a measured engine phase."""
-    # Of several stages, the series is that of the longest.
+    # If there are several stages, the series is the longest stage's.
     run = max(runs, key=lambda each: each.result.summary.measured_ns)
     ready, lost = run.result.ready, sum(each.lost for each in runs)
     engines = max(each.engines for each in runs)
     networked = describe_engine().is_networked(variant.store)
     operations = sum(one.result.summary.operations + one.result.summary.warmup_operations for one in runs)
-    # On other hosts, their processors count instead of this machine's.
+    # On other hosts, the processors of these hosts count instead of this machine's.
     measured = [*figures_of(each, variant, runs), *watch.values(operations), *run.observations.values]
     if networked:
         observed = run.observations.facts
@@ -148,7 +148,7 @@ def of_engine(
     )
 
 
-# Parts of a spec that differ between trials of one variant, or say only how results are reported.
+# Parts of a spec that differ between trials of one variant, or that only concern reporting.
 NOT_REQUESTED = frozenset(
     {"spec", "seed", "run", "segment", "sinks", "interval_ms", "lease_ms", "wait_for_start", "ledger"}
 )
@@ -170,7 +170,7 @@ def flatten_spec(spec: Mapping[str, Any]) -> dict[str, Scalar]:
 
     for key, part in spec.items():
         if key not in NOT_REQUESTED:
-            # Properties are the store's own: their path needs no mark.
+            # Properties belong to the store: their path needs no prefix.
             flatten(part["properties"] if key == "store" else part, key)
     return flat
 
@@ -184,12 +184,12 @@ def figures_of(each: EngineLaunch, variant: Variant, runs: Sequence[Finished]) -
 
 
 def end_of(runs: Sequence[Finished]) -> str:
-    """How launches ended: as the first that was not `done`."""
+    """The end of several launches: the first that is not `done`."""
     return next((run.result.summary.end for run in runs if run.result.summary.end != "done"), "done")
 
 
 def notes_of(runs: Sequence[Finished]) -> Iterator[Note]:
-    """The engines' own notes, whether latencies were too long for a histogram, and why phases ended early."""
+    """The engines' notes, and notes on latencies too long for a histogram and on phases that ended early."""
     for run in runs:
         yield from run.result.notes
         yield from run.observations.notes

@@ -1,4 +1,4 @@
-"""The pilot block: every variant once before the run, to find how long the warm-up must be and whether all can run.
+"""The pilot block: every variant once before the run, to find the length of the warm-up and variants that cannot run.
 
 Its trials have no warm-up and a long window: the longest possible warm-up and twice the window of the experiment. They
 are kept in `pilot.jsonl` and do not count. The result is in `pilot.json`, so that a resumed run uses the same warm-up.
@@ -37,18 +37,18 @@ from loadstone.statistics.steady import pooled_warm_up_end
 # MSER leaves a bias as large as the noise of one series, which is too much for a comparison of many repeats. In
 # simulations (tests/unit/test_judge_simulations.py) a warm-up longer by half leaves a third of that bias.
 MARGIN = 1.5
-# A warm-up is a multiple of this.
+# A warm-up is a multiple of this, seconds.
 STEP_SECONDS = 0.5
 COLUMNS = {"p50": "p50_ns", "p99": "p99_ns"}
 
 
 @dataclass(frozen=True)
 class Group:
-    """Pilot trials of variants with the same data on the same system, and when they became steady."""
+    """Pilot trials of variants with the same data on the same system, and the times at which they became steady."""
 
     trials: tuple[str, ...]
     throughput_seconds: float
-    # Of the first compared metric; None if that is not a p50 or a p99.
+    # For the first compared metric; None if that is not a p50 or a p99.
     latency_seconds: float | None
     # The warm-up that this group needs.
     warmup_seconds: float
@@ -62,7 +62,7 @@ class PilotResult:
     cap_seconds: float
     # Whether the cap shortened it.
     capped: bool
-    # How long a trial takes with this warm-up, by the block's median; None if none was timed.
+    # The duration of a trial with this warm-up, by the block's median; None if no trial was timed.
     trial_seconds: float | None
     # The longest of these determines the warm-up.
     groups: tuple[Group, ...]
@@ -76,9 +76,9 @@ class Pilot:
     plan: Plan
     folder: Folder
     display: Display
-    # An estimate of how long a trial takes.
+    # An estimate of the duration of a trial.
     seconds_each: float
-    # How long each trial took besides its window.
+    # The duration of each trial in addition to its window.
     overhead_seconds: list[float] = field(default_factory=list)
 
     def find(self, conductor: Conductor, retry_failed: bool) -> Mapping[str, Any]:
@@ -93,7 +93,7 @@ class Pilot:
         return fields
 
     def run(self, conductor: Conductor, retry_failed: bool) -> PilotResult:
-        """Runs the trials that are missing or failed. Raises LoadstoneError if no variant can run."""
+        """Runs the missing and the failed trials. Raises LoadstoneError if no variant can run."""
         attempts = Attempts(self.folder, self.display, PILOT_TRIALS)
         attempts.restore(retry_failed)
         conductor.experiment = self.long()
@@ -102,13 +102,13 @@ class Pilot:
         self.display.say(f"running a pilot block of {block} to find the warm-up; its results do not count")
         progress = RunProgress(f"{self.folder.name}, pilot", variants, len(attempts.done), self.seconds_each)
         self.display.plan(progress)
-        # Those without an attempt before those that have failed, so that a resumed run reaches them.
+        # Trials without an attempt precede failed ones, so that a resumed run reaches them.
         for each in sorted(self.block(), key=lambda each: attempts.numbers[each.trial] > 0):
             if each.trial in attempts.done or attempts.set_aside(variant_key(each.variant.config)):
                 continue
             result = self.trial(conductor, each, attempts)
             progress.finish()
-            # Repeated failures of single variants do not cost the others their run.
+            # Repeated failures of a single variant do not stop the remaining variants.
             if attempts.all_fail(variants) and (result.attempt == 1 or not attempts.done):
                 failures = f"{len(attempts.failing)} consecutive trials failed"
                 message = failures if attempts.done else "no variant can run"
@@ -138,7 +138,8 @@ class Pilot:
             yield PlannedTrial(f"pilot-{position:0{order.DIGITS_MIN}}-{one.slug}", one, 0, position)
 
     def trial(self, conductor: Conductor, planned: PlannedTrial, attempts: Attempts) -> TrialResult:
-        """Runs and records one of them, and reports what would make it invalid, before the run spends hours on it."""
+        """Runs and records a trial, and reports findings that would make it invalid, before the run spends hours on
+        it."""
         self.display.trial(planned.trial)
         begun = time.monotonic()
         result = attempts.make(conductor, planned, order=None)
@@ -152,7 +153,7 @@ class Pilot:
         return result
 
     def report_pairs(self) -> None:
-        """Reports what would make comparisons invalid, before the run spends hours on them."""
+        """Reports findings that would make comparisons invalid, before the run spends hours on them."""
         question = self.folder.question
         settings = Settings.from_question(question)
         pilots = ResultSet(self.folder.name, self.folder.read_pilots(), question, interleaved=True)
@@ -163,8 +164,8 @@ class Pilot:
                 self.display.say(f"{each.check}: {each.message} ({each.hint})", bad=True)
 
     def result(self, trials: Sequence[TrialResult]) -> PilotResult:
-        """The warm-up, and what it is based on. Raises LoadstoneError if no trial has a time series."""
-        # Failed trials are left out: the shortest series limits its whole group.
+        """The warm-up and its basis. Raises LoadstoneError if no trial has a time series."""
+        # Failed trials are excluded: the shortest series limits its whole group.
         done = [trial for trial in trials if trial.end == "done"]
         known = [
             (trial, series)
@@ -176,7 +177,7 @@ class Pilot:
         duration = self.experiment.measure.duration or 0.0
         cap = PILOT_CAP * duration
         pools: dict[str, list[tuple[str, Series]]] = {}
-        # Variants with the same data on the same system are pooled, so that one noisy trial does not decide for all.
+        # Variants with the same data on the same system are pooled, so that one noisy trial does not decide.
         keys = {order.draw_key(variant.config): variant.load_key for variant in self.plan.variants}
         for trial, series in known:
             pools.setdefault(keys[order.draw_key(trial.config)], []).append((trial.trial, series))
@@ -196,7 +197,8 @@ def warm_up(groups: Sequence[Group], cap: float) -> tuple[float, bool]:
 
 
 def group(pool: Sequence[tuple[str, Series]], column: str | None) -> Group:
-    """When throughput and the compared latency became steady, over the pooled trials of a group (MSER)."""
+    """The times at which throughput and the compared latency became steady, over the pooled trials of a group
+    (MSER)."""
     series = [each for _, each in pool]
     starts = max((each.start_seconds for each in series), key=len)
 

@@ -1,4 +1,4 @@
-"""What can be known about a plan before anything runs: for `--dry-run`, and before the first trial."""
+"""Checks of a plan before anything runs: for `--dry-run`, and before the first trial."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from loadstone.systems.base import jvm
 from loadstone.systems.base.running import RunningSystem
 from loadstone.systems.base.starting import require_port
 
-# At most this many variants are checked with the engine.
+# The maximum number of variants that are checked with the engine.
 CHECKED_MAX = 200
 CONNECT_SECONDS = 2.0
 # Clients with which a load over a network is no longer limited by response times.
@@ -48,7 +48,7 @@ def preflight(plan: Plan) -> None:
 
 
 def rehearse(plan: Plan) -> None:
-    """Checks everything that can be known: values, stores, servers, ports, programs and space.
+    """Makes all possible checks: values, stores, servers, ports, programs and space.
 
     Raises LoadstoneError with all errors.
     """
@@ -69,9 +69,9 @@ def errors(checks: Iterable[Callable[[], object]]) -> dict[str, LoadstoneError]:
 
 
 def raise_all(failures: dict[str, LoadstoneError]) -> None:
-    """Raises one error that prints all, each with its hint."""
+    """Raises one error that prints all errors, each with its hint."""
     if failures:
-        # The text of an error begins and ends with what the last one adds.
+        # Formatting an error adds a beginning and an end, which the last error provides.
         _, last = failures.popitem()
         raise LoadstoneError("\n".join([*failures, f"error: {last.args[0]}"]).removeprefix("error: "), last.hint)
 
@@ -111,7 +111,7 @@ def connection_checks(plan: Plan) -> list[Callable[[], object]]:
 
 
 def addresses(variant: Variant, how: Attached | None) -> Iterator[tuple[str, int]]:
-    """The addresses of servers that must run already, as far as the store's properties give them."""
+    """The addresses of servers that must already run, as far as the store's properties state them."""
     known = describe_engine().address_properties(variant.store)
     properties = {**(how.store_properties(variant.store) if how else {}), **variant.store_properties}
     if known is None or not properties.get(known[1], "").isdigit():
@@ -122,7 +122,7 @@ def addresses(variant: Variant, how: Attached | None) -> Iterator[tuple[str, int
 
 
 def check_reachable(store: str, host: str, port: int) -> None:
-    """Connects to a server. Raises LoadstoneError if it does not accept."""
+    """Connects to a server. Raises LoadstoneError if it does not accept connections."""
     try:
         socket.create_connection((host, port), CONNECT_SECONDS).close()
     except OSError as error:
@@ -139,7 +139,7 @@ def check_start(variant: Variant, start: StartRequest) -> None:
     if start.system not in NATIVE:
         jvm.find_java()
     if known is not None or start.isolated:
-        # A run has left it up, and the next one takes it over or ends it; or its addresses do not exist yet.
+        # A run has left it up, and the next one takes it over or stops it; or its addresses do not exist yet.
         return
     address = describe_engine().address_properties(variant.store)
     if address is None or variant.servers is None or start != getattr(variant.servers.how, "system", None):
@@ -154,7 +154,7 @@ def check_start(variant: Variant, start: StartRequest) -> None:
 
 
 def check_space(plan: Plan) -> None:
-    """Whether the data fit on their file system."""
+    """Whether the data fits on its file system."""
     stores = describe_engine().stores
     local = [
         variant
@@ -206,7 +206,7 @@ def time_outs(variant: Variant) -> Iterator[float]:
 
 
 def missing_programs(plan: Plan) -> Iterator[str]:
-    """Programs that fetch systems; files that were fetched before are kept."""
+    """Missing programs that download systems; previously downloaded files are reused."""
     for system in dict.fromkeys(start.system for _, start in starts_of(plan)):
         program = "apt-get" if system in NATIVE else "mvn"
         if shutil.which(program) is None:

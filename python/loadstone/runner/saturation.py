@@ -32,7 +32,7 @@ FINISHED = "every search is finished"
 class SearchRun(Run):
     """A run that searches for a load."""
 
-    # The findings of the trials that were judged, by their id.
+    # The findings on the judged trials, by their id.
     judged: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     reported: set[VariantKey] = field(default_factory=set)
 
@@ -54,7 +54,7 @@ class SearchRun(Run):
         return FINISHED
 
     def searches(self, results: ResultSet) -> list[Search]:
-        """The searches, as far as the trials have brought them."""
+        """The searches, with the trials so far."""
         settings = Settings.from_question(results.question)
         for trial in results.trials:
             if trial.trial not in self.judged:
@@ -63,7 +63,7 @@ class SearchRun(Run):
         return judge_searches(results.question, results.trials, self.judged, settings, contexts)
 
     def _block(self, results: ResultSet) -> Iterator[PlannedTrial]:
-        """The next trials: planned ones without a result, else one of each unfinished search."""
+        """The next trials: planned trials without a result, otherwise one of each unfinished search."""
         done = {trial.trial for trial in results.trials}
         if results.planned.keys() - done:
             yield from (each for each in self._planned(results.planned) if each.trial not in done)
@@ -86,7 +86,7 @@ class SearchRun(Run):
         yield from block
 
     def _planned(self, planned: Mapping[str, Mapping[str, Scalar]]) -> Iterator[PlannedTrial]:
-        """The trials of these configs, in order; the repeat counts how often a config has occurred."""
+        """The trials of these configs, in order; the repeat is the number of earlier occurrences of the config."""
         seen: Counter[str] = Counter()
         builder = Builder(self.experiment, self._varied)
         for number, config in enumerate(planned.values()):
@@ -104,7 +104,8 @@ class SearchRun(Run):
             self.display.say(outcome_sentence(end), bad=end.load is None)
 
     def _expected(self, results: ResultSet) -> int:
-        """An estimate of the number of trials: those of finished searches, and half the maximum of the others."""
+        """An estimate of the number of trials: those of finished searches, and half the maximum for each unfinished
+        one."""
         total = 0
         for each in self.searches(results):
             done = sum(len(samples) for samples in each.samples.values())

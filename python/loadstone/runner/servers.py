@@ -30,7 +30,7 @@ from loadstone.systems.base.running import RunningSystem
 DIED = "server-died"
 UNITS = {"bytes": "B", "ns": "ns", "seconds": "s"}
 FIGURES = "server."
-# The end of the name of a counter since the server's start: results have its growth in the measured phase.
+# The suffix of the name of a counter since the server's start: results contain its growth in the measured phase.
 TOTAL = "_total"
 
 
@@ -48,15 +48,16 @@ class TrialServers:
     hosts: Hosts | None
     # Whether the trial must load its data.
     must_load: bool
-    # Those that were running when the trial began.
+    # The servers that were running when the trial began.
     initial: tuple[Watched, ...] = ()
     before: Mapping[str, float] = field(default_factory=dict)
     after: Mapping[str, float] = field(default_factory=dict)
-    # How settling after the load went.
+    # The wait after the load, if there was one.
     waited: settling.Waited | None = None
 
     def site(self, journal: Path) -> Site:
-        """The servers, as faults need them; how to undo a fault of servers that the user runs goes to `journal`."""
+        """The servers, in the form that faults need; the undoing of faults on servers that the user runs goes to
+        `journal`."""
         return StartedSite(self.stack.last) if self.hosts is None else AttachedSite(self.hosts, journal)
 
     def settle(self) -> None:
@@ -86,7 +87,7 @@ class TrialServers:
             yield Note(DIED, f"{server} ended during the trial", hint)
 
     def still_busy(self) -> Iterator[Note]:
-        """A note if they did not become idle."""
+        """A note if the servers did not become idle."""
         if self.waited is not None and not self.waited.idle:
             message = f"the servers were still busy {self.waited.seconds:.0f} s after the load"
             yield Note("not-steady", message, "load fewer records, or warm up for longer")
@@ -103,17 +104,17 @@ class TrialServers:
                 yield Value(prefix + name, float(number), unit, 1)
 
         for name, number in self.after.items():
-            # A server that was started again counts from 0: its growth is unknown.
+            # A server that was started again counts from 0, so its growth is unknown.
             if name.endswith(TOTAL) and number >= self.before.get(name, number + 1):
                 yield Value(FIGURES + name.removesuffix(TOTAL), number - self.before[name], "", 1)
 
     def _with_regions(self, counters: Mapping[str, float]) -> dict[str, float]:
-        """Adds the number of regions of the tested table, by a name that does not depend on the table's."""
+        """Adds the number of regions of the tested table, under a name that does not depend on the table's name."""
         regions = counters.get(f"regions.{self.requested.table}")
         return {**counters, **({} if regions is None else {"regions": regions})}
 
     def names(self) -> dict[str, Scalar]:
-        """What a command may name: host, port, hosts and table; of started servers also settings and properties."""
+        """Names for a command: host, port, hosts and table; for started servers also settings and properties."""
         how = self.requested.how
         if not isinstance(how, Attached):
             return {**self.stack.names(), "table": self.requested.table}
@@ -121,7 +122,7 @@ class TrialServers:
         return {"host": how.hosts[0], "hosts": ",".join(how.hosts), **port, "table": self.requested.table}
 
     def client_environment(self) -> Mapping[str, str]:
-        """The environment in which the system's own client programs reach it; empty for servers that the user runs."""
+        """The environment in which the system's own client programs reach it; empty if the user runs the servers."""
         return {} if isinstance(self.requested.how, Attached) else self.stack.client_environment()
 
     def facts(self) -> dict[str, Scalar]:
@@ -159,7 +160,7 @@ class RunServers(AbstractContextManager["RunServers"]):
         """Starts the servers of a variant, with a fresh table if the trial must load; None if it has no servers.
 
         Servers that the trial does not need are stopped first. Raises ServersError if the servers are not available,
-        TakenError if they belong to somebody else.
+        TakenError if somebody else owns them.
         """
         requested = variant.servers
         if requested is None or isinstance(requested.how, Attached):
@@ -183,7 +184,7 @@ class RunServers(AbstractContextManager["RunServers"]):
     def _prepare(self, requested: VariantServers, variant: Variant, log: Path, *, reuse: bool) -> TrialServers:
         key = server_key(requested)
         places = self._loaded.setdefault(key, {})
-        # Forgotten until the trial's load has succeeded.
+        # Removed until the trial's load has succeeded.
         has_data = reuse and places.pop(variant.data.place, None) == variant.load_key
         hosts: Hosts | None = None
         if isinstance(requested.how, Attached):
@@ -195,7 +196,7 @@ class RunServers(AbstractContextManager["RunServers"]):
                 self._stack.down()
             started = self._stack.up(requested.how, fresh=fresh)
             if started and has_data and requested.fresh == "system":
-                # A server had ended, and its data are lost.
+                # A server had ended, and its data was lost.
                 self._stack.down()
                 self._stack.up(requested.how)
         must_load = not has_data or started
@@ -211,7 +212,7 @@ class RunServers(AbstractContextManager["RunServers"]):
 
 
 def server_key(servers: VariantServers) -> object:
-    """Identifies servers: attached ones by their hosts; of started ones only one stack is up at a time."""
+    """Identifies servers: attached servers by their hosts; of started servers only one stack is up at a time."""
     return servers.how.hosts if isinstance(servers.how, Attached) else "started"
 
 
@@ -225,7 +226,7 @@ def with_address(variant: Variant, servers: TrialServers | None) -> Variant:
 
 
 def with_expected_address(variant: Variant) -> Variant:
-    """The same before the servers are up, if their address is known by then."""
+    """Like `with_address`, but before the servers are up, if their address is already known."""
     if variant.servers is None:
         return variant
     how = variant.servers.how

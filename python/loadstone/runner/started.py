@@ -22,7 +22,7 @@ from loadstone.systems.base.system import SystemPlan
 # Time limit of the commands before a system starts and after it stops.
 HOOK_SECONDS = 600.0
 MARK = "experiment.lock"
-# The owner, in the state of servers that a run starts: only then may a later run stop them.
+# The owner in the state of servers that a run starts: only these may be stopped by a later run.
 OWNER = "experiment"
 
 
@@ -35,14 +35,14 @@ class Stack:
 
     def __init__(self, root: Path | None = None) -> None:
         self._root = root
-        # Each with its mark of ownership.
+        # Each system with its mark of ownership.
         self._up: list[tuple[StartRequest, RunningSystem, ExitStack]] = []
         self._keep = False
 
     def up(self, requested: StartedSystems, *, fresh: bool = False) -> bool:
         """Brings up these systems and no others, and restarts dead servers; True if anything was started.
 
-        Those that an earlier run kept are taken over, unless `fresh`. Raises TakenError if the servers are running and
+        Servers kept by an earlier run are taken over, unless `fresh`. Raises TakenError if the servers are running and
         no experiment started them, LoadstoneError if one does not start.
         """
         self._keep = requested.keep
@@ -61,7 +61,7 @@ class Stack:
         self._end(0)
 
     def leave(self) -> None:
-        """Stops them at the end of the run, unless the file keeps them."""
+        """Stops the servers at the end of the run, unless the file keeps them."""
         if not self._keep:
             self.down()
         for _, _, mark in self._up:
@@ -78,7 +78,7 @@ class Stack:
 
     @property
     def unseen_s(self) -> float:
-        """How long such work may go unreported, seconds."""
+        """The longest time for which such work may stay unreported, seconds."""
         return max((running.unseen_s for _, running, _ in self._up), default=0.0)
 
     def properties(self) -> Mapping[str, str]:
@@ -95,7 +95,7 @@ class Stack:
         ]
 
     def names(self) -> dict[str, Scalar]:
-        """What a command may name: address, nodes, settings and store properties, without secrets."""
+        """Names for a command: address, nodes, settings and store properties, without secrets."""
         servers = self.last.running_processes()
         hosts = [process.address.rpartition(":")[0] for process in servers]
         plan = self.last.plan
@@ -173,7 +173,7 @@ class Stack:
             known = running.known
             refuse_taken(running)
             if known is not None and (fresh or not (self._keep and matches(running, start))):
-                # Left by a run that was killed, or that kept them.
+                # Left by a killed run, or by a run that kept its servers.
                 running.down()
             if not running.status():
                 prepare(start.before, "before", running)
@@ -181,7 +181,7 @@ class Stack:
             self._up.append((start, running, mark.pop_all()))
 
     def _end(self, kept: int) -> None:
-        """Stops all but the first `kept`, in reverse order."""
+        """Stops all systems except the first `kept`, in reverse order."""
         while len(self._up) > kept:
             start, running, mark = self._up[-1]
             running.down()
@@ -238,7 +238,7 @@ def bring_up(running: RunningSystem, start: StartRequest) -> None:
 
 @contextmanager
 def owned(root: Path) -> Iterator[None]:
-    """Marks the servers of the system in `root` as those of this run. Raises TakenError if another run has them.
+    """Marks the servers of the system in `root` as this run's. Raises TakenError if another run has them.
 
     The mark is a lock on a file next to the system's state, taken before the first server starts and kept while the run
     lives. The kernel releases it however the run ends.

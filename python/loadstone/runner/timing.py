@@ -1,4 +1,4 @@
-"""Times commands against each other: interleaved executions, until the interval of every ratio is narrow enough."""
+"""Times commands relative to each other: interleaved executions, until the interval of every ratio is narrow enough."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from loadstone.statistics.comparison import compare_blocks
 
 NAME, DIMENSION, METRIC = "time", "command", "time"
 NO_OUTPUT = Path("/dev/null")
-# Beyond this number of rounds, more do not help: the time limit is the usual end.
+# More rounds than this do not help; usually the time limit ends the run.
 ROUNDS_MAX = 1000
 
 
@@ -40,7 +40,7 @@ class Timed:
 
 @dataclass
 class Timing:
-    """The executions of commands, a round after the other: each command once, in random order.
+    """The executions of commands, in rounds: each command once, in random order.
 
     The order of every second round is the reverse of the order before it, so that no command runs first more often.
     """
@@ -60,7 +60,7 @@ class Timing:
     count: int = 0
 
     def run(self, warmups: int) -> str:
-        """Runs the rounds; returns why they stopped. Raises CommandError if a command fails."""
+        """Runs the rounds; returns the reason why they stopped. Raises CommandError if a command fails."""
         progress = RunProgress(NAME, self.rounds_min * len(self.commands), 0, 0.0)
         self.display.plan(progress)
         with Launcher() as launcher:
@@ -156,7 +156,7 @@ class Timing:
         return command.run_by(launcher, phase, context, self.display, watch, self.timeout_seconds, NO_OUTPUT)
 
     def widest(self) -> float:
-        """The width of the widest interval: of the ratios to the first command, or of the only command's mean."""
+        """The width of the widest interval: of the ratios to the first command, or of a single command's mean."""
         return max(self.widths(), default=math.inf)
 
     def widths(self) -> Iterator[float]:

@@ -39,7 +39,7 @@ PATIENCE_SECONDS = 3600.0
 LEAVING_SECONDS = 60.0
 # The engine's seeds are 64-bit.
 SEEDS = 1 << 64
-# The notes on what a trial failed for, beside its engines.
+# The notes on the cause of a failed trial, other than its engines.
 NOTES: dict[type[LoadstoneError], str] = {hooks.HookError: "hook", ServersError: "servers", FaultError: "faults"}
 
 
@@ -56,7 +56,7 @@ class Conductor:
     def conduct(self, planned: PlannedTrial, files: Path, begun: TrialResult) -> TrialResult:
         """Runs a trial and writes its files below `files`; completes the result that it began with.
 
-        If an engine ends without a result, or a hook fails, the result says so. Raises LoadstoneError if something is
+        If an engine ends without a result, or a hook fails, the result states it. Raises LoadstoneError if something is
         missing that every trial needs.
         """
         variant = planned.variant
@@ -86,7 +86,7 @@ class Conductor:
             datasets.remove(directory)
         self.display.step("tear down")
         measured = [value for each in results for value in each.values]
-        # Facts and time series are those of the measured phase.
+        # Facts and time series come from the measured phase.
         main = next(each for each in results if each.role == "measure")
         notes = (*died(at), *(note for each in results for note in each.notes))
         if at is not None:
@@ -127,7 +127,8 @@ class Conductor:
         return injector
 
     def load(self, planned: PlannedTrial, files: Path) -> None:
-        """Loads data that trials share on servers, if they are not there. Raises LoadstoneError if the load fails."""
+        """Loads data that trials share on servers, unless it is already there. Raises LoadstoneError if the load
+        fails."""
         directory = self.spaces.at(planned.variant.directory).fresh()
         try:
             self.display.step("servers")
@@ -154,7 +155,7 @@ class Conductor:
 
     @contextmanager
     def _hooked(self, planned: PlannedTrial, directory: Path, files: Path) -> Iterator[None]:
-        """Runs the hooks before and after; those after run however the trial ends, and the first error is raised."""
+        """Runs the hooks before and after the trial; the hooks after it always run, and the first error is raised."""
         variant, log = planned.variant, files / "hooks.log"
         names = {**variant.config, "trial": planned.trial, "repeat": planned.repeat, "directory": str(directory)}
         names["results"] = str(files)
@@ -209,7 +210,7 @@ class Conductor:
     def _prepare(
         self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: TrialServers | None
     ) -> PhaseResult | None:
-        """Loads the data, or copies data that were loaded before; None if this trial loaded nothing."""
+        """Loads the data, or copies data that was loaded before; None if this trial loaded nothing."""
         variant = planned.variant
         if at is not None and not at.must_load:
             return None
@@ -239,7 +240,7 @@ class Conductor:
     def _load(
         self, part: Phase, planned: PlannedTrial, directory: Path, seed: int, files: Path, at: TrialServers | None
     ) -> PhaseResult:
-        """Loads all data by engines or a command. Raises EngineError if it fails."""
+        """Loads all data by engines or a command. Raises EngineError if this fails."""
         self.display.step("load")
         if isinstance(part, ObservedCommand):
             ended = self._command(part, planned, directory, files, at, None)
@@ -251,7 +252,7 @@ class Conductor:
         return PhaseResult(part.role, phase_result.figures_of(part, planned.variant, loads))
 
     def _complete(self, each: EngineLaunch, placement: str, directory: Path, seed: int, files: Path) -> list[Finished]:
-        """Loads all data by engines. Raises EngineError if some are missing, since the trial needs all of them."""
+        """Loads all data by engines. Raises EngineError if some of it is missing, since the trial needs all of it."""
         loads = self._run(each, placement, directory, seed, files, None)
         for load in loads:
             summary = load.result.summary
@@ -278,7 +279,7 @@ class Conductor:
     ) -> PhaseResult:
         """Measures while the host is observed and faults are injected; the file system is flushed before and after.
 
-        When it returns, the faults are lifted.
+        The faults are lifted when this returns.
         """
         variant = planned.variant
         self.display.step("flush")
@@ -327,7 +328,7 @@ class Conductor:
             complete = True
         finally:
             for name, spec in stages.after_failure if begun and not complete else ():
-                # The failure is what is reported. What cannot be removed, the next trial tries to.
+                # The failure is reported. The next trial tries again to remove the remaining files.
                 with suppress(LoadstoneError):
                     phase.run(spec, name, None, files, self.display, self.fleet, 1, LEAVING_SECONDS, placement)
         return runs
@@ -354,7 +355,7 @@ class Conductor:
         watch: Watch | None,
         injector: Injector | None = None,
     ) -> Ended:
-        """Runs a command; its templates may name everything that is known of the trial."""
+        """Runs a command; its templates may use all known names of the trial."""
         names: dict[str, Scalar] = {
             **(at.names() if at else {}),
             **values_of_names(self.experiment, planned.variant.config),
@@ -370,7 +371,7 @@ class Conductor:
         return command.run(part, context, self.display, watch, self._timeout())
 
     def _seed(self, planned: PlannedTrial) -> int:
-        """The seed of a block: its variants do the same operations, other blocks do others."""
+        """The seed of a block: its variants do the same operations, other blocks do different ones."""
         return (self.experiment.seed * 1_000_003 + planned.repeat) % SEEDS
 
     def _timeout(self) -> float:
@@ -380,7 +381,7 @@ class Conductor:
 
 
 def recovery_options(planned: PlannedTrial) -> fault_figures.Options:
-    """When the service counts as recovered after the first fault."""
+    """The conditions under which the service counts as recovered after the first fault."""
     for fault in planned.variant.faults[:1]:
         window_ns, hold_ns = round(fault.window_s * 1e9), round(fault.hold_s * 1e9)
         return fault_figures.Options(share=fault.share, window_ns=window_ns, hold_ns=hold_ns)

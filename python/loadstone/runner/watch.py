@@ -1,6 +1,6 @@
 """Observes the host while an engine runs, between two flushes of the file system with its data.
 
-The first flush excludes what was written before; the second includes what the trial wrote and the kernel still cached.
+The first flush excludes earlier writes; the second includes the trial's writes that the kernel still cached.
 Both are outside the measured window, so device bytes are counted over all operations of the engine, warm-up included,
 and reported per operation.
 """
@@ -56,7 +56,7 @@ class Watch:
             flush_file_system(self._directory)
 
     def watch(self, name: str, pid: int) -> None:
-        """Adds a process of ours to observe."""
+        """Adds a process of Loadstone to observe."""
         self._observer.watch_process(name, pid)
 
     def look(self) -> object:
@@ -74,7 +74,7 @@ class Watch:
         return {"file_system": backing.mount.type if backing.mount else "unknown", "device": backing.description}
 
     def values(self, operations: int) -> Iterator[Value]:
-        """The figures, after the end; `operations` are all of the engine's, warm-up included."""
+        """The figures, after the end; `operations` counts all operations of the engine, warm-up included."""
         measured = self._observer.phase_figures(MEASURE)
         yield from measured
         if self._servers is not None:

@@ -1,6 +1,6 @@
-"""The path of a search: up by doublings, then into the gap that the answer lies in by halves.
+"""The path of a search: up by doubling, then by halving the gap that contains the answer.
 
-look(rule, samples) depends on the samples alone, so that a search continues where it was after any interruption.
+The next step depends on the samples alone, so that a search can continue after any interruption.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from loadstone.search.probe import Probe, ProbeSample
 from loadstone.search.rule import DELIVERED, Rule
 from loadstone.statistics.knee import REPEATS_MIN, RESAMPLES, Knee, find_knee
 
-# Up to this many times the load that reaches the plateau is tried: two doublings. One may be a dent in a curve that
-# keeps rising.
+# Loads up to this multiple of the load that reaches the plateau are tried: two doublings, as one may be a dent in a
+# rising curve.
 BEYOND = 4
-# A throughput this much below the best counts as lower.
+# A throughput below the best by this share counts as lower.
 FALL = 0.05
 
 
 @dataclass(eq=False)
 class WantedError(Exception):
-    """Nothing can be decided before this load has one more trial."""
+    """This load needs one more trial before anything can be decided."""
 
     load: float
 
 
 def next_step(rule: Rule, samples: Mapping[float, Sequence[ProbeSample]]) -> float | SearchOutcome:
-    """The load that needs another trial, or the outcome when none does."""
+    """The load that needs another trial, or the outcome if there is none."""
     try:
         return Climb(rule, samples).find_knee() if rule.objective is None else Way(rule, samples).find_limit()
     except WantedError as wanted:
@@ -42,12 +42,12 @@ class Path:
     def __init__(self, rule: Rule, samples: Mapping[float, Sequence[ProbeSample]]) -> None:
         self.rule = rule
         self.probes = {load: Probe(load, tuple(found)) for load, found in sorted(samples.items())}
-        # The last load that could not be judged, as its trials are invalid, and why.
+        # The last load that could not be judged, as its trials are invalid, and the reason.
         self.wall: tuple[float, str] | None = None
         self.notes: list[str] = []
 
     def judge_probe(self, load: float) -> Probe | None:
-        """A probe with at least the required repeats; None where it cannot be judged. Raises WantedError."""
+        """A probe with at least the required repeats; None if it cannot be judged. Raises WantedError."""
         probe = self.probes.get(load, Probe(load))
         if probe.invalid:
             self.wall = load, probe.invalid
@@ -59,7 +59,7 @@ class Path:
         return probe
 
     def request_repeats(self, loads: Sequence[float]) -> None:
-        """Raises WantedError for the load that has the fewest repeats, while more are allowed."""
+        """Raises WantedError for the load with the fewest repeats, while more are allowed."""
         fewest = min(loads, key=lambda load: len(self.probes[load].samples))
         if len(self.probes[fewest].samples) < self.rule.at_most:
             raise WantedError(fewest)
@@ -67,18 +67,18 @@ class Path:
     def build_outcome(
         self, kind: Kind, stopped: str, load: float | None = None, low: float | None = None, high: float | None = None
     ) -> SearchOutcome:
-        """What both kinds of search find."""
+        """The outcome of either kind of search."""
         probes = list(self.probes.values())
         return SearchOutcome(self.rule, kind, load, low, high, (), probes, stopped, self.wall, tuple(self.notes))
 
     def outcome_without_loads(self) -> SearchOutcome:
-        """The outcome where not even the first load can be judged."""
+        """The outcome if not even the first load can be judged."""
         assert self.wall is not None, "the first load was judged or cannot be"
         return self.build_outcome("nothing", "the first load cannot be judged")
 
 
 class Climb(Path):
-    """A search for the knee: up until the plateau shows, then into the gap that the knee lies in."""
+    """A search for the knee: up until the plateau is visible, then into the gap that contains the knee."""
 
     def __init__(self, rule: Rule, samples: Mapping[float, Sequence[ProbeSample]]) -> None:
         super().__init__(rule, samples)
@@ -103,7 +103,7 @@ class Climb(Path):
         return replace(self.build_outcome(kind, stopped, load, found.lower, found.upper), knee=found)
 
     def ascend_loads(self) -> str:
-        """Doubles until the plateau shows; returns why it went no further."""
+        """Doubles the load until the plateau is visible; returns the reason for stopping."""
         for load in self.rule.load_ladder():
             if not self.record_load(load):
                 return f"{self.rule.format_load(load)} cannot be judged"
@@ -113,9 +113,9 @@ class Climb(Path):
         return "the upper bound is reached"
 
     def halve_gap(self) -> str:
-        """Halves the gap below the load that reaches the plateau; returns why it stopped."""
+        """Halves the gap below the load that reaches the plateau; returns the reason for stopping."""
         ladder = self.rule.load_ladder()
-        # Halvings for earlier estimates count as well.
+        # Halvings made for earlier estimates count as well.
         for load in [load for load in self.probes if load not in ladder]:
             self.record_load(load)
         while True:
@@ -132,7 +132,7 @@ class Climb(Path):
                 return f"{self.rule.format_load(middle)} cannot be judged"
 
     def record_load(self, load: float) -> bool:
-        """Whether a load could be judged; notes it either way. Raises WantedError."""
+        """Whether a load could be judged; records the load or the reason. Raises WantedError."""
         if (probe := self.judge_probe(load)) is not None:
             self.tried = dict(sorted({**self.tried, load: probe.valid}.items()))
         return probe is not None
@@ -143,7 +143,7 @@ class Climb(Path):
         return find_knee(points, blocks=False, resamples=resamples)
 
     def repeat_bracket(self, found: Knee) -> None:
-        """Asks for more repeats where the bracket is wider than one gap between loads. Raises WantedError."""
+        """Requests more repeats if the bracket is wider than one gap between loads. Raises WantedError."""
         if found.unclaimed not in (None, "scatter"):
             return
         last = max(self.tried) if found.upper is None else found.upper
@@ -184,7 +184,8 @@ class Way(Path):
         return self.answer_search("found", max(confirmed), stopped)
 
     def confirm_bracket(self) -> None:
-        """Revisits the ends of the bracket alternately: what all trials at one time share would decide otherwise.
+        """Revisits the ends of the bracket alternately: else a disturbance common to all trials at one time would
+        decide.
 
         Raises WantedError.
         """
@@ -192,7 +193,7 @@ class Way(Path):
             self.decide_load(load)
         answer = max((decision.load for decision in self.decisions.values() if decision.go), default=None)
         low, high = certain_bounds([*self.decisions.values()], answer)
-        # A load that holds may still fail now and then; the load above it has failed in all of its trials.
+        # A load at which the objective holds may still fail occasionally; the load above it has failed in all trials.
         required = {low: self.rule.confirmations, high: self.rule.confirmations / 2}
         missing = {
             end: 1 - len(self.probes[end].samples) / most for end, most in required.items() if end is not None and most
@@ -202,7 +203,7 @@ class Way(Path):
             raise WantedError(load)
 
     def climb_loads(self) -> None:
-        """Doubles until two consecutive loads do not hold, as one may be a dent; or until the system fails."""
+        """Doubles the load until two consecutive loads fail the objective (one may be a dent), or the system fails."""
         for load in self.rule.load_ladder():
             go = self.decide_load(load)
             if go is None:
@@ -221,7 +222,7 @@ class Way(Path):
                 return
 
     def halve_bracket(self, low: float, high: float) -> tuple[float, str]:
-        """Halves the bracket on a logarithmic scale; returns the answer and why it stopped."""
+        """Halves the bracket on a logarithmic scale; returns the answer and the reason for stopping."""
         ladder, most = self.rule.load_ladder(), self.rule.halvings_most
         while (middle := self.rule.middle_load(low, high)) is not None:
             if middle not in self.probes and sum(load not in ladder for load in self.probes) >= most:
@@ -233,14 +234,14 @@ class Way(Path):
         return low, self.rule.explain_closeness(low, high)
 
     def decide_load(self, load: float) -> bool | None:
-        """Whether a load meets the objective, by most of its repeats; None where it cannot be judged.
+        """Whether a load meets the objective in most of its repeats; None if it cannot be judged.
 
         Raises WantedError.
         """
         if (probe := self.judge_probe(load)) is None:
             return None
         votes = [self.holds_objective(load, sample) for sample in probe.valid]
-        # A load at which the system failed even once does not hold.
+        # The objective does not hold at a load at which the system failed even once.
         failed = any(sample.failed for sample in probe.valid)
         decision = Decision(load, sum(votes) * 2 > len(votes) and not failed, failed or len(set(votes)) == 1)
         if not decision.sure:
@@ -249,21 +250,22 @@ class Way(Path):
         return decision.go
 
     def holds_objective(self, load: float, sample: ProbeSample) -> bool:
-        """Whether a trial meets the objective and, where a rate is raised, held it."""
-        # The check rate-not-held decides; what it misses in a short window, a throughput far below the rate shows.
+        """Whether a trial meets the objective and, in a search over rates, achieved the rate."""
+        # The check rate-not-held decides; in a short window it may miss a throughput far below the rate, which decides
+        # too.
         if self.rule.over == "rate" and (sample.missed or sample.throughput < DELIVERED * load):
             return False
         return bool(sample.meets)
 
     def answer_search(self, kind: Kind, load: float | None, stopped: str) -> SearchOutcome:
-        """The outcome, with what is certain about it."""
+        """The outcome, with the bounds that are certain."""
         decisions = [self.decisions[each] for each in sorted(self.decisions)]
         self.notes += self.list_oddities(decisions, load)
         made = self.build_outcome(kind, stopped, load, *certain_bounds(decisions, load))
         return replace(made, decisions=decisions, twice=self.twice)
 
     def list_oddities(self, decisions: Sequence[Decision], load: float | None) -> Iterator[str]:
-        """What does not fit: decisions that are not monotone, throughput that falls."""
+        """Notes on oddities: decisions that are not monotone, throughput that falls."""
         sure = [decision for decision in decisions if decision.sure]
         for i, early in enumerate(sure):
             late = next((each for each in sure[i + 1 :] if each.go), None)
@@ -287,6 +289,6 @@ def certain_bounds(decisions: Sequence[Decision], load: float | None) -> tuple[f
 
 
 def refusal_reason(rule: Rule, wall: tuple[float, str] | None) -> str:
-    """Why a load cannot be judged."""
+    """The reason why a load cannot be judged."""
     assert wall is not None, "a load cannot be judged"
     return f"at {rule.format_load(wall[0])} the probe is invalid: {wall[1]}"

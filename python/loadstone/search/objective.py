@@ -1,6 +1,6 @@
-"""Conditions as people write them: `p99 < 10ms`, `read.p99.9 < 5ms and errors == 0`, `throughput >= 0.95x`.
+"""Conditions in human notation: `p99 < 10ms`, `read.p99.9 < 5ms and errors == 0`, `throughput >= 0.95x`.
 
-A search takes them as its objective, an experiment as its expectations.
+They are the objective of a search, or the expectations of an experiment.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from loadstone.format import quantity, units
 from loadstone.results.value import THROUGHPUT, metric_statistic
 
 TERM = re.compile(r"\s*([a-z][a-z0-9_.-]*?)\s*(<=|>=|==|<|>|=)\s*(\S.*?)\s*")
-# Latencies of all operations, for short.
+# Short names for latencies of all operations.
 SHORT = re.compile(r"(p[0-9]+(\.[0-9]+)?|mean|min|max)")
 LATENCY = re.compile(rf".*\.{SHORT.pattern}")
 RATIO = re.compile(r"([0-9]*\.?[0-9]+)\s*[x×]")
@@ -43,7 +43,7 @@ EQUAL_HINT = "write >= or <=: of the figures, only a number of errors can equal 
 class Term:
     """One condition on one figure."""
 
-    # Named as in results: `all.p99`, `errors`.
+    # The metric's name, as in results: `all.p99`, `errors`.
     metric: str
     sign: str
     # In the base unit of the metric, or a share of the operations, or a ratio.
@@ -60,7 +60,7 @@ class Term:
 
     @property
     def is_count(self) -> bool:
-        """Whether it counts failed operations: what happened, and no estimate."""
+        """Whether it counts failed operations: a fact, not an estimate."""
         return self.metric == ERRORS and not self.share and not self.is_ratio
 
     def is_met_by(self, figure: float) -> bool:
@@ -68,16 +68,16 @@ class Term:
         return COMPARISONS[self.sign](figure, self.bound)
 
     def decide_between(self, low: float, high: float) -> bool | None:
-        """Whether every figure between two ends meets it; None where some do."""
+        """Whether every figure between two ends meets it; None if only some do."""
         ends = self.is_met_by(low), self.is_met_by(high)
         return ends[0] if ends[0] == ends[1] else None
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What must hold at a load: all of its terms."""
+    """A condition on a load: all of its terms must hold."""
 
-    # As written, with single blanks.
+    # The text as written, with single spaces.
     text: str
     terms: tuple[Term, ...]
 
@@ -87,7 +87,7 @@ class Objective:
 
     @property
     def about_errors(self) -> bool:
-        """Whether it limits how many operations may fail."""
+        """Whether it limits the number of failed operations."""
         return any(term.metric == ERRORS for term in self.terms)
 
 
@@ -161,7 +161,7 @@ def read_condition(text: str, role: str, hint: str) -> Term:
 
 
 def read_amount(text: str) -> float:
-    """A figure that is no latency, in its base unit. Raises ValueError."""
+    """A figure that is not a latency, in its base unit. Raises ValueError."""
     if text.endswith("%"):
         return quantity.parse_share(text)
     match = AMOUNT.fullmatch(text)

@@ -1,4 +1,4 @@
-"""An outcome in a sentence, and the rule behind it in a few more."""
+"""An outcome as a sentence, and an explanation of the search in a few more."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def outcome_sentence(outcome: SearchOutcome) -> str:
 
 
 def saturation_text(outcome: SearchOutcome) -> str:
-    """Where throughput reaches its plateau."""
+    """A sentence on the load at which throughput reaches its plateau."""
     return "no knee was found" if outcome.knee is None else knee_text(outcome.knee, outcome.rule.over)
 
 
 def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
-    """A knee in words: `throughput levels off at 20,000 op/s; 95 % of it is reached between 16 and 20 clients`.
+    """A knee as text: `throughput levels off at 20,000 op/s; 95 % of it is reached between 16 and 20 clients`.
 
-    `whose` names a curve among several; for a knee that is not claimed it gives the reason.
+    `whose` names a curve among several; for a knee that is not claimed, the text gives the reason.
     """
     share, of = units.format_percent(1 - TOLERANCE), f" of {whose}" if whose else ""
     if not knee.loads:
@@ -76,17 +76,17 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
 
 
 def bracket_text(knee: Knee, reached: float, over: Over) -> str:
-    """Between which tried loads the fit reaches a share of the plateau: `first reached between 4 and 8 clients`."""
+    """The tried loads between which the fit reaches a share of the plateau: `first reached between 4 and 8 clients`."""
     at = knee.loads.index(reached)
     where = units.load_over(reached, over)
-    # Where repeats scatter, the gap would read as the interval, which is wider.
+    # If repeats scatter, the gap would be mistaken for the interval, which is wider.
     if not at or knee.unclaimed == "scatter":
         return f"from {where} on"
     return f"first reached between {units.format_load(knee.loads[at - 1])} and {where}"
 
 
 def limit_text(outcome: SearchOutcome) -> str:
-    """How far the objective holds."""
+    """A sentence on the highest load at which the objective holds."""
     rule, load = outcome.rule, outcome.load
     assert rule.objective is not None, "there is an objective"
     text = rule.objective.text
@@ -109,7 +109,7 @@ def limit_text(outcome: SearchOutcome) -> str:
 
 
 def figures_text(outcome: SearchOutcome, load: float) -> str:
-    """The objective's figures at a load, and the share done of a rate that was not held."""
+    """The objective's figures at a load, and the completed share of a rate that was not held."""
     probe, objective = outcome.probe_at(load), outcome.rule.objective
     terms = () if objective is None else objective.terms
     parts = [f"{term.metric.removeprefix('all.')} {of_probe(term, probe)}" for term in terms]
@@ -124,7 +124,7 @@ def of_probe(term: Term, probe: Probe) -> str:
 
 
 def short_of_rate(rule: Rule, probe: Probe) -> str:
-    """Why a probe's rate was not held; empty where it was held, or where none was set."""
+    """The reason why a probe's rate was not held; empty if it was held, or if none was set."""
     done = probe.throughput
     if rule.over != "rate" or done is None:
         return ""
@@ -143,7 +143,7 @@ def term_text(term: Term, figure: float | None) -> str:
 
 
 def explain_search(outcome: SearchOutcome) -> Iterator[str]:
-    """How it was searched and why it stopped; sentences without their periods."""
+    """An explanation of the search and of its end; sentences without their periods."""
     rule = outcome.rule
     noun = "clients" if rule.over == "clients" else "the rate"
     halved = "; then the bracket was halved on a logarithmic scale" if outcome.kind == "found" else ""
@@ -174,6 +174,6 @@ def explain_bracket(outcome: SearchOutcome) -> str:
 
 
 def describe_rule(rule: Rule) -> str:
-    """What a rule looks for, worded to follow `search for`."""
+    """The aim of a search, worded to follow `search for`."""
     what = "the knee" if rule.objective is None else f"the highest load that holds {rule.objective.text}"
     return f"{what} over {rule.over} from {units.format_load(rule.least)} to {units.format_load(rule.most)}"

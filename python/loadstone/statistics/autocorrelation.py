@@ -1,4 +1,4 @@
-"""Autocorrelation: how well a run's intervals determine its mean when each resembles the one before."""
+"""Autocorrelation: how well a run's intervals determine its mean if each resembles the previous interval."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def autocovariance(series: ArrayLike) -> Floats:
 
 
 def effective_size(series: ArrayLike) -> Floats:
-    """How many independent points would determine the mean as well, from 2 to n, along the last axis.
+    """The number of independent points that would determine the mean as well, from 2 to n, along the last axis.
 
     Autocovariances are summed by Geyer's initial monotone sequence: sums of neighbours, up to the first that is not
-    positive, none larger than the one before (Geyer, Practical Markov Chain Monte Carlo, Statistical Science 7, 1992,
+    positive, none larger than its predecessor (Geyer, Practical Markov Chain Monte Carlo, Statistical Science 7, 1992,
     section 3.3). The result is limited to n, which an oscillating series would exceed.
     """
     covariance = autocovariance(series)
@@ -39,7 +39,7 @@ def effective_size(series: ArrayLike) -> Floats:
     positive = np.logical_and.accumulate(pairs > 0, axis=-1)
     monotone = np.minimum.accumulate(np.where(positive, pairs, np.inf), axis=-1)
     variance = covariance[..., 0]
-    # Long-run variance: that of the mean, times n.
+    # Long-run variance: the variance of the mean, times n.
     long_run = 2 * np.where(positive, monotone, 0.0).sum(axis=-1) - variance
     ratio = np.divide(variance, long_run, out=np.ones_like(variance), where=long_run > 0)
     return np.asarray(np.clip(n * ratio, 2.0, n), dtype=float)
@@ -61,8 +61,8 @@ student_quantiles = np.vectorize(student_quantile, otypes=[float])
 def run_mean(series: Sequence[float], level: float = LEVEL) -> Estimate:
     """The mean over a run's intervals of equal length, with error bars that respect autocorrelation.
 
-    `n` is the effective number of intervals, rounded down; there is no interval where it is below REPEATS_MIN, or
-    below POINTS_MIN points. It shows how well this run's mean is known, not how far the next run's may differ.
+    `n` is the effective number of intervals, rounded down; there is no interval if it is below REPEATS_MIN, or
+    below POINTS_MIN points. It shows the uncertainty of this run's mean, not the variation between runs.
     """
     x = finite_samples(series)
     if len(x) < POINTS_MIN:

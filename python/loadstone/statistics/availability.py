@@ -26,13 +26,13 @@ SHARE = 0.95
 WINDOW_NS = 5 * SECOND_NS
 WINDOW_NS_MIN = SECOND_NS
 HOLD_NS = 30 * SECOND_NS
-# The line comes from at least this many windows before the fault, each with this many operations.
+# The line is computed from at least this many windows before the fault, each with this many operations.
 WINDOWS_MIN = 12
 OPERATIONS_MIN = 100
 # Median absolute deviations, made comparable with standard deviations, by which a window may fall below the median.
 DEVIATIONS = 3.0
 MAD_TO_SIGMA = 1.4826
-# The minimum share of windows below the line that noise is taken to cause, and the level of the test of more.
+# The minimum share of windows below the line that is ascribed to noise, and the level of the test for more.
 BELOW_MIN = 0.01
 ALPHA = 0.01
 # A single window is a relapse below this share of the median, and this many times as far below it as any before.
@@ -82,7 +82,7 @@ class NormalLevel:
 
     @property
     def relapse(self) -> float:
-        """A level below which a single window is no noise."""
+        """A level below which even a single window is not noise."""
         return min(RELAPSE * self.median, self.median - RELAPSE_FACTOR * (self.median - self.least))
 
     @property
@@ -116,14 +116,14 @@ class Dip:
 
 
 def window_of(start_ns: int, length_ns: int, borders_ns: Sequence[int]) -> int:
-    """The number of the window that an interval belongs to; an interval that contains a border belongs to the later."""
+    """The number of an interval's window; an interval that contains a border belongs to the later window."""
     return sum(border < start_ns + length_ns for border in borders_ns)
 
 
 def group_intervals(load: OfferedLoad, first: int) -> list[tuple[float, float, int]]:
     """Due and good operations and length of each interval from `first` on.
 
-    An interval in which nothing was due has no yield: it is joined with the next interval, or at the end with the last.
+    An interval without due operations has no yield: it is joined with the next interval, or at the end with the last.
     """
     groups: list[tuple[float, float, int]] = []
     waiting_ns = 0
@@ -140,7 +140,7 @@ def group_intervals(load: OfferedLoad, first: int) -> list[tuple[float, float, i
 
 
 def measure_dip(load: OfferedLoad, from_ns: int) -> Dip:
-    """Outage, depth, width and longest gap from an instant on. Without any operation due, all are 0."""
+    """Outage, depth, width and longest gap from an instant on. All are 0 if no operation was due."""
     first = load.index_at(from_ns)
     groups = group_intervals(load, first)
     outage = sum((1 - good / due) * length for due, good, length in groups)
@@ -148,13 +148,13 @@ def measure_dip(load: OfferedLoad, from_ns: int) -> Dip:
 
 
 def seconds_of(load: OfferedLoad, first: int) -> int:
-    """How many intervals are a second, at least one."""
+    """The number of intervals in a second, at least one."""
     usual = float(np.median(load.length_ns[first:])) if len(load.length_ns) > first else SECOND_NS
     return max(round(SECOND_NS / usual), 1)
 
 
 def measure_depth(load: OfferedLoad, first: int) -> float:
-    """1 - the lowest yield of any second that begins at an interval; of all that there is, if it is shorter."""
+    """1 - the lowest yield of any second that begins at an interval; of the whole remainder, if it is shorter."""
     due, good = load.due[first:], load.good[first:]
     count = min(seconds_of(load, first), len(due))
     if not count:
@@ -176,7 +176,7 @@ def measure_width_ns(load: OfferedLoad, first: int) -> int:
 
 
 def measure_gap_ns(load: OfferedLoad, first: int) -> int:
-    """The longest run of intervals without a good operation, from the first to the last in which one was due."""
+    """The longest run of intervals without a good operation, from the first to the last with operations due."""
     longest = current = pending = 0
     for due, good, length in zip(load.due[first:], load.good[first:], load.length_ns[first:], strict=True):
         if good > 0:

@@ -1,6 +1,6 @@
 """Comparisons: the ratio of a contender to a baseline, its interval, and the p for no difference.
 
-Interval and p come from one test, so a ratio's interval excludes 1 exactly where p is below 1 - its level.
+Interval and p come from one test, so a ratio's interval excludes 1 exactly if p is below 1 - its level.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from loadstone.statistics.distributions import normal_tail, rank_sum_counts, stu
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 ALPHA = 0.05
-# Of fewer repeats of a side, not even disjoint ranks reach ALPHA.
+# With fewer repeats of a side, not even disjoint ranks reach ALPHA.
 UNPAIRED_MIN = 4
-# Up to this many repeats of a side, ranks have exact chances; SciPy has the same limit.
+# Up to this many repeats of a side, probabilities of ranks are exact; SciPy has the same limit.
 EXACT_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of contender ÷ baseline; `p` is two-sided, before Holm, and None below REPEATS_MIN repeats."""
+    """The evidence on contender ÷ baseline; `p` is two-sided, before Holm, and None below REPEATS_MIN repeats."""
 
-    # nan where a value is not positive; then `difference` holds contender - baseline.
+    # nan if a value is not positive; then `difference` holds contender - baseline.
     ratio: Estimate
     p: float | None
     method: str
-    # Blocks, or repeats of the side that has fewer.
+    # The number of blocks, or of repeats of the side with fewer repeats.
     n: int
-    # Cliff's delta, from -1 to 1; None where a side is empty.
+    # Cliff's delta, from -1 to 1; None if a side is empty.
     effect: float | None
     difference: Estimate | None = None
 
@@ -43,11 +43,11 @@ class Evidence:
 def compare_blocks(
     baseline: Mapping[int, float], contender: Mapping[int, float], level: float = LEVEL, least: int = REPEATS_MIN
 ) -> Evidence:
-    """Compares interleaved variants: only blocks that both have count, and a block's drift cancels.
+    """Compares interleaved variants: only blocks with both variants count, and a block's drift cancels.
 
     The paired t test on logarithms decides; the ratio is the geometric mean of the blocks' ratios. A signed-rank or
-    sign-flip permutation test cannot: at n = 6 it falls below 0.05 only where all six differences have one sign.
-    Where the ratio is the same in every block, t is undefined and the exact signed-rank test takes its place.
+    sign-flip permutation test cannot: at n = 6 it falls below 0.05 only if all six differences have one sign.
+    If the ratio is the same in every block, t is undefined, and the exact signed-rank test is used instead.
     Fewer than `least` blocks are not tested.
     """
     both = [block for block in baseline if block in contender and math.isfinite(baseline[block] + contender[block])]
@@ -62,7 +62,7 @@ def compare_blocks(
     interval, tested = t_interval(steps, level)
     p, method = float(tested), f"paired t on {scale} within blocks"
     if math.isnan(p):
-        # The same step in every block is the signed-rank interval too, from the least to the greatest.
+        # The step is equal in all blocks, and so the interval is also the signed-rank interval from least to greatest.
         # Exact where SciPy supports it (Wilcoxon 1945).
         from scipy.stats import wilcoxon
 
@@ -74,8 +74,8 @@ def compare_blocks(
 def compare_runs(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
     """Compares variants that ran at different times: Mann–Whitney, and Hodges and Lehmann's shift of logarithms.
 
-    Pairs of equal values are counted in the way that is least in favour of a difference (ties broken against the
-    claim), which keeps p valid and in step with the interval. The level printed is the one that the ranks have.
+    Pairs of equal values are counted in the way least favourable to a difference (ties broken against the
+    claim), which keeps p valid and in step with the interval. The printed level is the actual level of the ranks.
     """
     b, c, logs = take_logarithms(baseline, contender)
     n = min(len(b), len(c))
@@ -90,7 +90,7 @@ def compare_runs(baseline: Sequence[float], contender: Sequence[float], level: f
 def compare_unpaired(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
     """Compares repeats in random order that have too few blocks in common: Welch's t test (1947) on logarithms.
 
-    Below four repeats of a side there is no p. Where none differ, the exact rank test takes its place.
+    There is no p below four repeats of a side. If all values of each side are equal, the exact rank test is used.
     """
     b, c, logs = take_logarithms(baseline, contender)
     n = min(len(b), len(c))
@@ -111,25 +111,25 @@ def compare_unpaired(baseline: Sequence[float], contender: Sequence[float], leve
 
 
 def has_logarithms(baseline: Floats, contender: Floats) -> bool:
-    """Whether there are figures, and all have logarithms."""
+    """Whether there are any figures, and all have logarithms."""
     return min(len(baseline), len(contender)) > 0 and min(baseline.min(), contender.min()) > 0
 
 
 def take_logarithms(baseline: Sequence[float], contender: Sequence[float]) -> tuple[Floats, Floats, bool]:
-    """The finite figures of both sides, as logarithms where all have one, and whether they are."""
+    """The finite figures of both sides, as logarithms if all have one, and whether they are logarithms."""
     b, c = finite_samples(baseline), finite_samples(contender)
     return (np.log(b), np.log(c), True) if has_logarithms(b, c) else (b, c, False)
 
 
 def evidence_without_test(b: Floats, c: Floats, logs: bool, centre: float, why: str) -> Evidence:
-    """Too few figures for an interval and a p."""
+    """The evidence of too few figures for an interval and a p."""
     return build_evidence(b, c, logs, CentreIntervals(centre, math.nan, math.nan), None, None, why)
 
 
 def build_evidence(
     b: Floats, c: Floats, logs: bool, interval: CentreIntervals, p: float | None, level: float | None, method: str
 ) -> Evidence:
-    """A ratio from an interval of logarithms, or a difference from one of differences; no interval without a level."""
+    """A ratio from an interval of logarithms, or a difference from one of differences. No interval without a level."""
     n = min(len(b), len(c))
     value, low, high = (exp_or_infinity(end) if logs else float(end) for end in interval)
     found = Estimate(value, n, method=method) if level is None else Estimate(value, n, low, high, level, method)
@@ -138,7 +138,7 @@ def build_evidence(
 
 
 def exp_or_infinity(logarithm: float) -> float:
-    """Back from logarithms; a ratio beyond all floats is infinite."""
+    """The number with this logarithm; infinite if it exceeds all floats."""
     with np.errstate(over="ignore"):
         return float(np.exp(logarithm))
 
@@ -154,16 +154,16 @@ def estimate_shift(baseline: ArrayLike, contender: ArrayLike, level: float = LEV
     pairs = (c[..., :, None] - b[..., None, :]).reshape(*b.shape[:-1], m * n)
     ordered = np.sort(pairs, axis=-1)
     cut = critical_u(m, n, level)
-    # Ties count against a difference: U is the smaller side with all ties in it.
+    # Ties count against a difference: U is the smaller side, including all ties.
     u = np.minimum(np.minimum((pairs <= 0).sum(axis=-1), (pairs >= 0).sum(axis=-1)), m * n // 2)
     return CentreIntervals(np.median(pairs, axis=-1), ordered[..., cut], ordered[..., m * n - 1 - cut]), u
 
 
 @cache
 def rank_sum_p(u: int, m: int, n: int) -> float:
-    """The two-sided p of U = `u` without ties, exact where a side has at most 8 (Mann & Whitney 1947).
+    """The two-sided p of U = `u` without ties, exact if a side has at most 8 (Mann & Whitney 1947).
 
-    Elsewhere by the normal distribution, corrected for continuity.
+    Otherwise from the normal distribution, corrected for continuity.
     """
     u = min(u, m * n - u)
     if min(m, n) <= EXACT_MAX:
@@ -176,7 +176,7 @@ def rank_sum_p(u: int, m: int, n: int) -> float:
 def critical_u(m: int, n: int, level: float = LEVEL) -> int:
     """The largest U whose p is below 1 - level: that many pairs are cut from either end of the interval.
 
-    0 without one; from REPEATS_MIN on, one exists at 95 %.
+    0 if there is none; at 95 % there is one from REPEATS_MIN on.
     """
     # 1 - 0.95 is not quite 0.05 in floats, and p can be exactly that.
     alpha = round(1 - level, 12)
@@ -184,7 +184,7 @@ def critical_u(m: int, n: int, level: float = LEVEL) -> int:
 
 
 def cliffs_delta(baseline: Floats, contender: Floats) -> float | None:
-    """How often a contender's repeat lies above a baseline's, less the reverse (Cliff 1993); None without repeats."""
+    """The share of pairs with the contender above the baseline, minus the reverse (Cliff 1993); None if empty."""
     if not len(baseline) or not len(contender):
         return None
     return float(np.sign(contender[:, None] - baseline).mean())
@@ -193,7 +193,7 @@ def cliffs_delta(baseline: Floats, contender: Floats) -> float | None:
 def adjust_holm(ps: Sequence[float | None]) -> list[float | None]:
     """Holm's adjusted p of each of a family of tests, in their order (Holm 1979); None (not tested) stays None.
 
-    Claiming all below alpha makes any error in the family at most alpha likely, however the tests depend.
+    If all below alpha are claimed, the probability of any error in the family is at most alpha.
     """
     tested = sorted((p, index) for index, p in enumerate(ps) if p is not None)
     adjusted: list[float | None] = [None] * len(ps)
@@ -205,7 +205,7 @@ def adjust_holm(ps: Sequence[float | None]) -> list[float | None]:
 
 
 def detectable_difference(ratio: Estimate, repeats: int) -> float:
-    """The smallest difference, as a share, whose interval excludes 1 with this number of repeats and a ratio's spread.
+    """The smallest difference, as a share, whose interval excludes 1 at this number of repeats and the ratio's spread.
 
     Half the interval's width on the logarithmic scale, which narrows with the root of the number of repeats; the ratio
     must have a finite interval above 0.
@@ -216,9 +216,9 @@ def detectable_difference(ratio: Estimate, repeats: int) -> float:
 
 
 def repeats_for(ratio: Estimate, matters: float) -> int | None:
-    """How many repeats would decide, if the ratio and its spread stay as they are; None without an interval.
+    """The number of repeats that would decide, if the ratio and its spread stay as they are; None without an interval.
 
-    Enough for the interval to exclude 1, where the ratio is further from 1 than `matters`; else enough for it to lie
+    Enough for the interval to exclude 1, if the ratio is further from 1 than `matters`; else enough for it to lie
     within `matters`. An interval narrows with the root of the number of repeats.
     """
     if not (ratio.low and ratio.high and math.isfinite(ratio.high) and ratio.value > 0):

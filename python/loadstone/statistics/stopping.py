@@ -1,4 +1,4 @@
-"""Stopping: whether an experiment has repeated its variants often enough."""
+"""Stopping: whether the variants of an experiment have been repeated often enough."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Literal
 
 from loadstone.statistics.centre import summarize_samples
 
-# `narrow`: every interval is narrow enough; `at-most`: the limit is reached first; `at-least`: nothing else was
-# asked for.
+# `narrow`: every interval is narrow enough; `at-most`: the limit is reached first; `at-least`: no width was
+# requested.
 Reason = Literal["narrow", "at-most", "at-least"]
 
 
@@ -18,13 +18,13 @@ def stopping_reason(
     at_most: int | None = None,
     until: float | Sequence[float] | None = None,
 ) -> Reason | None:
-    """Why to stop after these repeats, None to continue. One sequence for each figure of a variant, in block order.
+    """The reason to stop after these repeats, None to continue. One sequence per figure of a variant, in block order.
 
-    `until` limits the whole width of the interval that `summarize_samples` shows, as a share of the figure; it is one
-    share for all sequences, or one for each. To stop at the first look that is narrow enough favours intervals that are
-    narrow by chance, so it has to hold at two looks in a row, one block apart; only the first look, at `at_least`, is
-    free of that choice and suffices alone.
-    The figures are in docs/concepts/statistics.md.
+    `until` limits the full width of the interval that `summarize_samples` shows, as a share of the figure; it is one
+    share for all sequences, or one for each. Stopping at the first narrow interval favours intervals that are
+    narrow by chance, so two successive intervals, one block apart, must be narrow; only the first, at `at_least`, is
+    not biased by that choice, and suffices alone.
+    Simulated error rates are in docs/concepts/statistics.md.
     """
     variants = [list(each) for each in samples]
     fewest = min((len(each) for each in variants), default=0)

@@ -1,4 +1,4 @@
-"""What a store needs beside the engine: the jars of HBase's client, fetched once, and its table.
+"""Prerequisites of a store: the jars of HBase's client, downloaded once, and its table.
 
 On servers that `loadstone systems up` started, a missing table is created. On any other server its owner
 must create it, and the store's error explains how.
@@ -25,7 +25,7 @@ WITH_TABLES = ("cassandra", "hbase", "postgres")
 
 
 def for_command(arguments: Sequence[str]) -> None:
-    """Provides for a YCSB command line. What cannot be fetched is left to the engine, which searches more places."""
+    """Provides for a YCSB command line. If a download fails, the engine searches more places."""
     stores = [word for word in arguments[1:4] if word.rstrip("0123456789") == "hbase"]
     if not stores or any(word.startswith(OWN) for word in arguments):
         return
@@ -50,7 +50,7 @@ def provide_table(arguments: Sequence[str]) -> None:
 
 
 def for_stores(stores: Iterable[str]) -> None:
-    """Provides for stores. Raises LoadstoneError when something cannot be fetched."""
+    """Provides for stores. Raises LoadstoneError if a download fails."""
     if not any(store.startswith("hbase") for store in stores) or os.environ.get(VARIABLE):
         return
     from loadstone.systems.hbase.jars import client_class_path
@@ -61,7 +61,7 @@ def for_stores(stores: Iterable[str]) -> None:
 
 
 def create_load_table(arguments: Sequence[str]) -> str | None:
-    """Creates the table of a `ycsb load`; returns what was done, for the user, or None.
+    """Creates the table of a `ycsb load`; returns a message for the user, or None.
 
     Raises LoadstoneError when the table is missing and cannot be created.
     """
@@ -79,7 +79,7 @@ def create_load_table(arguments: Sequence[str]) -> str | None:
 
 
 def made_for_spec(spec: Mapping[str, Any]) -> str | None:
-    """The same for a spec: the table of its store, if `loadstone systems up` started its servers."""
+    """Like `made`, for a spec: creates the table of its store, if `loadstone systems up` started its servers."""
     store, properties, work = spec["store"]["name"], spec["store"]["properties"], spec["work"]
     if store == "null" or not has_servers():
         return None
@@ -108,14 +108,14 @@ def is_here(running: RunningSystem, properties: Mapping[str, str]) -> bool:
 
 
 def has_servers() -> bool:
-    """Whether servers may exist, by a quick look: a command line must start fast."""
+    """Whether servers may exist, by a quick check: a command line must start fast."""
     return any(os.path.exists(os.path.join(systems_root(), name, "state.json")) for name in WITH_TABLES)
 
 
 def systems_root() -> str:
     """`$LOADSTONE_SYSTEMS`, else `$XDG_STATE_HOME/loadstone/systems`, else `~/.local/state/loadstone/systems`.
 
-    Here and not in `base/running.py`, whose modules take a tenth of a second to import.
+    Defined here, as importing the modules of `base/running.py` takes a tenth of a second.
     """
     home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return os.environ.get("LOADSTONE_SYSTEMS") or os.path.join(home, "loadstone/systems")

@@ -31,7 +31,7 @@ def render_system(system: System) -> str:
 
 
 def renew_page(page: str) -> str:
-    """A page with its tables regenerated."""
+    """A page with regenerated tables."""
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:

@@ -1,4 +1,4 @@
-"""All systems by name. A system's module is imported when needed."""
+"""All systems by name. A system's module is imported on first use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems.base.system import System, SystemsError
 
-# Each in `system.py` of the folder of its name, with its class.
+# Each is in `system.py` of the folder with its name; the value is its class.
 SYSTEMS = {
     "cassandra": "Cassandra",
     "hbase": "HBase",

@@ -65,11 +65,11 @@ class CassandraStress(FilePart):
 
     written_for: VariedLength | None = Field(default=None, examples=["10s"])
     """Write for this time instead, before a command that reads, with the clients of the command, as the Hydra scale
-    tests do. Reads of partitions that were not written by then fail."""
+    tests do. Reads of partitions that are not yet written fail."""
 
     writers: VariedCount = Field(default=1, examples=[5])
     """With `written_for`: the number of writers that all begin at the first partition, as processes of cassandra-stress
-    do without `segment=`. Together they write as many partitions as one of them alone, in a fraction of the time."""
+    do without `segment=`. Together they write as many partitions as a single writer, in a fraction of the time."""
 
 
 def stores() -> Collection[str]:
@@ -138,7 +138,7 @@ def data(work: CassandraStress) -> Data:
 
 
 def profile_row_bytes(table: Mapping[str, Any]) -> float:
-    """The size of a row of a profile, bytes: its listed columns, since only the server knows all columns."""
+    """The size of a row of a profile, bytes: of its listed columns, since only the server knows all columns."""
     sizes = [mean_of(column["size"]) if "size" in column else PROFILE_VALUE_BYTES for column in table["columns"]]
     return max(sum(sizes), PROFILE_VALUE_BYTES)
 
@@ -168,7 +168,7 @@ def digits(text: str) -> float:
 
 
 def mean_size(size: str) -> int:
-    """The size of a value, bytes: of a distribution, the middle of its range."""
+    """The size of a value, bytes: for a distribution, the middle of its range."""
     return int(mean_of(size))
 
 
@@ -263,7 +263,7 @@ def load_profiles(variant: Variant, settle: bool, seed: int) -> Stages:
     population = variant.work.population
     work = spec["work"]
     sequence = {"sequence": {"first": 1, "last": population, "wrap": True, "read_lookback": None}}
-    # Whole partitions, whatever part of them an operation of the command writes.
+    # Writes whole partitions, whatever part of them an operation of the command writes.
     omitted = ("select", "partitions", "batch")
     tables = [
         {**table, "insert": {name: value for name, value in table["insert"].items() if name not in omitted}}
@@ -311,18 +311,18 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
 
 
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """Partitions written before reads, from the first on; and reads that found no row."""
+    """The number of partitions written before reads, from the first one; and of reads that found no row."""
     last = launched[-1]
     if last.name == "load":
         population = last.spec["work"]["population"]["sequence"]["last"]
-        # Failed writes lie in between, so the last operation names the last partition.
+        # Failed writes may be among them, so the last operation determines the last partition.
         yield Value("partitions_written", min(last.result.summary.operations, population), "", 1)
     elif missing := last.result.summary.missing_rows:
         yield Value("rows_missing", missing.reads, "", 1)
 
 
 def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
-    """The number and size of partitions, the mix of operations, and how numbers of partitions are chosen."""
+    """The number and size of partitions, the mix of operations, and the choice of partitions."""
     work = launched[-1].spec["work"]
     if work["generator"] == "columns":
         weights = {operation["name"]: operation["weight"] for operation in work["operations"]}

@@ -1,4 +1,4 @@
-"""Any command as a trial: it is run and observed, and its figures are read from its output."""
+"""Any command as a trial: it is run and observed, and its output provides the figures."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 NAME, LOAD = "command", "load"
 # The store of a system without servers.
 STORE = "command"
-# Figures of every command, compared if the file names no figures. Its peak memory is known if it is large enough.
+# Figures of every command, compared if the file names no figures. Peak memory is known if it is large enough.
 TIMES = ("time", "cpu_time")
 BY_PATHS = ("json", "regex")
 # Larger outputs are not searched for figures.
 FIGURES_MAX = 64 << 20
-# Keys of the file that have an effect only where a command names them.
+# Keys of the file that have an effect only if a command uses them.
 PASSED = {"clients": ("clients",), "rate": ("rate",), "duration": ("measure", "duration"),
           "operations": ("measure", "operations")}  # fmt: skip
-# Tools that print their version, and how; others are not run without the user's `version`.
+# Tools that print their version, and the option for it; other tools are only run with the user's `version`.
 VERSION_OPTIONS = {
     "pgbench": "--version",
     "redis-benchmark": "--version",
@@ -171,7 +171,7 @@ def title(work: Command) -> str:
 
 
 def data(work: Command) -> Data:
-    """What `prepare` loads is not known."""
+    """The data that `prepare` loads is unknown."""
     return Data(0, 0, {"prepare": work.prepare}, TABLE)
 
 
@@ -188,12 +188,12 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
         if text:
             yield partial(check_syntax, text)
             if variant.servers is None:
-                # A started system may bring its own programs.
+                # A started system may provide its own programs.
                 yield partial(check_program, text)
 
 
 def check_syntax(text: str) -> None:
-    """Has the shell parse a command. Raises LoadstoneError with its message."""
+    """Checks a command with the shell's parser. Raises LoadstoneError with its message."""
     command = template.render_template(text, defaultdict(lambda: "0"), for_shell=True)
     done = subprocess.run(["sh", "-n", "-c", command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
@@ -210,7 +210,7 @@ def check_program(text: str) -> None:
 
 
 def program_of(text: str) -> str:
-    """The program of a simple command, without assignments; empty where only the shell can tell."""
+    """The program of a simple command, without assignments; empty if only the shell can determine it."""
     try:
         parts = shlex.split(text)
     except ValueError:
@@ -248,7 +248,7 @@ def shell(text: str, context: CommandContext) -> Sequence[str]:
 
 
 def read_warmup(ended: Ended) -> ImportedRun:
-    """Nothing. Raises LoadstoneError if it failed."""
+    """Reads nothing. Raises LoadstoneError if the command failed."""
     if ended.status:
         raise LoadstoneError("a warm-up failed", "correct the command")
     return ImportedRun()
@@ -272,7 +272,7 @@ def read_figures(work: Command, store: str, clients: int | None, ended: Ended) -
     run = ImportedRun() if work.figures is None or ended.status else read_output(work.figures, ended)
     known = {value.metric for value in run.values}
     run.values += [value for value in read_times("", ended).values if value.metric not in known]
-    # The command's text is requested, not observed: it has names that differ in each trial.
+    # The command's text is a request, not an observation: it contains names that differ in each trial.
     run.facts.pop("command", None)
     run.facts.setdefault("work", run.facts.get("tool", NAME))
     if store != STORE:
@@ -348,7 +348,7 @@ def single_run(runs: Sequence[ImportedRun], chosen: Format) -> ImportedRun:
         whole.facts |= {fact: value for fact, value in run.facts.items() if fact not in whole.facts}
         whole.notes += run.notes
         whole.end = whole.end if run.end == "done" else run.end
-    # Percentiles have their bounds already.
+    # Percentiles already have their bounds.
     whole.of_all = True
     return whole
 
@@ -359,7 +359,7 @@ def part_name(run: ImportedRun) -> str:
 
 
 def add_histograms(run: ImportedRun, ended: Ended) -> None:
-    """Adds the histograms that the tool wrote into the trial's folder, and their figures where it printed none."""
+    """Adds the histograms that the tool wrote to the trial's folder, and their figures unless it printed them."""
     for path in sorted(ended.context.files.glob("*.hlog")) + sorted(ended.context.files.glob("*.hdr")):
         source = Source(path, text_of(path), {})
         (logged,) = read_source(source, FORMATS[hlog.NAME])
@@ -369,7 +369,7 @@ def add_histograms(run: ImportedRun, ended: Ended) -> None:
 
 
 def find_version(work: Command, context: CommandContext) -> str:
-    """The tool's version, by the command of the file, or the option of a known tool; empty if it is not known."""
+    """The tool's version, by the file's command, or by the option of a known tool; empty if it is unknown."""
     if work.version:
         text = template.render_template(work.version, context.names, for_shell=True)
         return ask_version(text, tuple(context.variables.items()))

@@ -56,7 +56,7 @@ class Fio(FilePart):
 
 
 def stores() -> Collection[str]:
-    """A store of its own, which the engine does not have."""
+    """A separate store, which the engine does not have."""
     return (STORE,)
 
 
@@ -66,7 +66,7 @@ def is_text(job: str) -> bool:
 
 
 def is_reserved(option: str) -> bool:
-    """Whether a command-line option, which fio lets the user abbreviate, is one of the lab's."""
+    """Whether a command-line option, which fio lets the user abbreviate, is reserved for the lab."""
     name = option.partition("=")[0].lstrip("-")
     return any(reserved.startswith(name) for reserved in RESERVED)
 
@@ -131,7 +131,7 @@ def jobs(work: Fio) -> dict[str, dict[str, str]]:
 
 
 def data(work: Fio) -> Data:
-    """How long the jobs take, if they say so; fio creates their files itself."""
+    """The duration of the jobs, if they state it; fio creates their files itself."""
     lengths = []
     for options in jobs(work).values():
         try:
@@ -161,7 +161,7 @@ def slugs(names: Iterable[str]) -> list[str]:
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """fio's check of the jobs."""
+    """fio's own check of the jobs."""
     yield partial(check_by_fio, variant.work)
 
 
@@ -182,7 +182,7 @@ def arguments(work: Fio, context: CommandContext) -> list[str]:
     """fio's command line; a copy of the job file is kept in the trial's folder."""
     copy = context.files / "job.fio"
     copy.write_text(work.job if is_text(work.job) else Path(work.job).read_text())
-    # Run from its own path, since it may include files next to it.
+    # Run from its own path, since it may include neighbouring files.
     return [PROGRAM, *OPTIONS, *work.options, str(copy if is_text(work.job) else work.job)]
 
 
@@ -198,7 +198,7 @@ def read(ended: Ended) -> ImportedRun:
         raise LoadstoneError("fio wrote no report", f"find out why from its output, {ended.stderr}")
     run = runs[0] if len(runs) == 1 else combined(runs)
     run.facts["store"] = STORE
-    # As for all file workloads, `throughput` is bytes per second; operations per second are given by direction.
+    # As for all file workloads, `throughput` is in bytes per second; operations per second are stated by direction.
     known = {value.metric: value for value in run.values}
     moved = [known[metric] for metric in MOVED if metric in known]
     # Jobs may run one after the other, so the sum of their times is used, which never overstates the throughput.
@@ -214,7 +214,7 @@ def read(ended: Ended) -> ImportedRun:
 
 
 def combined(runs: Sequence[ImportedRun]) -> ImportedRun:
-    """Several jobs as one run: sums, and everything else prefixed by the jobs' names."""
+    """Several jobs as one run: sums, and all other figures prefixed by the jobs' names."""
     whole = ImportedRun(facts={"tool": importer.NAME, "version": runs[0].facts["version"]}, loop=runs[0].loop)
     for metric in ("operations", "errors"):
         each = [value for run in runs for value in run.values if value.metric == metric]

@@ -1,4 +1,4 @@
-"""Gets specs from the engine's front ends, and defines where files are."""
+"""Gets specs from the engine's front ends, and defines the location of files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ADDRESS = ("fs.defaultFS", "hadoop.conf")
 
 
 def spec_of(command: str, arguments: Sequence[str], stdin: str = "") -> list[Spec]:
-    """The specs that a front end translates its arguments to. Raises EngineError with the engine's message."""
+    """The specs into which a front end translates its arguments. Raises EngineError with the engine's message."""
     done = subprocess.run(
         [program.find_engine(), command, *arguments, "--print-spec"], input=stdin, capture_output=True, text=True
     )
@@ -47,7 +47,7 @@ def location(variant: Variant, directory: Path, name: str) -> str:
 
 
 def client_options(variant: Variant, own: Mapping[str, int | None]) -> list[str]:
-    """Options of the HDFS client: a variant's own and the store's, except for the address of the name node."""
+    """Options of the HDFS client: the variant's and the store's, except for the address of the name node."""
     if variant.store != "hdfs":
         return []
     given = {name: text for name, text in variant.store_properties.items() if name not in ADDRESS}

@@ -23,10 +23,10 @@ from loadstone.results.value import Value
 NAME = "ledger"
 CRASH = "crash_unix_ns"
 FILE, SPEC = "writes.ledger", "ledger.spec.json"
-# The engine's exit statuses: nothing is lost, something is, nothing is proven. The last one without a result means that
+# The engine's exit statuses: no losses, losses, nothing proven. The last status without a result means that
 # not every record could be read.
 ANSWERED = (0, 1, 3)
-# Writes by outcome, and fields by what they contain; see the guide.
+# Writes by outcome, and fields by their content; see the guide.
 COUNTED = {
     "writes": ("acknowledged", "refused", "maybe", "unknown", "retried"),
     "found": ("phantom", "corrupt", "other_run", "not_loaded", "unsure"),
@@ -50,16 +50,16 @@ def recorded(spec: Spec, directory: Path) -> Spec:
 
 
 def read_back(engines: int, *, loaded: bool) -> ObservedCommand:
-    """Reads every record that a run wrote; `loaded`: the load wrote all records, or it would have failed."""
+    """Reads every record that a run wrote; `loaded`: the load wrote all records, as it would otherwise have failed."""
     return ObservedCommand(NAME, partial(arguments, engines, loaded), read, role="verify", settled=True)
 
 
 def arguments(engines: int, loaded: bool, context: CommandContext) -> Sequence[str]:
-    """Several engines: reads that missed an insert of another engine are judged by that engine's ledger."""
+    """With several engines, reads that missed an insert of another engine are judged by that engine's ledger."""
     ledgers = [f"{FILE}.{segment}" for segment in range(engines)]
     several = range(engines) if engines > 1 else ()
     events = [word for segment in several for word in ("--events", str(context.files / f"run.{segment}.events.jsonl"))]
-    # The instant of the fault, ns of Unix time, if the trial has one: then the ages of lost writes are known.
+    # The instant of the fault, ns of Unix time, if the trial has one: it determines the ages of lost writes.
     crash = ["--crash", str(context.names[CRASH])] if CRASH in context.names else []
     return [
         str(program.find_engine()),
@@ -105,5 +105,5 @@ def figures(found: Any) -> Iterator[Value]:
     if found["proved"] is not None:
         yield Value(f"{NAME}.proved", int(found["proved"]), "", 1)
     yield Value(f"{NAME}.missed", found["misses"]["failed"], "operations", fields)
-    # Writes beyond the room of the ledger, and misses that the events count and do not list.
+    # Writes beyond the space of the ledger, and misses that the events count but do not list.
     yield Value(f"{NAME}.unsettled", found["ledger"]["beyond"] + found["misses"]["unlisted"], "operations", fields)

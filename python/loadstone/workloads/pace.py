@@ -1,4 +1,4 @@
-"""The intervals of a window, and when operations are sent."""
+"""The intervals of a window, and the pacing of operations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def interval_ms(seconds: float) -> int:
 
 
 def pace(variant: Variant, default: dict[str, object]) -> dict[str, object]:
-    """When operations are sent: at the experiment's rate, otherwise as the workload says."""
+    """The pacing of operations: the experiment's rate, otherwise the workload's."""
     if variant.rate is None:
         return default if default["mode"] == "closed" else {**default, "arrival": variant.arrival}
     piece = {"from": variant.rate, "to": variant.rate, "seconds": 1}

@@ -43,16 +43,16 @@ DISTRIBUTION = re.compile(r"~?[a-zA-Z]+\(.*\)")
 
 
 class StatementColumn(FilePart):
-    """How the values of a column are generated. Distributions as in cassandra-stress: `uniform(1..100)`."""
+    """The generator of a column's values. Distributions as in cassandra-stress: `uniform(1..100)`."""
 
     population: Text | None = Field(default=None, examples=["uniform(1..1000)"])
-    """The numbers from which values are made: a range of 1,000 gives 1,000 different values. Default: 10^11."""
+    """The numbers from which values are generated: a range of 1,000 gives 1,000 different values. Default: 10^11."""
 
     size: Text | None = Field(default=None, examples=["gaussian(10..100)"])
     """Length of a text in characters, of a blob in bytes, of a collection in elements. Default: 4 to 8."""
 
     cluster: Text | None = Field(default=None, examples=["presets(70:1, 20:2.5, 10:3.5)"])
-    """Values of a clustering column for each value of the column before it: the rows of a partition. Default: 1."""
+    """Values of a clustering column for each value of the preceding column: the rows of a partition. Default: 1."""
 
 
 class Statement(FilePart):
@@ -64,10 +64,10 @@ class Statement(FilePart):
     weight: Annotated[float, PlainValidator(parse_number), value_schema("number", minimum=0), Varied()] = Field(
         default=1.0, examples=[3]
     )
-    """How often it is executed, relative to the other statements."""
+    """The frequency of its execution, relative to the other statements."""
 
     values: Annotated[Literal["one-row", "many-rows"], Varied()] = Field(default="one-row", examples=["many-rows"])
-    """Whether its values come from one row of the partition, or each from another one."""
+    """Whether all its values come from one row of the partition, or each from a different row."""
 
     compare: VariedBoolean = Field(default=False, examples=[True])
     """Compare the rows that it reads with the rows written."""
@@ -77,7 +77,7 @@ class Statements(FilePart):
     """Named CQL statements on a table of Apache Cassandra or ScyllaDB."""
 
     define: list[Text] = Field(examples=[["CREATE TABLE users (id bigint PRIMARY KEY, city int, name text)"]])
-    """Statements that define the table, and what belongs to it. The keyspace is created for them."""
+    """Statements that define the table and its objects. The keyspace is created for them."""
 
     table: Text = Field(examples=["users"])
     """The table."""
@@ -96,7 +96,7 @@ class Statements(FilePart):
     columns: dict[str, StatementColumn] = Field(
         default_factory=dict, examples=[{"city": {"population": "uniform(1..1000)"}}]
     )
-    """How values are generated, by column."""
+    """The generator of values, by column."""
 
     statements: dict[str, Statement] = Field(
         examples=[{"by_city": {"cql": "SELECT * FROM users WHERE city = ?", "weight": 3}, "write": {}}]
@@ -152,7 +152,7 @@ def data(work: Statements) -> Data:
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """The spec can be made; types are known only to the server."""
+    """Checks that the spec can be created; only the server knows the types."""
     yield partial(statements_spec, variant, variant.work)
 
 
@@ -163,7 +163,7 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[EngineLaunch]:
 
 
 def definitions(variant: Variant, work: Statements) -> list[str]:
-    """The statements that create keyspace, table and indexes, after the old keyspace was dropped."""
+    """The statements that create keyspace, table and indexes, after dropping the old keyspace."""
     copies = (variant.servers.options.get(REPLICATION) if variant.servers is not None else None) or "1"
     replication = f"{{'class': 'NetworkTopologyStrategy', 'replication_factor': {copies}}}"
     keyspace = f'"{work.keyspace}"'

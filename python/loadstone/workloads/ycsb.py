@@ -49,7 +49,7 @@ ZIPFIAN_THETA = 0.99
 # The operations of a mix, and YCSB's default shares other than 0 (CoreWorkload).
 MIX = ("read", "update", "insert", "scan", "delete", "readmodifywrite")
 SHARES = {"read": "0.95", "update": "0.05"}
-# To write one record; a store that takes longer is not refused.
+# Time limit for writing one record; a slower store is not refused.
 OPEN_SECONDS = 60.0
 
 
@@ -69,7 +69,7 @@ def stores() -> Collection[str]:
 
 
 def work(keys: Any, experiment: Experiment) -> Ycsb:
-    """The keys, with what `measure` sets as properties."""
+    """The keys, with the properties that `measure` sets."""
     verify = {"dataintegrity": "true"} if experiment.measure.verify else {}
     versions = {"versions": "true"} if experiment.measure.ledger else {}
     return Ycsb(file=keys.file, properties={**keys.properties, **verify, **versions})
@@ -93,7 +93,7 @@ def all_properties(work: Ycsb) -> dict[str, str]:
 def data(work: Ycsb) -> Data:
     """Records and their size. All properties count for its identity, except those that affect only the run.
 
-    Values that are not numbers are left to the engine to reject. Raises OSError if the file is missing.
+    Values that are not numbers are rejected by the engine. Raises OSError if the file is missing.
     """
     given = all_properties(work)
     records = whole(given, "insertcount", 0) or whole(given, "recordcount", 0)
@@ -113,7 +113,7 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
 
 
 def require_store(variant: Variant) -> None:
-    """Opens a new store of this kind, as it may refuse a value that only it knows. Raises LoadstoneError."""
+    """Opens a new store of this kind, as only the store can check some values. Raises LoadstoneError."""
     if failure := store_failure(variant.store, variant.durability, tuple(sorted(variant.store_properties.items()))):
         raise LoadstoneError(f"{variant.system}: {failure[0]}", failure[1])
 
@@ -132,7 +132,7 @@ def store_failure(store: str, durability: str, properties: tuple[tuple[str, str]
                 command, input=lines, capture_output=True, text=True, timeout=OPEN_SECONDS, check=False
             )
         except subprocess.TimeoutExpired:
-            # A slow machine is no refusal.
+            # A slow machine is not a refusal.
             return None
     message, _, hint = done.stderr.rpartition("\nhint: ")
     return (message.rpartition("error: ")[2], hint.strip()) if done.returncode and "error: " in message else None
@@ -168,7 +168,7 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
 
 
 def whole(properties: Mapping[str, str], name: str, default: int) -> int:
-    """A property as a whole number."""
+    """The value of a property as an integer."""
     text = properties.get(name, "").strip()
     return int(text) if text.isascii() and text.isdigit() else default
 
@@ -225,7 +225,7 @@ def load_spec(variant: Variant, settle: bool, directory: Path, seed: int) -> Spe
         "pace": {"mode": "closed"},
         "until": {"operations": spec["work"]["insert_count"]},
         "warmup_seconds": 0,
-        # Otherwise compactions of the loaded data would slow the run.
+        # Otherwise compactions of the loaded data would slow down the run.
         "settle": settle,
     }
 

@@ -54,7 +54,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
 
 
 def check_names(context: Context, above: Keys, keys: Any) -> None:
-    """The workload's properties are YCSB's or a binding's."""
+    """Checks that the workload's properties are YCSB's or a binding's."""
     for key in keys.properties:
         path = (*above, "properties", key)
         store = key.partition(".")[0]
@@ -78,7 +78,7 @@ def check_names(context: Context, above: Keys, keys: Any) -> None:
 
 
 def check_file(context: Context, at: Keys, name: str) -> None:
-    """Reports a workload file that is in none of the base directories."""
+    """Reports a workload file that none of the base directories contains."""
     tried = [base / name for base in context.bases]
     if any(path.is_file() for path in tried):
         return
@@ -92,7 +92,7 @@ def check_file(context: Context, at: Keys, name: str) -> None:
 
 
 def check_content(context: Context, at: Keys, path: Path, above: Mapping[str, str]) -> None:
-    """A workload file is readable, and it or the experiment sets the number of records."""
+    """Checks that a workload file is readable, and that it or the experiment sets the number of records."""
     try:
         in_file = properties.read(path)
     except OSError as error:
@@ -103,7 +103,7 @@ def check_content(context: Context, at: Keys, path: Path, above: Mapping[str, st
 
 
 def lacks_records(given: Mapping[str, str]) -> bool:
-    """Whether properties set no number of records although the workload class needs it."""
+    """Whether properties lack the number of records although the workload class needs it."""
     return given.get("recordcount", "0") == "0" and not given.get("workload", "").endswith(WITHOUT_RECORDCOUNT)
 
 

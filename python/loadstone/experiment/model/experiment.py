@@ -43,12 +43,12 @@ from loadstone.search.rule import CONFIRMATIONS
 DURATION_SECONDS = 10.0
 WARMUP_SECONDS = 2.0
 AT_MOST_FACTOR = 3
-# Of the pilot block, in windows of the experiment: the longest warm-up that it finds, and what it measures after that.
+# The pilot block, in windows of the experiment: the longest warm-up that it can find, and the window after it.
 PILOT_CAP, PILOT_WINDOWS = 1.5, 2.0
 
 
 class Workload(FilePart):
-    """What trials do: the keys of a YCSB workload, or of one other kind. A string is the `file`."""
+    """The work of trials: the keys of a YCSB workload, or of one other kind. A string is the `file`."""
 
     if TYPE_CHECKING:
         # Each workload kind adds its keys (`add_kinds`).
@@ -56,7 +56,7 @@ class Workload(FilePart):
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds whose keys are given."""
+        """The kinds whose keys are set."""
         given = {KIND_OF_KEY[key] for key in self.model_fields_set}
         return [kind for kind in dict.fromkeys(KIND_OF_KEY.values()) if kind in given]
 
@@ -70,7 +70,7 @@ KIND_OF_KEY: dict[str, str] = {}
 
 
 class Vary(FilePart):
-    """What differs between variants: these keys, or the `matrix` itself."""
+    """The parameters that differ between variants: these keys, or the `matrix` itself."""
 
     matrix: dict[str, tuple[Value, ...]] = Field(
         default={}, examples=[{"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}]
@@ -86,7 +86,7 @@ class Vary(FilePart):
     """Dimensions whose values are names of settings. Each name sets several values for templates."""
 
     include: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "b"}]])
-    """Additional variants; each gives a value for every dimension."""
+    """Additional variants; each sets a value for every dimension."""
 
     exclude: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "c"}]])
     """Excludes all variants with these values."""
@@ -108,7 +108,7 @@ LONG = tuple(Vary.model_fields)
 
 
 class Measure(FilePart):
-    """How long each trial is measured."""
+    """The length of the measurement in each trial."""
 
     warmup: LengthOrNone | None = Field(default=None, examples=["1s"])
     """Time under load before the window. Default: found by the pilot block, or `2s` without one."""
@@ -139,7 +139,7 @@ class Measure(FilePart):
 
 
 class LoadKeys(FilePart):
-    """How the data of a trial are loaded."""
+    """The loading of a trial's data."""
 
     reuse: Reuse = Field(default=False, examples=["copy"])
     """false: each trial loads a fresh store. copy: data are loaded once, and each trial works on a copy; on servers,
@@ -147,7 +147,7 @@ class LoadKeys(FilePart):
     trials left them."""
 
     clients: Count | None = Field(default=None, examples=[32])
-    """Number of clients of the load. Default: that of the trial."""
+    """Number of clients of the load. Default: the trial's."""
 
     properties: dict[str, Property] = Field(default={}, examples=[{"clientbuffering": True}])
     """Store properties for the load; they override the system's."""
@@ -172,7 +172,7 @@ class FleetHosts(FilePart):
 
 
 class FleetKeys(FilePart):
-    """Where engines run, and how many."""
+    """The place and number of engines."""
 
     on: Literal["local", "ray"] = Field(default="local", examples=["ray"])
     """local: this machine. ray: the hosts of a Ray cluster, for networked stores (`pip install 'loadstone[ray]'`)."""
@@ -198,7 +198,7 @@ class FleetKeys(FilePart):
 
 
 class Repeats(FilePart):
-    """How often each variant is tried. A number sets both bounds."""
+    """The number of repeats of each variant. A number sets both bounds."""
 
     at_least: Count = Field(default=6, examples=[6])
     """Repeats of each variant; with fewer than 6 no claim is made, and a single one has no interval."""
@@ -218,7 +218,7 @@ class Compare(FilePart):
     """The dimension to compare. Default: `system` if it varies, else the first."""
 
     baseline: Value | None = Field(default=None, examples=["lmdb"])
-    """The value that the others are compared with. Default: the first."""
+    """The value with which the other values are compared. Default: the first."""
 
     guarantees: tuple[Text, ...] = Field(default=(), examples=[["durability"]])
     """Facts that differ on purpose, because their cost is compared: guarantees, or any other fact of results."""
@@ -247,7 +247,7 @@ class FindKeys(FilePart):
     Without it, the search finds the knee."""
 
     over: SearchedLoad = Field(default="clients", examples=["rate"])
-    """What is increased: the clients of a closed loop, or the rate."""
+    """The load that is increased: the clients of a closed loop, or the rate."""
 
 
 # The bounds of a search, with their meanings and examples; `from` is a keyword of Python.
@@ -266,10 +266,10 @@ else:
 
 
 class Experiment(FilePart):
-    """An experiment: a question, and how to answer it."""
+    """An experiment: a question, and the way to answer it."""
 
     question: Text = Field(default="", examples=["Which store is faster?"])
-    """What you want to know."""
+    """Your question."""
 
     systems: dict[str, SystemKeys] = Field(examples=[{"rocksdb": {}, "lmdb": {"store": "lmdb"}}], min_length=1)
     """The systems, by names that you choose; or a list of stores."""
@@ -281,7 +281,7 @@ class Experiment(FilePart):
     """Several workloads, by names that you choose, instead of `workload`; the names are the dimension `workload`."""
 
     durability: Durability = Field(default="os", examples=["device"])
-    """What an acknowledged write survives: nothing (none), a crash of the process (os), or of the machine (device)."""
+    """The event that an acknowledged write survives: none, a crash of the process (os), or of the machine (device)."""
 
     clients: Count = Field(default=1, examples=[8])
     """Number of clients, each with at most one operation in flight."""
@@ -328,7 +328,7 @@ class Experiment(FilePart):
     """Directory for the data of trials. Default: `$TMPDIR`, else `/var/tmp`."""
 
     seed: Natural = 1
-    """Seed for the order of trials and for everything random in them."""
+    """Seed for the order of trials and for all random choices in them."""
 
     timeout: Length | None = Field(default=None, examples=["10m"])
     """Time limit of one phase of a trial."""
@@ -352,11 +352,11 @@ class Experiment(FilePart):
 
     @property
     def warmup_seconds(self) -> float:
-        """How long trials warm up; 0 until the pilot has found it."""
+        """The length of the warm-up; 0 until the pilot has found it."""
         return self.measure.warmup or 0.0
 
     def question_for_judge(self) -> Question:
-        """What the judge and the report need of the experiment."""
+        """The parts of the experiment that the judge and the report need."""
         return Question(
             text=self.question,
             **self.compare.model_dump(exclude={"guarantees", "promises"}),

@@ -24,7 +24,7 @@ from loadstone.format import quantity
 # The kinds of faults; `none` is the twin of a trial with a fault.
 KINDS = ("none", "kill", "stop", "pause", "restart", "power", "cut", "full", "slow")
 ANY, ALL, NEVER = "any", "all", "never"
-# After which time a fault is lifted, unless the file sets it.
+# Time after which a fault is lifted, unless the file sets it.
 LIFT_SECONDS = 10.0
 FRACTION = re.compile(r"([0-9]+)\s*/\s*([0-9]+)")
 HINT = "write a length such as 20s, or a share of the window: 1/3 or 33%"
@@ -92,7 +92,7 @@ LengthOrNever = Annotated[
 
 
 class At(FilePart):
-    """When the fault begins: drawn between two instants. A single value is an exact instant."""
+    """The beginning of the fault: drawn between two instants. A single value is an exact instant."""
 
     if TYPE_CHECKING:
         # `from` is a keyword of Python.
@@ -100,7 +100,7 @@ class At(FilePart):
 
 
 class Lift(FilePart):
-    """How long after its start the fault is lifted: drawn between two lengths. A single value is an exact length."""
+    """Time from the fault to its lift: drawn between two lengths. A single value is an exact length."""
 
     if TYPE_CHECKING:
 
@@ -135,7 +135,7 @@ else:
 
 
 class Recovered(FilePart):
-    """When the service counts as recovered."""
+    """The conditions under which the service counts as recovered."""
 
     share: Share = Field(default=0.95, examples=["95%"])
     """The share of the level before the fault that must be reached."""
@@ -144,7 +144,7 @@ class Recovered(FilePart):
     """The length of the windows that are compared; at least 12 must fit before the fault."""
 
     hold: LengthOrNone = Field(default=30.0, examples=["30s"])
-    """How long the level must be held."""
+    """Time for which the level must be held."""
 
 
 class FaultKeys(FilePart):
@@ -159,7 +159,7 @@ class FaultKeys(FilePart):
     which they are drawn: a name without its number, as `region-server`, or `meta` of HBase."""
 
     count: VariedCount = Field(default=1, examples=[2])
-    """How many servers are drawn at once from `any` or a role."""
+    """Number of servers that are drawn at once from `any` or a role."""
 
     at: AtSpan = Field(description=str(At.__doc__), examples=[{"from": "1/3", "to": "2/3"}])
     lift: LiftSpan | None = Field(

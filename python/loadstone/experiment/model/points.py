@@ -1,4 +1,4 @@
-"""The points of an experiment: the combinations of its dimensions' values that are tried."""
+"""The points of an experiment: the tested combinations of its dimensions' values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def distinct_values(vary: Vary) -> dict[str, tuple[Scalar, ...]]:
 
 
 def count_points(vary: Vary) -> int:
-    """The number of points before any is excluded."""
+    """The number of points before exclusions."""
     rows = min((len(values) for values in vary.zip.values()), default=1)
     return math.prod(len(values) for values in vary.combine_dimensions().values()) * rows + len(vary.include)
 
@@ -45,7 +45,7 @@ def list_points(vary: Vary) -> list[Point]:
 
 
 def drop_fraction(value: float | None) -> float | None:
-    """A whole number as an integer, as commands take it: 10, not 10.0."""
+    """An integral number as an integer, as commands require: 10, not 10.0."""
     return int(value) if value is not None and value == int(value) else value
 
 
@@ -55,7 +55,7 @@ def has_values(point: Mapping[str, Scalar], partial: Mapping[str, Scalar]) -> bo
 
 
 def find_duplicates(values: Sequence[Scalar]) -> list[int]:
-    """The indexes of values that repeat an earlier one: equal, or the same as text."""
+    """The indexes of values that repeat an earlier one: equal values, or equal texts."""
     seen: set[Scalar] = set()
     repeated = []
     for i, value in enumerate(values):
@@ -67,7 +67,7 @@ def find_duplicates(values: Sequence[Scalar]) -> list[int]:
 
 
 def template_values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The values of template names in a variant, without those known at run time; `rate` and `operations` if set."""
+    """The values of template names in a variant, except those known at run time; `rate` and `operations` if set."""
     system = experiment.systems.get(str(point.get("system", "")))
     by_name = {
         "clients": experiment.clients,

@@ -42,7 +42,7 @@ def render_keys() -> str:
 
 
 def list_parts() -> list[tuple[str, type[BaseModel]]]:
-    """The parts of the file by their paths; one that is used in several places by the shortest."""
+    """The parts of the file by their paths; a part that is used in several places by the shortest."""
     every = list(parts_below(Experiment))
     return [(path, model) for path, model in every if path == min((p for p, each in every if each is model), key=len)]
 
@@ -91,14 +91,14 @@ WORDS = {"string": "string", "integer": "integer", "number": "number", "boolean"
 
 
 def describe_type(schema: dict[str, Any], *, many: bool = False) -> str:
-    """The type of a value in words; in the plural if `many`."""
+    """The type of a value as text; in the plural if `many`."""
     ending = "s" if many else ""
     if "$ref" in schema:
         return PART
     if choices := schema.get("enum", [schema["const"]] if "const" in schema else []):
         return " or ".join(f"`{flow_yaml(word)}`" for word in choices)
     if "anyOf" in schema:
-        # Skip the pattern for templates: any value may be one.
+        # Skips the pattern for templates: any value may be one.
         others = [
             each for each in schema["anyOf"] if each.get("type") != "null" and each.get("pattern") != VARIED_PATTERN
         ]

@@ -1,7 +1,7 @@
 """`python -m loadstone.workloads`: writes the JSON Schema of experiment files, and their reference page.
 
-Both are generated from the model; a test checks that the committed files are up to date. Of the page only the parts
-between markers are generated.
+Both are generated from the model; a test checks that the committed files are up to date. Of the page, only the
+parts between markers are generated.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def as_overlay(node: Schema) -> Schema:
 
 
 def allow_null(node: Schema) -> Schema:
-    """A schema that also accepts null; what editors show stays at the top level."""
+    """A schema that also accepts null; the keywords that editors show stay at the top level."""
     shown: Schema = {key: node[key] for key in ("description", "default", "examples") if key in node}
     rest = {key: value for key, value in node.items() if key not in shown}
     return {**shown, "anyOf": [rest, {"type": "null"}]}

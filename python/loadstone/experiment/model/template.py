@@ -51,7 +51,7 @@ def render_template(text: str, values: Mapping[str, Scalar], *, for_shell: bool 
 
 
 def render_partly(text: str, values: Mapping[str, Scalar]) -> str:
-    """Replaces the names that have values; the rest stays a template."""
+    """Replaces the names that have values; other names remain in the template."""
 
     def replace_known(token: re.Match[str]) -> str:
         name = token[1]
@@ -84,7 +84,7 @@ def escape_braces(text: str) -> str:
 
 
 def as_text(value: Scalar) -> str:
-    """A value as it is written in commands, paths and properties: `true`, not `True`."""
+    """A value in the form of commands, paths and properties: `true`, not `True`."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

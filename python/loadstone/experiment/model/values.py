@@ -34,12 +34,12 @@ class FilePart(BaseModel):
 
 
 def refuse_value(what: str, hint: str) -> NoReturn:
-    """Refuses a value. `what` follows the key's name."""
+    """Refuses a value. `what` is the text after the key's name."""
     raise PydanticCustomError("mistake", "{what}", {"what": what, "hint": hint})
 
 
 def quote_value(value: object) -> str:
-    """A value as it is written in a message."""
+    """A value as written in a message."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list | tuple):
@@ -68,7 +68,7 @@ def parse_text(value: Any) -> str:
 
 
 def require_storable(value: str) -> None:
-    """Refuses what cannot be in a command, path or result file: NUL, and lone surrogates."""
+    """Refuses characters that are invalid in a command, path or result file: NUL, and lone surrogates."""
     if NOT_STORABLE.search(value):
         refuse_value(f"must not contain NUL or a lone surrogate, got {ascii(value)[:60]}", "remove the character")
 
@@ -112,7 +112,7 @@ def parse_scalar(value: Any) -> Scalar:
 
 
 def number_validator(least: int, hint: str = "write digits only, like 12") -> PlainValidator:
-    """A whole number of at least this."""
+    """An integer of at least this value."""
 
     def check_number(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -151,7 +151,7 @@ def parse_rate(value: Any) -> float:
 
 
 def in_digits(value: Any) -> str:
-    """A hint how to write a load such as `10k`; empty for anything else."""
+    """A hint on the notation of a load such as `10k`; empty for other values."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmM])", value) if isinstance(value, str) else None
     return f"write {float(match[1]) * THOUSANDS[match[2].lower()]:.0f}" if match else ""
 
@@ -199,7 +199,7 @@ def parse_share(value: Any) -> float:
 
 
 def parse_shares(value: Any) -> float | dict[str, float]:
-    """A fraction, or one for each figure."""
+    """A fraction, or one fraction per figure."""
     if not isinstance(value, dict):
         return parse_share(value)
     if not value:
@@ -213,7 +213,7 @@ def parse_size(value: Any) -> int:
 
 
 class Varied:
-    """Accepts a template in place of a value; the value is validated at each point."""
+    """Accepts a template instead of a value; the value is validated at each point."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         unchanged = core_schema.plain_serializer_function_ser_schema(lambda value: value)

@@ -1,4 +1,4 @@
-"""What the lab knows about YCSB properties beyond what the engine describes (loadstone.engine.describe)."""
+"""Facts about YCSB properties that the engine does not describe (loadstone.engine.describe)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ OF_A_COMMAND = split_names("""
     measurement.raw.output_file measurement.raw.no_summary reportlatencyforeacherror latencytrackederrors segment
     failures.tolerated dotransactions measurement.trackjvm debug test ledger versions
     """)
-# Changing rates: they give due times as `rate` does.
+# Changing rates, which define due times as `rate` does.
 CHANGING_RATES = frozenset({"rate.ramp", "rate.steps"})
-# Properties that affect a run, but not what a load writes (CoreWorkload's init and doInsert).
+# Properties that affect a run, but not the data of a load (CoreWorkload's init and doInsert).
 OF_A_RUN = OF_A_COMMAND | split_names("""
     readproportion updateproportion insertproportion scanproportion readmodifywriteproportion deleteproportion
     requestdistribution readallfields writeallfields minscanlength maxscanlength scanlengthdistribution

@@ -52,7 +52,7 @@ def describe_plan(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
 
 
 def describe_trials(plan: Plan) -> str:
-    """How many trials or searches there are."""
+    """The number of trials or searches."""
     repeats = plan.experiment.repeats
     if (rule := rule_of(plan)) is not None:
         count = units.count_noun(len(plan.variants), "search", "searches")
@@ -69,7 +69,7 @@ def describe_trials(plan: Plan) -> str:
 
 
 def deciding_metric(plan: Plan) -> str:
-    """The figure that decides when there are enough repeats, as far as it is known before the run (`first_metric`)."""
+    """The figure that decides when there are enough repeats, if it is known before the run (`first_metric`)."""
     is_at_rate = all(variant.rate is not None for variant in plan.variants)
     if plan.experiment.compare.metrics:
         return sort_metrics(plan.experiment.compare.metrics, is_at_rate=is_at_rate)[0]
@@ -77,7 +77,7 @@ def deciding_metric(plan: Plan) -> str:
 
 
 def describe_trial(plan: Plan) -> str:
-    """What happens in a trial."""
+    """The phases of a trial."""
     experiment, measure = plan.experiment, plan.experiment.measure
     steps = ["load", "settle"] if measure.settle else ["load"]
     if not any(variant.data.records for variant in plan.variants):
@@ -110,7 +110,7 @@ def describe_window(plan: Plan) -> str:
 
 
 def describe_servers(plan: Plan) -> list[str]:
-    """The servers, a line each, and how often the lab starts them."""
+    """The servers, one per line, and the number of times that the lab starts them."""
     counts = Counter(map(server_text, list_starts(plan, plan.experiment.repeats.at_least)))
     times = {name: "once" if count == 1 else units.count_noun(count, "time") for name, count in counts.items()}
     started = [f"{name}, started {often}" for name, often in times.items()]
@@ -137,7 +137,7 @@ def server_text(start: StartRequest) -> str:
 
 
 def describe_comparison(plan: Plan) -> str:
-    """What is compared with what."""
+    """The compared values."""
     compare = plan.experiment.compare
     figures = ", ".join(compare.metrics or DEFAULT_METRICS)
     if compare.by is None:
@@ -146,7 +146,7 @@ def describe_comparison(plan: Plan) -> str:
 
 
 def variant_table(plan: Plan) -> list[str]:
-    """The variants: their dimensions and their other main parameters."""
+    """The variants: their dimensions and their main other parameters."""
     rows = [
         {
             **{name: as_text(value) for name, value in variant.config.items()},

@@ -24,7 +24,7 @@ class PlannedFault:
     """A fault of a variant, with the ranges of its draws in seconds since the start of the measured window."""
 
     kind: str
-    # The position in the experiment file: part of the draw.
+    # The position in the experiment file, which is part of the draw.
     number: int
     servers: tuple[str, ...]
     count: int
@@ -33,14 +33,14 @@ class PlannedFault:
     lift_s: tuple[float, float] | None
     cpu: float
     how: str
-    # When the service counts as recovered.
+    # The conditions under which the service counts as recovered.
     share: float
     hold_s: float
     window_s: float
 
     @property
     def end_s(self) -> float:
-        """The latest end, without the time that the system needs to start again."""
+        """The latest end, without the time that the system needs for its restart."""
         return self.at_s[1] + (self.lift_s[1] if self.lift_s else 0.0)
 
 
@@ -54,7 +54,7 @@ class Draw:
 
 
 def hash_fraction(text: str) -> float:
-    """A number from 0 (included) to 1 (excluded), evenly distributed over texts."""
+    """A number from 0 (inclusive) to 1 (exclusive), evenly distributed over texts."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / (1 << 48)
 
 

@@ -1,4 +1,4 @@
-"""How long a plan takes and how much space it needs: guesses from stated assumptions, not measurements."""
+"""The time and space that a plan needs: estimates from stated assumptions, not measurements."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from loadstone.experiment.kind import Data
     from loadstone.experiment.plan.plan import Plan, Variant
 
-# Each is a fast and a slow guess.
+# A fast and a slow estimate.
 BYTES_PER_SECOND = (200e6, 50e6)
-# A synchronous write took 0.1 to 0.5 ms on the SSDs that we measured; stores without group commit do one at a time.
+# A synchronous write took 0.1 to 0.5 ms on measured SSDs; stores without group commit do one at a time.
 DEVICE_WRITES_PER_SECOND = (10_000.0, 2_000.0)
 OPERATIONS_PER_SECOND = (200_000.0, 20_000.0)
-# The response time of servers: we measured 0.1 ms for Redis, and 5 ms for HBase with its log synced to 3 data nodes.
+# The response time of servers: measured 0.1 ms for Redis, and 5 ms for HBase with its log synced to 3 data nodes.
 ANSWER_SECONDS = (100e-6, 10e-3)
 COPY_BYTES_PER_SECOND = (1e9, 200e6)
 # Starting two engines, opening and closing the store, flushing the file system, settling, judging. The quickstart took
-# 0.6 s a trial on two idle processors; on two for which 25 processes competed, a trial took 8 s more than its window.
+# 0.6 s a trial on two idle processors; with 25 processes competing for two, a trial took 8 s more than its window.
 OVERHEAD_SECONDS = (0.4, 8.0)
-# Stopping the last servers and starting new ones; systems that are not named here run in Java.
+# Time to stop the last servers and start new ones; systems that are not listed run in Java.
 START_SECONDS = {"redis": (0.5, 5.0), "postgres": (2.0, 15.0)}
 START_SECONDS_JAVA = (15.0, 120.0)
-# The number of starts depends on the order of trials; it is counted for this many repeats, and extrapolated.
+# The number of starts depends on the order of trials; it is counted for this number of repeats, and extrapolated.
 START_BLOCKS = 20
-# A log-structured store keeps its logs, and both old and new files while it compacts.
+# A log-structured store keeps its logs, and during compactions both old and new files.
 SPACE_FACTOR, SPACE_OVERHEAD_BYTES = 4, 200_000_000
 KEPT_FACTOR = 2
 # A search tries at least this many loads.
@@ -64,7 +64,7 @@ def rule_of(plan: Plan) -> Rule | None:
 
 
 def describe_assumptions(plan: Plan) -> str:
-    """What the guess assumes; the text follows "if a system"."""
+    """The assumptions of the estimate; the text follows "if a system"."""
     parts = [f"loads at {range_text(BYTES_PER_SECOND, units.format_bandwidth)}"]
     if any(variant.durability == "device" for variant in plan.variants):
         parts.append(f"writes {range_text(DEVICE_WRITES_PER_SECOND, units.format_count)} records/s to the device")
@@ -83,13 +83,13 @@ def describe_assumptions(plan: Plan) -> str:
 
 
 def range_text(guesses: tuple[float, float], write: Callable[[float], str]) -> str:
-    """The slow guess and the fast one: `50 to 200 MB/s`."""
+    """The slow and the fast estimate: `50 to 200 MB/s`."""
     fast, slow = guesses
     return wording.join_ends(write(slow), write(fast), " to ")
 
 
 def plan_seconds(plan: Plan, repeats: int, slow: int) -> float:
-    """Seconds by the fast (0) or the slow (1) guess."""
+    """Seconds by the fast (0) or the slow (1) estimate."""
     measure = plan.experiment.measure
     total, loaded = 0.0, set()
     for variant in plan.variants:
@@ -118,7 +118,7 @@ def plan_seconds(plan: Plan, repeats: int, slow: int) -> float:
 
 
 def list_starts(plan: Plan, repeats: int) -> list[StartRequest]:
-    """Every start of a system, in order: it stays up while the next trials need the same."""
+    """Every start of a system, in order: it stays up while the next trials need the same system."""
     started: list[StartRequest] = []
     if not any(variant.servers for variant in plan.variants):
         return started
@@ -134,13 +134,13 @@ def list_starts(plan: Plan, repeats: int) -> list[StartRequest]:
 
 
 def count_shared(up: Sequence[StartRequest], needed: Sequence[StartRequest]) -> int:
-    """How many of the systems that are up the next trial can use: the leading ones that are equal."""
+    """The number of running systems that the next trial can use: the leading ones that are equal."""
     same = (before == after for before, after in zip(up, needed, strict=False))
     return sum(1 for _ in itertools.takewhile(bool, same))
 
 
 def start_seconds(system: str, slow: int) -> float:
-    """How long a system takes to start."""
+    """The start time of a system."""
     return START_SECONDS.get(system, START_SECONDS_JAVA)[slow]
 
 
@@ -159,17 +159,17 @@ def is_buffered(variant: Variant) -> bool:
 
 
 def is_copied(variant: Variant) -> bool:
-    """Whether reused data are copied for each trial: data on servers are used in place."""
+    """Whether reused data is copied for each trial: data on servers is used in place."""
     return not describe_engine().is_networked(variant.store)
 
 
 def load_seconds(variant: Variant, data: Data, slow: int) -> float:
-    """How long a load takes."""
+    """The duration of a load."""
     by_bytes = data.size / BYTES_PER_SECOND[slow]
     if not describe_engine().keeps_data(variant.store):
         return 0.0
     if data.moved_bytes:
-        # Files and rows go many to a request.
+        # Requests contain many files or rows.
         return by_bytes
     if describe_engine().is_networked(variant.store):
         return max(by_bytes, data.records / operations_per_second(variant, slow))
@@ -179,7 +179,7 @@ def load_seconds(variant: Variant, data: Data, slow: int) -> float:
 
 
 def estimate_space(plan: Plan) -> int:
-    """Bytes that the directory must have free: for the largest data of one trial, and for the originals of copies."""
+    """Bytes that must be free in the directory: for the largest data of one trial, and for the originals of copies."""
     largest = max((variant.data.size for variant in plan.variants), default=0)
     copied = filter(is_copied, plan.variants) if plan.experiment.load.reuse else ()
     kept = {variant.load_key: variant.data.size for variant in copied}

@@ -25,7 +25,7 @@ from loadstone.experiment.plan.servers import VariantServers, resolve_servers
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One point of the experiment with everything filled in; plain data, shared by all its repeats."""
+    """One point of the experiment with all values filled in; plain data, shared by all its repeats."""
 
     # Each dimension's value, in the order of the file.
     config: Mapping[str, Scalar]
@@ -37,13 +37,13 @@ class Variant:
     work: Any
     clients: int
     rate: float | None
-    # Of the measured window; None if it has a duration.
+    # Number of operations in the measured window; None if it has a duration.
     operations: int | None
     arrival: Arrival
     durability: Durability
-    # Where the data go.
+    # The place of the data.
     directory: Path
-    # Commands in which only names known at run time are left.
+    # Commands in which only names known at run time remain.
     hooks_before: tuple[str, ...]
     hooks_after: tuple[str, ...]
     # Variants with equal keys load equal data.
@@ -51,7 +51,7 @@ class Variant:
     data: Data
     # Its part of the trials' names.
     slug: str
-    # While data are loaded: the number of clients, and properties that override the store's.
+    # For the load: the number of clients, and properties that override the store's.
     load_clients: int
     load_properties: Mapping[str, str]
     # None if the store has no servers, or the file names none.
@@ -107,7 +107,7 @@ class Plan:
 
     @cached_property
     def keys(self) -> list[str]:
-        """The keys of the variants, for drawing their order."""
+        """The keys of the variants, for the draw of their order."""
         return [order.draw_key(variant.config) for variant in self.variants]
 
     def plan_blocks(self, seed: int | None = None) -> Iterator[tuple[PlannedTrial, ...]]:
@@ -134,11 +134,11 @@ def repeats_most(experiment: Experiment) -> int:
 
 
 def plan_experiment(experiment: Experiment) -> Plan:
-    """The plan of a loaded experiment. Raises OSError if a workload file has been removed since."""
+    """The plan of a loaded experiment. Raises OSError if a workload file has been removed in the meantime."""
     planned = list_points(experiment.vary)
     varied = [name for name, values in distinct_values(experiment.vary).items() if len(values) > 1] or ["system"]
     if (find := experiment.find) is not None:
-        # Each search has one variant, at its first load; `Builder` makes those of other loads.
+        # Each search has one variant, at its first load; `Builder` creates the variants of other loads.
         varied.append(find.over)
         planned = [{**point, find.over: scalar_of(float(getattr(find, "from")))} for point in planned]
     builder = Builder(experiment, varied)
@@ -146,12 +146,12 @@ def plan_experiment(experiment: Experiment) -> Plan:
 
 
 def scalar_of(load: float) -> int | float:
-    """A load as it is written in a config."""
+    """A load in the notation of a config."""
     return int(load) if load.is_integer() else load
 
 
 class Builder:
-    """Makes variants; parts that many of them share are made once."""
+    """Creates variants; parts that several variants share are created once."""
 
     def __init__(self, experiment: Experiment, varied: list[str]) -> None:
         self._experiment = experiment
@@ -227,7 +227,7 @@ class Builder:
         given = workload.keys_of_kind(name).model_dump(exclude_unset=True)
         literal = {key: given.pop(key) for key in kind.literal if key in given}
         commands = {key: given.pop(key) for key in kind.commands if key in given}
-        # Names in commands may also be known at run time only.
+        # Names in commands may also have values that are only known at run time.
         used = [names[word] for _, text in template.list_strings(given) for word in template.template_names(text)]
         used += [names.get(word, "") for text in commands.values() for word in template.template_names(text)]
         key = (path, *used)
@@ -240,9 +240,9 @@ class Builder:
 
 
 def load_digest(*parts: object) -> str:
-    """A hash of everything that determines what is loaded.
+    """A hash of everything that determines the loaded data.
 
-    Hooks and directory are included: a command may create the volume that the data go to.
+    Hooks and directory are included: a command may create the volume for the data.
     """
     text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

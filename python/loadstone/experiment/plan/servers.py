@@ -1,4 +1,4 @@
-"""The servers that a variant needs: which to start or attach to, and what a load starts from."""
+"""The servers that a variant needs: the systems to start or attach, and the starting point of a load."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class StartRequest:
 
     system: str
     nodes: int
-    # Only those given; the others have defaults.
+    # Only explicit settings; all other settings have defaults.
     settings: Mapping[str, str]
     # Commands before it starts, and after it has stopped.
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    # The size of each node's file system; 0: they are in a directory of the host's.
+    # The size of each node's file system; 0 if it is in a directory of the host.
     file_system_bytes: int = 0
     # Whether each node has a network namespace.
     isolated: bool = False
@@ -34,7 +34,7 @@ class StartRequest:
 
 @dataclass(frozen=True, slots=True)
 class StartedSystems:
-    """Systems that the lab starts, in order: the store's is last, after those that it depends on."""
+    """Systems that the lab starts, in order: the store's is last, after the systems on which it depends."""
 
     systems: tuple[StartRequest, ...]
     # Whether they stay up after the run.
@@ -42,13 +42,13 @@ class StartedSystems:
 
     @property
     def system(self) -> StartRequest:
-        """The one that the store connects to."""
+        """The system to which the store connects."""
         return self.systems[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """Servers that the user runs. Commands are templates, because `{host}` differs; empty: none."""
+    """Servers that the user runs. Commands are templates, because `{host}` differs; empty: no command."""
 
     hosts: tuple[str, ...]
     port: int | None
@@ -64,7 +64,7 @@ class Attached:
     verify: str = ""
 
     def store_properties(self, store: str) -> dict[str, str]:
-        """The store's properties that contain their address."""
+        """The store's properties with their address."""
         address = describe_engine().address_properties(store)
         if address is None:
             return {}
@@ -77,7 +77,7 @@ class VariantServers:
     """A variant's servers."""
 
     how: StartedSystems | Attached
-    # What a load starts from: `system`, `table` or `none`.
+    # The starting point of a load: `system`, `table` or `none`.
     fresh: str
     table: str
     # Options of a new table.
@@ -85,7 +85,7 @@ class VariantServers:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What of the servers determines which data are loaded."""
+        """The properties of the servers that determine the loaded data."""
         how = self.how
         where: tuple[object, ...] = (how.hosts, how.port, how.fresh) if isinstance(how, Attached) else ()
         if isinstance(how, StartedSystems):

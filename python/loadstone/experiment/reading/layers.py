@@ -1,4 +1,4 @@
-"""What overrides an experiment file: a scale, then each `--set`."""
+"""The layers that override an experiment file: a scale, then each `--set`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from loadstone.experiment.reading.short_forms import expand_tree
 from loadstone.experiment.reading.tree import MappingNode, Node, Scalar, read_value
 
 Path = tuple[str, ...]
-# Keys of `measure` of which only one may be set: one in a later layer removes the other.
+# Keys of `measure` of which only one may be set: one key in a later layer removes the other.
 WINDOW = {"duration", "operations"}
-# Mappings whose keys the user chooses or that contain dots: `--set` takes the rest of the name as one key.
+# Mappings whose keys the user chooses or that contain dots: `--set` uses the remainder of the name as one key.
 OPEN = ("properties", "settings", "table", "matrix", "zip")
 SET_RANK = 1_000_000_000
 
 
 def merge_trees(base: MappingNode, over: MappingNode, path: Path = ()) -> MappingNode:
-    """Both trees in one: mappings are merged, everything else is replaced, null removes (as in RFC 7396)."""
+    """Both trees in one: mappings are merged, other values are replaced, null removes (as in RFC 7396)."""
     merged = MappingNode({**base.entries}, {**base.keys, **over.keys}, base.location)
     if path == ("measure",):
         given = {key for key in WINDOW & over.entries.keys() if getattr(over.entries[key], "value", key) is not None}

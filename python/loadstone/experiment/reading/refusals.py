@@ -1,4 +1,4 @@
-"""Translates pydantic's errors into mistakes: what is wrong, on which line, and what to write."""
+"""Translates pydantic's errors into mistakes: the problem, the line, and a remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from loadstone.experiment.reading.path import Path, format_path, locate_path
 from loadstone.experiment.reading.tree import MappingNode
 from loadstone.format.suggestion import nearest_name, suggest_name, suggest_names
 
-# Pydantic's errors about containers, and what each expects.
+# Pydantic's errors about containers, and the expectation of each.
 CONTAINERS = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list"}
 
 
@@ -103,7 +103,7 @@ def type_without_none(annotation: Any) -> Any:
 
 
 def all_paths(model: type[BaseModel], above: str = "") -> list[str]:
-    """Every key of a model that is not below a name of the user's, as a dotted path."""
+    """Every key of a model that is not below a user's name, as a dotted path."""
     paths = []
     for key, each in model.model_fields.items():
         path = f"{above}{key}"

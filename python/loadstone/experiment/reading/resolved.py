@@ -1,4 +1,4 @@
-"""The resolved document: an experiment as a file with every default written out."""
+"""The resolved document: an experiment as a file with all defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEAD = "# The experiment as it was run, with every default spelled out.\n"
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes what `loadstone.experiment.reading.scalars` reads: ambiguous scalars are quoted."""
+    """Writes documents for `loadstone.experiment.reading.scalars`: ambiguous scalars are quoted."""
 
     def ignore_aliases(self, data: Any) -> bool:
         """Write equal parts twice instead of using anchors."""
@@ -34,19 +34,19 @@ Dumper.add_representer(str, represent_text)
 
 
 def resolve_document(experiment: Experiment) -> dict[str, Any]:
-    """The experiment as plain values, as in a file."""
+    """The experiment as plain values, like those in a file."""
     plain = experiment.model_dump(mode="json")
     for system in plain["systems"].values():
         for key in OF_SERVERS:
             if not system[key]:
                 del system[key]
     for path, workload in experiment.each_workload.items():
-        # Without the keys of other kinds.
+        # Omits the keys of other kinds.
         above: Any = plain if path == ("workload",) else plain["workloads"]
         above[path[-1]] = {key: each for key, each in above[path[-1]].items() if KIND_OF_KEY[key] in workload.kinds}
     del plain["workload" if experiment.workloads else "workloads"]
     if not experiment.expect:
-        # Runs of earlier versions, which lack the key, can be resumed.
+        # Runs of earlier versions lack the key, and must be resumable.
         del plain["expect"]
     hide_secrets(plain)
     # The key that is searched over has no fixed value.
@@ -55,7 +55,7 @@ def resolve_document(experiment: Experiment) -> dict[str, Any]:
 
 
 def hide_secrets(part: dict[str, Any]) -> None:
-    """Masks passwords, which must not be kept with results."""
+    """Masks passwords, which must not be stored with results."""
     for key, value in part.items():
         if isinstance(value, dict):
             hide_secrets(value)

@@ -1,4 +1,4 @@
-"""From a tree to a model of its valid parts."""
+"""Builds a model from the valid parts of a tree."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from loadstone.experiment.reading.path import Path, locate_path
 from loadstone.experiment.reading.refusals import translate_error
 from loadstone.experiment.reading.tree import Items, MappingNode, Node, Scalar, Unclear
 
-# Each round removes the values that the last one found invalid.
+# Each round removes the values that the previous one found invalid.
 ROUNDS = 10
 REPLACEMENT = "-"
-# A version loses its last zero as a number: 7.10 becomes 7.1.
+# A version loses its last zero if it is read as a number: 7.10 becomes 7.1.
 ENDS_IN_0 = re.compile(r"[-+]?[0-9]*\.[0-9]+0")
-# Mappings whose values are taken as strings, exactly as written.
+# Mappings whose values are read as strings, exactly as written.
 TEXTS = ("properties", "settings", "table")
 REQUIRED: dict[str, Any] = {"systems": {"none": {}}, "workload": {}}
 
@@ -39,7 +39,7 @@ class Shaped:
         return not any(lost[: len(path)] == path or path[: len(lost)] == lost for lost in self.lost)
 
     def location_of(self, path: Iterable[str | int]) -> Location:
-        """The location of this path, or where it would have to be."""
+        """The location of this path, or its expected location."""
         return locate_path(self.tree, tuple(path))
 
 
@@ -63,13 +63,13 @@ def shape_tree(tree: MappingNode) -> Shaped:
                 if path not in lost:
                     mistakes.append(translate_error(tree, each, path))
                 lost.add(path)
-            # A part without a required key is invalid as a whole; what is inside it is removed before.
+            # A part without a required key is invalid as a whole, so its contents are removed first.
             wrong = {path[:-1] if each["type"] == "missing" and len(path) > 1 else path for path, each in errors}
-            # Faults are checked together; without one of them the numbers of later faults would change.
+            # Faults are checked together, since removing one would change the numbers of later faults.
             wrong = {path[:1] if path[0] == "faults" else path for path in wrong}
             for path in sorted(wrong, key=len, reverse=True):
                 remove_value(document, path)
-            # The next round needs the required keys.
+            # The next round requires these keys.
             for key, minimal in REQUIRED.items():
                 if not document.get(key):
                     lost.add((key,))
@@ -112,7 +112,7 @@ def shorten_path(document: Any, loc: tuple[str | int, ...]) -> Path:
 
 
 def remove_value(document: Any, path: Path) -> None:
-    """Removes a value. In a list it is replaced, so that the others keep their indexes."""
+    """Removes a value. In a list it is replaced, so that the other elements keep their indexes."""
     for part in path[:-1]:
         document = document[part]
     if isinstance(document, dict):

@@ -54,7 +54,7 @@ def plain_rate(node: Node) -> Node:
 
 
 def listed_systems(value: Items) -> Node:
-    """A list of names as a mapping; anything else is left to the model to reject."""
+    """A list of names as a mapping; other values are left to the model to reject."""
     systems = MappingNode({}, {}, value.location)
     for each in value.items:
         if not isinstance(each, Scalar) or not isinstance(each.value, str) or each.value in systems.entries:

@@ -20,13 +20,13 @@ from loadstone.experiment.reading.scalars import explain_ambiguity, resolve_scal
 from loadstone.format import units
 from loadstone.format.suggestion import nearest_name
 
-# Against nested aliases that expand exponentially ("billion laughs").
+# Protects against nested aliases that expand exponentially ("billion laughs").
 NODES_MAX = 100_000
 
 
 @dataclass(slots=True)
 class Scalar:
-    """A scalar: its value (None, bool, int, float or str) and its text as written."""
+    """A scalar: its value (None, bool, int, float or str) and its text."""
 
     value: Any
     text: str
@@ -69,13 +69,13 @@ class Reader:
     """Converts PyYAML's nodes to a tree, and collects mistakes that do not stop it."""
 
     source: str
-    # The location of everything in a text without lines of its own.
+    # The location of everything in a text without lines.
     fixed: Location | None = None
     mistakes: list[Mistake] = field(default_factory=list)
     _count: int = 0
 
     def location_of(self, line: int) -> Location:
-        """The location of a line, counted from 0 as PyYAML does."""
+        """The location of a line, counted from 0 as in PyYAML."""
         return self.fixed or Location(line, self.source, line + 1)
 
     def add_mistake(self, location: Location, message: str, hint: str) -> None:
@@ -100,7 +100,8 @@ class Reader:
             )
 
     def read_node(self, node: yaml.Node, above: tuple[yaml.Node, ...] = ()) -> Node:
-        """Converts a PyYAML node, below others. Raises ExperimentError if it is too large or recursive."""
+        """Converts a PyYAML node, whose ancestors are `above`. Raises ExperimentError if it is too large or
+        recursive."""
         location = self.location_of(node.start_mark.line)
         self._count += 1
         if self._count > NODES_MAX:
@@ -157,12 +158,12 @@ class Reader:
 
 
 class Unclear(str):
-    """An ambiguous word, which has been reported."""
+    """An ambiguous word, which has already been reported."""
 
     __slots__ = ()
 
 
-# PyYAML's messages, with ours and a hint for each.
+# PyYAML's messages, with Loadstone's message and a hint for each.
 PROBLEMS = (
     (r"found character '\\t'", "a line is indented with a tab", "indent with spaces"),
     (

@@ -10,7 +10,7 @@ from loadstone.format.suggestion import suggest_names
 from loadstone.judge.settings import DEFAULTS, RENAMED
 from loadstone.systems.base.plan import TRUTHS
 
-# The guarantee that a property, a setting or a table's option of this name sets.
+# The guarantee that a property, a setting or a table option with this name sets.
 GUARANTEES = {
     "durability": "durability",
     "durable_writes": "durability",
@@ -28,7 +28,7 @@ GUARANTEES = {
 
 
 def check_compare(context: Context) -> None:
-    """The compared dimension exists and has the baseline as a value; fills in defaults."""
+    """Checks that the compared dimension exists and has the baseline as a value; fills in defaults."""
     compare, dimensions = context.experiment.compare, context.dimensions
     by, baseline = compare.by, compare.baseline
     varied = [key for key, values in dimensions.items() if len(values) > 1]
@@ -86,7 +86,7 @@ GROUPS = {
 
 
 def guarantees_by_dimension(context: Context) -> dict[str, tuple[str, ...]]:
-    """The guarantees and the groups of facts that each dimension sets, of those that set any."""
+    """The guarantees and the groups of facts that each dimension sets; without dimensions that set none."""
     found: dict[str, dict[str, None]] = {}
     for each in context.list_templates():
         sets = GROUPS.get(str(each.path[0]), ())
@@ -121,7 +121,7 @@ def warn_of_guarantees(context: Context) -> None:
 
 
 def check_thresholds(context: Context) -> None:
-    """The judge has these checks and thresholds."""
+    """Checks that the judge has these checks and thresholds."""
     for given, thresholds in context.experiment.checks.items():
         check = RENAMED.get(given, given)
         if check not in DEFAULTS:

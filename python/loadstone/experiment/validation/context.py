@@ -25,13 +25,13 @@ from loadstone.systems.registry import SERVED_BY
 
 # Dimensions that override the key of the same name, without a template.
 ACTING = ("system", "clients", "rate", "operations", "durability", "arrival", "placement")
-# What every template may name in addition to the dimensions.
+# Names that every template may use in addition to the dimensions.
 GIVEN = (*ACTING[:-1], "store")
-# What only commands may name: it is known at run time.
+# Names that only commands may use, as their values are known only at run time.
 AT_RUN_TIME = ("directory", "trial", "repeat", "results")
-# What only commands of a workload may name in addition: the address of servers.
+# Further names that only commands of a workload may use: the address of servers.
 ADDRESS = ("host", "hosts", "port", "table")
-# What the commands of `attach` may name.
+# Names that the commands of `attach` may use.
 OF_SERVERS = ("host", "port", "table")
 # The keys of the file whose strings are templates.
 WITH_TEMPLATES = ("workload", "workloads", "load", "systems", "hooks", "directory", "faults")
@@ -46,12 +46,12 @@ class Template:
 
     @property
     def system(self) -> str | None:
-        """The system that it belongs to."""
+        """The system to which it belongs."""
         return str(self.path[1]) if self.path[0] == "systems" else None
 
     @property
     def later(self) -> tuple[str, ...]:
-        """Further names, whose values are known at run time: those of commands."""
+        """Further names for commands, whose values are known at run time."""
         if "hooks" in (self.path[0], *self.path[2:3]):
             return AT_RUN_TIME
         if self.is_command:
@@ -69,7 +69,7 @@ class Template:
 class Context(Shaped):
     """An experiment during validation. Checks fill in its defaults; without mistakes it is then complete and valid."""
 
-    # The directories that relative paths are tried in: the file's, the current one.
+    # The directories in which relative paths are searched: the file's, the current one.
     bases: tuple[Path, ...] = ()
     warnings: list[Mistake] = field(default_factory=list)
     dimensions: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class Context(Shaped):
                 yield each
 
     def can_render(self, each: Template) -> bool:
-        """Whether a template and the values that it names are valid."""
+        """Whether a template and the values of its names are valid."""
         return self.is_valid(*each.path) and bool(self.points or not template.template_names(each.text))
 
     def values_at(self, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
@@ -141,7 +141,7 @@ def all_templates(experiment: Experiment) -> Iterator[Template]:
 
 
 def list_template_values(context: Context, each: Template) -> set[str]:
-    """All values of a template, over the points that it applies to."""
+    """All values of a template, over the points to which it applies."""
     if not template.template_names(each.text):
         return {template.render_template(each.text, {})}
     applies = [point for point in context.points if each.system in (None, point.get("system"))]
@@ -149,7 +149,8 @@ def list_template_values(context: Context, each: Template) -> set[str]:
 
 
 def names_of_servers(context: Context) -> Iterator[str]:
-    """What commands may name if every system has servers: addresses; and settings and properties of started ones."""
+    """Names that commands may use if every system has servers: addresses; and settings and properties of started
+    ones."""
     systems = context.experiment.systems
     if not all(part.start or (part.attach and part.attach.hosts) for part in systems.values()):
         return
@@ -163,7 +164,7 @@ def names_of_servers(context: Context) -> Iterator[str]:
 
 
 def check_templates(context: Context) -> set[str]:
-    """Every name in a template is defined. Returns the names that are used."""
+    """Checks that every name in a template is defined. Returns the names that are used."""
     used: set[str] = set()
     for each in context.list_templates():
         for variable in () if each.later == AT_RUN_TIME or each.is_command else template.environment_names(each.text):
@@ -184,7 +185,7 @@ def check_templates(context: Context) -> set[str]:
 
 
 def check_named(context: Context, each: Template, word: str) -> None:
-    """One name in a template."""
+    """Checks one name in a template."""
     given = {"rate": context.experiment.rate, "operations": context.experiment.measure.operations}
     given_names = [key for key in GIVEN if key not in context.dimensions and given.get(key, key) is not None]
     named = context.experiment.vary.named.values()

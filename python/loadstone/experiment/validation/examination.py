@@ -24,7 +24,7 @@ from loadstone.experiment.validation.context import Context, check_templates
 
 
 def examine_tree(tree: MappingNode, bases: tuple[Path, ...]) -> Context:
-    """Runs all checks. `bases`: the directories that relative paths are tried in."""
+    """Runs all checks. `bases`: the directories in which relative paths are searched."""
     context = Context(**vars(shape_tree(tree)), bases=bases)
     properties.check_systems(context)
     vary.check_vary(context)
@@ -48,7 +48,7 @@ def examine_tree(tree: MappingNode, bases: tuple[Path, ...]) -> Context:
 
 
 def check_directory(context: Context) -> None:
-    """Makes the directory absolute, so that it does not depend on where the experiment is run."""
+    """Makes the directory absolute, so that it does not depend on the working directory of the run."""
     given = context.experiment.directory
     here = Path(escape_braces(str(Path.cwd())))
     # A path that begins with a template may turn out to be absolute (`Builder`).

@@ -17,7 +17,7 @@ from loadstone.format.suggestion import suggest_names
 INTERVAL_SECONDS = 0.1
 # Windows before the fault, for an estimate of the noise.
 WINDOWS_MIN = 12
-# Faults after which servers are started again, and how long that takes; other systems run in Java.
+# Faults after which servers are started again, and the duration of that; other systems run in Java.
 ENDING = frozenset({"kill", "stop", "restart", "power"})
 START_SECONDS, START_SECONDS_JAVA = {"redis": 2.0, "postgres": 5.0}, 45.0
 # Faults of a file system that each server needs for itself.
@@ -49,7 +49,8 @@ def check_faults(context: Context) -> None:
 
 
 def check_trials(context: Context) -> None:
-    """Each trial has fresh data and a window of a fixed length, and the pilot block would contain no fault."""
+    """Checks that each trial has fresh data and a window of fixed length, and that there is no pilot block without a
+    fault."""
     experiment = context.experiment
     measure = experiment.measure
     if experiment.find is not None:
@@ -99,7 +100,7 @@ def check_kind(context: Context, path: Path, fault: FaultKeys) -> set[str]:
 
 
 def check_lift(context: Context, path: Path, fault: FaultKeys, kinds: set[str]) -> None:
-    """The ends of ranges are in order."""
+    """Checks that the ends of ranges are in order."""
     if fault.lift is not None:
         shortest, longest = getattr(fault.lift, "from"), fault.lift.to
         if kinds and kinds <= {"restart", "none"}:
@@ -110,7 +111,7 @@ def check_lift(context: Context, path: Path, fault: FaultKeys, kinds: set[str]) 
 
 
 def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
-    """Every system with a fault has servers, with the prerequisites of its faults."""
+    """Checks that every system with a fault has servers, with the prerequisites of its faults."""
     for server in fault.server:
         if server in (ANY, ALL) and len(fault.server) > 1:
             context.add_mistake(
@@ -136,7 +137,7 @@ def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
 
 
 def check_attached(context: Context, at: Path, system: SystemKeys, kind: str) -> None:
-    """A fault of servers that the user runs has its commands."""
+    """Checks that a fault of servers that the user runs has its commands."""
     assert system.attach is not None
     for key in ATTACH_FAULTS.get(kind, ()):
         if not getattr(system.attach, key):
@@ -162,7 +163,7 @@ def faults_of_systems(context: Context, path: Path, fault: FaultKeys) -> set[tup
 
 
 def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]) -> tuple[float, float]:
-    """The fault, the restart of its servers and the time for which recovery must be held fit into the window.
+    """Checks that the fault, the restart of its servers and the time of a held recovery fit into the window.
 
     Returns the earliest start and the latest end of the fault, seconds.
     """
@@ -197,7 +198,7 @@ def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]
 
 
 def longest_lift(fault: FaultKeys) -> float:
-    """The longest time after which a fault is lifted, s; 0 if that is the end of the window."""
+    """The longest time after which a fault is lifted, s; 0 if it is lifted at the end of the window."""
     if fault.lift is None:
         return LIFT_SECONDS
     shortest = getattr(fault.lift, "from")
@@ -212,5 +213,5 @@ def systems_started(context: Context, kinds: set[str]) -> Iterator[str]:
 
 
 def start_seconds(system: str) -> float:
-    """How long the restart of a server takes, roughly, s."""
+    """The approximate duration of a server's restart, s."""
     return START_SECONDS.get(system, START_SECONDS_JAVA)

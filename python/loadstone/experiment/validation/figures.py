@@ -18,7 +18,7 @@ STATISTICS = ("mean", "min", "max", "count")
 
 
 def check_metrics(context: Context) -> None:
-    """The names of compared figures, and of those that decide when there are enough repeats, are valid."""
+    """Checks the names of compared figures, and of figures that decide when there are enough repeats."""
     until = context.experiment.repeats.until
     for metric in until if isinstance(until, dict) else ():
         if context.is_valid("repeats", "until", metric):
@@ -29,7 +29,7 @@ def check_metrics(context: Context) -> None:
 
 
 def check_expectations(context: Context) -> None:
-    """Each expectation can be parsed, its figure is valid, and a ratio has a baseline."""
+    """Checks that each expectation can be parsed, its figure is valid, and a ratio has a baseline."""
     for i, text in enumerate(context.experiment.expect):
         path = ("expect", i)
         if not context.is_valid(*path):
@@ -49,7 +49,7 @@ def check_expectations(context: Context) -> None:
 
 
 def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> None:
-    """A figure's name is valid, and its percentile is recorded."""
+    """Checks that a figure's name is valid, and its percentile is recorded."""
     if metric in default_metrics(context.experiment):
         return
     last = metric_statistic(metric)
@@ -74,7 +74,7 @@ def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> 
 
 
 def check_operation(context: Context, path: tuple[str | int, ...], metric: str, operation: str) -> None:
-    """Reports an operation that looks like a misspelt one of YCSB; a store may have others."""
+    """Reports an operation that looks like a misspelt YCSB operation; a store may have further ones."""
     hint = suggest_name(operation.replace("_", "-"), OPERATIONS, lambda guess: metric.replace(operation, guess))
     if operation not in OPERATIONS and hint:
         context.add_mistake(path, f'there is no operation "{operation}"', hint)

@@ -14,7 +14,7 @@ FACTOR = rule.AT_MOST // rule.AT_LEAST
 
 
 def check_find(context: Context) -> None:
-    """Validates `find`, and fills in its defaults and those of repeats."""
+    """Validates `find`, and fills in its defaults and the defaults of repeats."""
     find = context.experiment.find
     if find is None:
         return
@@ -26,7 +26,7 @@ def check_find(context: Context) -> None:
 
 
 def check_objective(context: Context, text: str) -> None:
-    """The objective can be parsed, and its figures are valid."""
+    """Checks that the objective can be parsed, and its figures are valid."""
     path = ("find", "such_that")
     try:
         parsed = parse_objective(text)
@@ -39,7 +39,7 @@ def check_objective(context: Context, text: str) -> None:
 
 
 def check_bounds(context: Context, find: FindKeys) -> None:
-    """The bounds are at least a factor of two apart; fills in missing ones."""
+    """Checks that the bounds are at least a factor of two apart; fills in missing ones."""
     given = {key: getattr(find, key) for key in ("from", "to")}
     first, last = rule.BOUNDS[find.over]
     low = first if given["from"] is None else given["from"]
@@ -57,7 +57,7 @@ def check_bounds(context: Context, find: FindKeys) -> None:
 
 
 def check_contradictions(context: Context, find: FindKeys) -> None:
-    """The load that is searched over is not also varied or set."""
+    """Checks that the load that is searched over is not also varied or set."""
     experiment, over = context.experiment, find.over
     if over in context.dimensions:
         context.add_mistake(("vary",), f"`find` searches over {over}, and vary.{over} varies it", "keep one of them")

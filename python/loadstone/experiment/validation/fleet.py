@@ -7,7 +7,7 @@ from loadstone.experiment.kind import KINDS
 from loadstone.experiment.model.experiment import FleetKeys
 from loadstone.experiment.validation.context import Context
 
-# Keys of `fleet` that have no meaning on this machine.
+# Keys of `fleet` that are meaningless on this machine.
 OF_HOSTS = ("address", "per_host", "placement", "hosts")
 # A store that needs no server and no files.
 WITHOUT_DATA = "null"
@@ -40,7 +40,7 @@ def check_fleet(context: Context) -> None:
 
 
 def check_engines(context: Context) -> None:
-    """Each engine has a client, and none needs files that another has open."""
+    """Checks that each engine has a client, and none needs files that another engine has open."""
     experiment = context.experiment
     engines = experiment.fleet.engines
     works = [(point, context.work_at(point)) for point in context.points]
@@ -58,7 +58,7 @@ def check_engines(context: Context) -> None:
 
 
 def check_placement(context: Context) -> None:
-    """A placement on the servers' hosts needs their label."""
+    """Checks that a placement on the servers' hosts has their label."""
     fleet = context.experiment.fleet
     is_varied = "placement" in context.dimensions
     placements = context.dimensions.get("placement", (fleet.placement,))
@@ -69,7 +69,7 @@ def check_placement(context: Context) -> None:
 
 
 def check_work(context: Context) -> None:
-    """Hosts other than this machine reach servers by the network, and have none of its files."""
+    """Checks that hosts other than this machine reach servers by the network, and need none of its files."""
     experiment = context.experiment
     for name, system in experiment.systems.items():
         if not context.is_valid("systems", name):
@@ -93,7 +93,7 @@ def check_work(context: Context) -> None:
 
 
 def check_limits(context: Context) -> None:
-    """Without a rate, a number of operations is a race: the slowest host alone decides how long the end takes."""
+    """Without a rate, a fixed number of operations is a race: the slowest host alone determines the end."""
     for point in context.points:
         values = context.values_at(point)
         if values.get("operations") is not None and values.get("rate") is None:

@@ -11,7 +11,7 @@ from loadstone.statistics.estimate import REPEATS_MIN
 
 
 def check_window(context: Context) -> None:
-    """The window has one length, and fits into the timeout."""
+    """Checks that the window has one length, and fits into the timeout."""
     measure, timeout = context.experiment.measure, context.experiment.timeout
     check_ledger(context)
     if not check_steady(context):
@@ -34,12 +34,12 @@ def check_window(context: Context) -> None:
         )
 
 
-# The keys that determine how long a steady workload is measured.
+# The keys that determine the length of a steady workload's measurement.
 OF_STEADY = ("warmup", "duration", "operations")
 
 
 def check_ledger(context: Context) -> None:
-    """A ledger needs values that identify their writes, loaded with the seed of the trial."""
+    """Checks that values identify their writes, as a ledger requires, and are loaded with the seed of the trial."""
     experiment = context.experiment
     if not experiment.measure.ledger:
         return
@@ -57,7 +57,7 @@ def check_ledger(context: Context) -> None:
 
 
 def check_steady(context: Context) -> bool:
-    """Whether `measure` determines when a trial ends; work that ends by itself has no warm-up and no steady state."""
+    """Whether `measure` determines the end of a trial; work with its own end has no warm-up and no steady state."""
     kinds = {each.kinds[0] for each in context.experiment.each_workload.values() if len(each.kinds) == 1}
     ending = sorted(kind for kind in kinds if not KINDS[kind].steady)
     if not ending:
@@ -98,7 +98,7 @@ def check_pilot(context: Context, measure: Measure) -> None:
 
 
 def check_repeats(context: Context) -> None:
-    """The bounds are in order and have an effect."""
+    """Checks that the bounds are in order and have an effect."""
     repeats = context.experiment.repeats
     # A search has its own default.
     is_given = context.is_valid("repeats") and context.experiment.find is None

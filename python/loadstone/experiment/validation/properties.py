@@ -12,20 +12,21 @@ from loadstone.experiment.reading.path import Path as Keys
 from loadstone.experiment.validation.context import Context
 from loadstone.format.suggestion import suggest_names
 
-# Properties of the engine that may differ between systems: how its clients run.
+# Properties of the engine that may differ between systems: the execution of its clients.
 OF_A_STORE = frozenset({"executors", "spin.sleep"})
 SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 
 def check_systems(context: Context) -> None:
-    """Every system's store and its properties; the store defaults to the system's name, else to what it starts."""
+    """Checks every system's store and its properties; the store defaults to the system's name, else to the started
+    system."""
     systems = dict(context.experiment.systems)
     usable = {name: None for kind in context.experiment.kinds or [PLAIN] for name in KINDS[kind].stores()}
     every = {name: None for kind in KINDS.values() for name in kind.stores()}
     for system, each in systems.items():
         path = ("systems", system)
         first = next(iter(usable))
-        # Work that needs no store has one of its name.
+        # Work that needs no store has a store of its name.
         only = first if len(usable) == 1 or first not in describe_engine().stores else system
         started = each.start.system if each.start is not None and each.start.system in every else only
         store = each.store or (system if system in every else started)
@@ -49,7 +50,7 @@ def check_systems(context: Context) -> None:
 
 
 def check_load_properties(context: Context) -> None:
-    """Properties for loading: those of any of the stores. Workload properties must also apply to the run."""
+    """Checks the properties for loading, of any of the stores. Workload properties must also apply to the run."""
     stores = [each.store for each in context.experiment.systems.values() if each.store in describe_engine().stores]
     for key in context.experiment.load.properties:
         path = ("load", "properties", key)
@@ -71,7 +72,7 @@ def has_property(store: str, key: str) -> bool:
 
 
 def check_store_property(context: Context, path: Keys, store: str, key: str) -> None:
-    """A property of a store."""
+    """Checks a property of a store."""
     own = [each for each in describe_engine().store_properties(store) if each not in describe_engine().directories]
     if key in describe_engine().directories:
         context.add_mistake(

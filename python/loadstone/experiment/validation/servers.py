@@ -52,7 +52,7 @@ def complete_system(context: Context, name: str, system: SystemKeys) -> SystemKe
 
 
 def complete_start(context: Context, path: Keys, system: SystemKeys, start: Start) -> SystemKeys:
-    """A system that the lab starts."""
+    """Checks a system that the lab starts."""
     name = start.system or SERVED_BY.get(system.store, "")
     known = list(registry.SYSTEMS)
     if name not in known:
@@ -77,7 +77,7 @@ def complete_start(context: Context, path: Keys, system: SystemKeys, start: Star
         over = over.model_copy(update={"nodes": str(below.nodes[0]) if over.nodes is None else over.nodes})
     settings = start.settings
     if over is not None and "mode" not in settings and not (nodes.isdigit() and nodes != "1"):
-        # One node would be standalone by default.
+        # A single node would be standalone by default.
         settings = {**settings, "mode": "distributed"}
     has_tables = recreates_tables(kind)
     if system.fresh == "table" and not has_tables:
@@ -95,7 +95,7 @@ def is_standalone(nodes: str, settings: Mapping[str, str]) -> bool:
 
 
 def check_started(context: Context, path: Keys, kind: Kind, nodes: str | None, settings: Mapping[str, str]) -> None:
-    """The nodes and the settings of a system."""
+    """Checks the nodes and the settings of a system."""
     check_nodes(context, path, kind, nodes)
     names = [setting.name for setting in kind.settings]
     for key in settings:
@@ -111,7 +111,7 @@ def recreates_tables(kind: Kind) -> bool:
 
 
 def check_nodes(context: Context, path: Keys, kind: Kind, nodes: str | None) -> None:
-    """Every number of nodes, over all variants, is supported."""
+    """Checks that every number of nodes, over all variants, is supported."""
     where = (*path, "nodes")
     if nodes is None or not context.can_render(Template(where, nodes)):
         return
@@ -122,7 +122,7 @@ def check_nodes(context: Context, path: Keys, kind: Kind, nodes: str | None) -> 
 
 
 def complete_attach(context: Context, path: Keys, system: SystemKeys, attach: Attach) -> SystemKeys:
-    """A system that is already running."""
+    """Checks a system that is already running."""
     if not attach.hosts and context.is_valid(*path, "attach", "hosts"):
         context.add_mistake((*path, "attach"), f"{path[1]} has no hosts", "write `attach: {hosts: [10.0.0.1]}`")
     if system.fresh == "system":
@@ -151,7 +151,7 @@ def complete_attach(context: Context, path: Keys, system: SystemKeys, attach: At
 
 
 def check_reuse(context: Context) -> None:
-    """Data on servers can only be shared or left unchanged; data in files can only be copied."""
+    """Checks the reuse of data: on servers it can only be shared or left unchanged, in files it can only be copied."""
     where: Keys = ("load", "reuse")
     reuse = context.experiment.load.reuse
     if not reuse or not context.is_valid(*where):

@@ -25,7 +25,7 @@ ALLOWED: dict[str, Sequence[str]] = {"durability": get_args(Durability), "arriva
 
 
 def check_vary(context: Context) -> None:
-    """Fills in `vary` and makes the points, unless `vary` is invalid."""
+    """Fills in `vary` and creates the points, unless `vary` is invalid."""
     vary = context.experiment.vary
     for kind in ("matrix", "zip"):
         for dimension, values in getattr(vary, kind).items():
@@ -59,7 +59,7 @@ def check_vary(context: Context) -> None:
 
 
 def check_dimension(context: Context, path: Path, dimension: str, values: Sequence[Scalar]) -> None:
-    """A dimension's name and its values."""
+    """Checks a dimension's name and its values."""
     if not NAME.fullmatch(dimension):
         hint = "use only letters, digits and . _ -, and begin with a letter"
         context.add_mistake(path, f'"{dimension}" is not a valid name for a dimension', hint)
@@ -79,7 +79,7 @@ def check_dimension(context: Context, path: Path, dimension: str, values: Sequen
 
 
 def check_settings(context: Context, path: Path, dimension: str, settings: Mapping[str, Mapping[str, Scalar]]) -> None:
-    """A dimension of named settings: each name sets the same values, which are no dimensions themselves."""
+    """Checks a dimension of named settings: all names set the same values, which are not dimensions themselves."""
     check_dimension(context, path, dimension, tuple(settings))
     vary = context.experiment.vary
     if dimension in vary.matrix or dimension in vary.zip:
@@ -98,7 +98,8 @@ def check_settings(context: Context, path: Path, dimension: str, settings: Mappi
 
 
 def check_value(context: Context, path: Path, dimension: str, value: Scalar) -> None:
-    """A value is valid for its dimension and contains no environment variable, which would not be replaced."""
+    """Checks that a value is valid for its dimension and contains no environment variable, which would not be
+    replaced."""
     if isinstance(value, str) and (variables := template.environment_names(value)):
         message = f"vary.{dimension} uses ${{{variables[0]}}}, but environment variables are not replaced there"
         hint = f"use ${{{variables[0]}}} in a property or setting, or set the values: --set vary.{dimension}=[…]"
@@ -125,7 +126,7 @@ def check_value(context: Context, path: Path, dimension: str, value: Scalar) -> 
 
 
 def check_zip(context: Context, vary: Vary) -> None:
-    """Paired lists have the same length."""
+    """Checks that paired lists have equal lengths."""
     lengths = {dimension: len(values) for dimension, values in vary.zip.items()}
     if len(set(lengths.values())) > 1 and context.is_valid("vary", "zip"):
         listed = ", ".join(f"{dimension} {count}" for dimension, count in lengths.items())
@@ -156,7 +157,8 @@ def with_names(vary: Vary, dimension: str, names: tuple[str, ...]) -> Vary:
 
 
 def check_include(context: Context, vary: Vary) -> bool:
-    """Additional points name exactly the dimensions, and are new. Returns whether all name every dimension."""
+    """Checks that additional points name exactly the dimensions, and are new. Returns whether all name every
+    dimension."""
     dimensions = points.distinct_values(vary.model_copy(update={"include": ()})) or points.distinct_values(vary)
     crossed = points.list_points(vary.model_copy(update={"include": ()})) if vary.include else []
     complete = True
@@ -175,7 +177,7 @@ def check_include(context: Context, vary: Vary) -> bool:
 
 
 def check_exclude(context: Context, vary: Vary) -> None:
-    """Each exclusion matches a variant."""
+    """Checks that each exclusion matches a variant."""
     crossed = vary.model_copy(update={"include": (), "exclude": ()})
     dimensions, combinations = points.distinct_values(crossed), points.list_points(crossed) if vary.exclude else []
     for i, point in enumerate(vary.exclude):
@@ -193,7 +195,7 @@ def check_exclude(context: Context, vary: Vary) -> None:
 def check_names(
     context: Context, path: Path, point: Mapping[str, Scalar], dimensions: Mapping[str, Sequence[Scalar]]
 ) -> bool:
-    """A point's keys are dimensions."""
+    """Checks that a point's keys are dimensions."""
     unknown = [key for key in point if key not in dimensions]
     for key in unknown:
         hint = suggest_names(key, list(dimensions), "the dimensions are")

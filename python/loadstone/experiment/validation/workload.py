@@ -41,14 +41,14 @@ def check_workloads(context: Context) -> None:
 
 
 def points_using(context: Context, path: Keys) -> Iterator[Point]:
-    """The points that use the workload of a path."""
+    """The points that use the workload at a path."""
     for point in context.points:
         if context.experiment.workload_at(point) == path[: 1 if path[0] == "workload" else 2]:
             yield point
 
 
 def check_points(context: Context, path: Keys, keys: Any) -> None:
-    """The keys are valid at every point, with templates rendered."""
+    """Checks that the keys are valid at every point, with templates rendered."""
     seen: set[str] = set()
     if not context.is_valid(*path):
         return
@@ -75,7 +75,7 @@ def check_points(context: Context, path: Keys, keys: Any) -> None:
 
 
 def check_stores(context: Context) -> None:
-    """At every point the workload kind can use the system's store."""
+    """Checks that at every point the workload kind can use the system's store."""
     checked = set()
     every = {name for kind in KINDS.values() for name in kind.stores()}
     for point in context.points:

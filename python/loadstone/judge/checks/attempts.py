@@ -32,7 +32,7 @@ INTERRUPTED_MIN = 4
 
 
 def check_attempts(trial: TrialResult, _: Settings) -> Looks:
-    """How the trial and the attempts before it ended."""
+    """Findings on the end of the trial and of earlier attempts."""
     here, excludes = (trial.trial,), Effect(excludes=True)
     if (message := LOST_ENDS.get(trial.end)) is not None:
         reason, hint = note_text(trial, LOST)
@@ -60,12 +60,12 @@ def check_attempts(trial: TrialResult, _: Settings) -> Looks:
 
 
 def find_cause(trial: TrialResult) -> Note | None:
-    """The last note of a trial that failed: what ended it."""
+    """The last note of a failed trial, which states the cause."""
     return trial.notes[-1] if trial.failed and trial.notes else None
 
 
 def is_requested(trial: TrialResult, note: Note) -> bool:
-    """Whether a server ended by a requested fault that is not lifted; a server that was started again must run."""
+    """Whether a requested fault that is not lifted ended a server; a server that was started again must run."""
     return any(
         fault.is_verified
         and fault.kind in faults.ENDING
@@ -77,7 +77,7 @@ def is_requested(trial: TrialResult, note: Note) -> bool:
 
 
 def find_interrupted(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """Attempts at a variant that the user ended: now and then that is an accident."""
+    """Attempts at a variant that the user ended; a few are an accident."""
     if count := sum(trial.interruptions for trial in trials):
         severity = Severity.SUSPECT if count >= INTERRUPTED_MIN else Severity.NOTE
         ids = tuple(trial.trial for trial in trials if trial.interruptions)
@@ -87,7 +87,7 @@ def find_interrupted(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 
 
 def find_unavailable_checks(trial: TrialResult, missing: Sequence[NotLooked]) -> Iterator[Finding]:
-    """A trial of Loadstone's that lacks what all of them have: a check that could not look has not passed."""
+    """A trial of Loadstone's that lacks data that all of them have: a check that could not run has not passed."""
     reasons: dict[str, dict[str, None]] = {}
     for not_looked in missing:
         reasons.setdefault(not_looked.reason, {})[not_looked.check] = None
@@ -97,7 +97,7 @@ def find_unavailable_checks(trial: TrialResult, missing: Sequence[NotLooked]) ->
 
 
 def find_missing_repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[Finding]:
-    """Planned repeats of a variant that are missing; the variant has others."""
+    """Planned repeats of a variant that are missing, if the variant has other repeats."""
     message = f"{len(missing)} of {units.count_noun(len(trials) + len(missing), 'repeat')} planned are missing"
     yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, tuple(missing))
 
@@ -110,7 +110,7 @@ def find_early_end(trials: Sequence[TrialResult], n: int, settings: Settings) ->
 
 
 def find_empty(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """No trial at all, or none with a figure: that is never valid."""
+    """Variants without any trial, or without any figure: these are never valid."""
     if not any(trial.values for trial in trials):
         message = "no trial has a figure" if trials else "there are no trials"
         hint = "see the trials' own findings" if trials else "run the experiment again"
@@ -118,7 +118,7 @@ def find_empty(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 
 
 def find_missing_counterparts(unpaired: Sequence[str], variants: int) -> Iterator[Finding]:
-    """Variants without a counterpart, by name, although others have one: a gap, planned or not."""
+    """Variants without a counterpart, by name, although other variants have one: a gap, planned or not."""
     if unpaired:
         missing = f"{len(unpaired)} of {variants} variants have no counterpart"
         message = f"{missing} to compare with: {units.list_items(unpaired)}"
@@ -126,7 +126,7 @@ def find_missing_counterparts(unpaired: Sequence[str], variants: int) -> Iterato
 
 
 def find_missing_metrics(requested: Sequence[str], measured: Collection[str]) -> Iterator[Finding]:
-    """Requested metrics that no trial has: without this note they would be missing silently."""
+    """Requested metrics that no trial has: without this note their absence would not be noticed."""
     if missing := [metric for metric in requested if metric not in measured]:
         message = f"requested and not measured: {units.list_items(missing)}"
         hint = "look for a misspelt name in docs/reference/results.md; what the host hides cannot be measured"
@@ -134,7 +134,7 @@ def find_missing_metrics(requested: Sequence[str], measured: Collection[str]) ->
 
 
 def find_unreadable_objective(request: str) -> Iterator[Finding]:
-    """A search for something that cannot be searched for, which earlier versions accepted; its trials are kept."""
+    """A search for an invalid target, which earlier versions accepted; its trials are kept."""
     message = f"what was searched for is not an objective: {request}"
     yield Finding(
         INCOMPLETE, Severity.NOTE, message, "its trials are shown; search again for p99 < 10ms or errors < 1%"
@@ -142,7 +142,7 @@ def find_unreadable_objective(request: str) -> Iterator[Finding]:
 
 
 def find_missing_points(missing: Mapping[VariantKey, Sequence[str]], planned: int) -> Iterator[Finding]:
-    """Planned variants without any trial, with their trials' ids, and how many variants were planned."""
+    """Planned variants without any trial, with their trials' ids, and the number of planned variants."""
     if missing:
         names = units.list_items([*map(variant_name, missing)])
         message = f"{len(missing)} of {planned} planned points are missing: {names}"
@@ -151,27 +151,27 @@ def find_missing_points(missing: Mapping[VariantKey, Sequence[str]], planned: in
 
 
 def find_replaced_baseline(by: str, requested: Scalar, used: Scalar | None) -> Iterator[Finding]:
-    """A baseline that was never measured; another one took its place."""
+    """A baseline that was never measured, and was replaced."""
     if str(used) != str(requested):
         message = f"the baseline {by}={requested} has no trial; {by}={used} is used instead"
         yield Finding(INCOMPLETE, Severity.SUSPECT, message, "run it, or name another baseline")
 
 
 def count_failed_attempts(trials: Iterable[TrialResult]) -> int:
-    """how many attempts at these trials failed, with or without a later success."""
+    """The number of failed attempts at these trials, with or without a later success."""
     return sum(len(trial.failures) + trial.failed for trial in trials)
 
 
 def failures_reverse_claim(
     worse: Sequence[float], better: Sequence[float], failed: tuple[int, int], worst: float
 ) -> bool:
-    """Whether a claim that `better` beats `worse` falls when failed attempts count as the worst possible figure.
+    """Whether a claim that `better` beats `worse` fails when failed attempts count as the worst possible figure.
 
-    `failed` counts the failures of each side, and `worst` is 0 where more is better, else infinity. The claim falls
+    `failed` counts the failures of each side, and `worst` is 0 if more is better, else infinity. The claim fails
     when the medians swap, or when a rank test (Mann and Whitney, Ann. Math. Statist. 18, 1947), which can take
     infinities, finds a difference without the failures but not with them.
     """
-    # Imported late: it takes nearly a second of processor time, and few trials have failed.
+    # Imported late: it takes nearly a second of CPU time, and few trials fail.
     from scipy.stats import mannwhitneyu
 
     with_worse, with_better = [*worse, *[worst] * failed[0]], [*better, *[worst] * failed[1]]

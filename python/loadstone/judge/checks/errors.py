@@ -12,16 +12,16 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "errors"
-# The phases by the prefix of their figures' names, with what failed there.
+# The phases by the prefix of their figures' names, with the name of the failed object.
 MEASURED, LOAD = "", "load."
 PHASES = {MEASURED: "operations", LOAD: "operations of the load"}
-# A share of one kind of operation.
+# A share of the operations of one kind.
 KIND_SHARE = 0.1
 UNCLOSED_HINT = "look at the store's log; a session that does not close has not confirmed its last writes"
 # Reads of rows that were never written.
 MISSING = "rows_missing"
 MISSING_HINT = "load the whole population before the reads; several writers need a range each (`segment=k/n`)"
-# How the engine's note continues when it quotes the system's message.
+# The text of the engine's note before the system's message.
 FIRST = ", the first: "
 
 
@@ -39,14 +39,14 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
     count, every, what = count_failed_operations(trial, prefix), count_operations(trial, prefix), PHASES[prefix]
     retried = max((trial.value(f"{prefix}attempts.failed") or 0) - count, 0)
     if prefix == MEASURED and (outside := faults.outside_counts(trial, "failed")) is not None:
-        # Failures during a requested fault are its result, also of operations that were in flight at its beginning.
+        # Failures during a requested fault are its result, including operations in flight at its beginning.
         (count, every), retried, what = outside, 0.0, "operations outside the fault"
         count = max(count - (trial.value("before.interrupted") or 0), 0)
     if count + retried <= 0:
         return
     message, severity = f"{count:,.0f} {what} failed", Severity.NOTE
     if every:
-        # A retry hides a failure from the operations, and not from the users of a system without retries.
+        # A retry hides a failure from the operations, but not from users of a system without retries.
         bad, tries = count + retried, every + retried
         message = f"{count:,.0f} of {every:,.0f} {what} failed ({units.format_percent(count / every)})"
         if retried > 0:
@@ -74,7 +74,7 @@ def describe_missing(trial: TrialResult, missing: float) -> str:
 
 
 def list_failing_operations(trial: TrialResult) -> Iterator[str]:
-    """The kinds of operations of which many failed, though they are few of all."""
+    """The kinds of operations with many failures, even if these are few among all operations."""
     for operation, counts in trial.statuses.items():
         every, bad = sum(counts.values()), count_failed(trial, operation.lower())
         if operation.lower() not in BESIDE and every and bad / every > KIND_SHARE:
@@ -103,5 +103,5 @@ def first_failure(trial: TrialResult) -> str:
 
 
 def has_error_counts(trial: TrialResult) -> bool:
-    """Whether the figures already cover what the engine's note would add."""
+    """Whether the figures already cover the content of the engine's note."""
     return trial.value("errors") is not None or bool(trial.statuses)

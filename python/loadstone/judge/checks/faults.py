@@ -34,7 +34,7 @@ def has_fault(trial: TrialResult) -> bool:
 
 
 def check_faults(trial: TrialResult, settings: Settings) -> Looks:
-    """Whether faults took place, were lifted and hit nothing else; and what the figures of recovery rest on."""
+    """Whether faults took place, were lifted and affected nothing else; and the basis of the recovery figures."""
     for fault in trial.faults:
         if fault.kind != NONE and trial.values:
             yield from check_fault(trial, fault)
@@ -50,7 +50,7 @@ def check_faults(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_fault(trial: TrialResult, fault: FaultRecord) -> Iterator[Finding]:
-    """A fault without proof did not happen; a fault that was not lifted, or hit other servers, is another fault."""
+    """A fault without proof did not happen; a fault that was not lifted, or hit other servers, is a different fault."""
     here, excludes = (trial.trial,), Effect(excludes=True)
     name = f"{fault.kind} of {units.list_items([*fault.servers]) or 'no server'}"
     end_ns = trial.value("runtime")
@@ -73,7 +73,7 @@ def check_fault(trial: TrialResult, fault: FaultRecord) -> Iterator[Finding]:
 
 
 def check_before(trial: TrialResult, settings: Settings) -> Looks:
-    """Whether the level before the fault is known well enough to tell a recovery."""
+    """Whether the level before the fault is known precisely enough to detect a recovery."""
     line = trial.values.get("recovered.line")
     if line is None:
         yield NotLooked(UNSTEADY, "there are no counts by due time before the fault", ours=True)
@@ -121,7 +121,7 @@ def check_recovery(trial: TrialResult) -> Iterator[Finding]:
 
 
 def check_surroundings(trial: TrialResult) -> Iterator[Finding]:
-    """Our client, and our host: neither is the system."""
+    """Effects of Loadstone's client and host, which are not the system's."""
     here = (trial.trial,)
     retried = sum(value.value for metric, value in trial.values.items() if metric.startswith("attempts.retried."))
     if trial.facts.get("store") in RETRYING or retried:
@@ -138,7 +138,7 @@ def check_surroundings(trial: TrialResult) -> Iterator[Finding]:
 
 
 def check_pair(pair: Pair, _: Settings) -> Looks:
-    """Whether both sides of each block had the same fault: servers and instant are drawn for the block."""
+    """Whether both sides of each block had the same fault: servers and instant are drawn per block."""
     contenders = {trial.repeat: trial for trial in pair.contenders if has_fault(trial)}
     for trial in pair.baselines if pair.blocks else ():
         other = contenders.get(trial.repeat)
@@ -180,7 +180,7 @@ def outside_fault(check_series: SeriesCheck) -> SeriesCheck:
 
 
 def outside_counts(trial: TrialResult, name: str) -> tuple[float, float] | None:
-    """A count of operations before a requested fault and after the recovery, and all operations there.
+    """A count of operations before a requested fault and after the recovery, and the number of all operations there.
 
     None without a fault, or without figures of its windows.
     """
@@ -211,7 +211,7 @@ def trim_to_after(trial: TrialResult, series: Series) -> Series:
 
 
 def fault_borders(fault: FaultRecord) -> tuple[int, int | None]:
-    """When a fault and its lift were ordered, ns; as planned where nothing was ordered."""
+    """When a fault and its lift were ordered, ns; the planned instants if nothing was ordered."""
     order_ns = fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns
     return order_ns, fault.planned_lift_ns if fault.lift_ordered_ns is None else fault.lift_ordered_ns
 

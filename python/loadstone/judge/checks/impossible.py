@@ -1,4 +1,4 @@
-"""impossible: figures that cannot be, by arithmetic or by what the device and the link can do."""
+"""impossible: figures that contradict arithmetic, or exceed the limits of the device and the link."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ BANDWIDTH = "bandwidth"
 READS = frozenset({"read"})
 LIMITS = {"read": "device_read_bps", "write": "device_write_bps", "append": "device_write_bps"}
 VERBS = {"read": "read", "write": "wrote", "append": "appended"}
-# What shows that two repeats are the same run: this many equal figures, one of them with this many digits.
+# Two repeats with this number of equal figures, one of them with this number of digits, are the same run.
 FIGURES_MIN, DIGITS_MIN = 3, 9
-# In this number of repeats, a figure of this number of digits is not the same by chance.
+# In this number of repeats, a figure with this number of digits is not constant by chance.
 CONSTANT_MIN, CONSTANT_DIGITS_MIN = 3, 5
 MEMORY = "the data came from the page cache: read several times more than memory holds, or drop the caches before"
 WRONG = "the figure or the stated speed is wrong: measure the device again, and check whose bytes these are"
 MIXED = "the figures are not from one run, or not in the stated unit: copy them again from one log"
 
 
-# The fact of a trial whose percentiles were computed from those of several processes, not from their histograms.
+# The fact of a trial whose percentiles were computed from several processes' percentiles, not their histograms.
 PERCENTILES_OF = "percentiles_of"
 MERGE = "merge the histograms of the processes (cassandra-stress -log hdrfile=…, YCSB hdrhistogram.fileoutput=true)"
 
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast something moved bytes, and how fast it can; B/s."""
+    """The speed at which bytes were moved, and the maximum speed; B/s."""
 
     metric: str
     verb: str
@@ -56,7 +56,7 @@ class Speed:
         if self.found > self.limit * settings.check_threshold(NAME, "speed"):
             found, limit = units.format_bandwidth(self.found), units.format_bandwidth(self.limit)
             message = f"{self.verb} at {found}, but the {self.what} {limit}{suffix}"
-            # Bytes that the device or the link cannot have moved put every figure of the trial in doubt.
+            # Bytes that the device or the link cannot have moved invalidate every figure of the trial.
             metric = self.metric if self.metric.endswith(BANDWIDTH) else ""
             yield Finding(NAME, Severity.INVALID, message, self.hint, trials, metric)
 
@@ -74,7 +74,7 @@ def check_plausibility(trial: TrialResult, settings: Settings) -> Iterator[Findi
 
 
 def check_mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """The same for a variant's mean, the figure that people put into a table."""
+    """The same check for a variant's mean, the figure that people put into a table."""
     speeds_by_metric: dict[str, list[Speed]] = {}
     for trial in trials:
         for speed in list_speeds(trial):
@@ -95,7 +95,7 @@ def find_duplicate_repeats(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 
 
 def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """A figure that is the same in all repeats, with more digits than chance gives: a mean that was copied."""
+    """A figure that is equal in all repeats, with too many digits for chance: a mean that was copied."""
     if len(trials) < CONSTANT_MIN or any(trial.loop == "open" for trial in trials):
         return
     for metric in trials[0].values:
@@ -113,13 +113,13 @@ def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
 
 
 def find_shared_runs(pair: Pair, _: Settings) -> Iterator[Finding]:
-    """The same on both sides of a comparison: a run that is compared with itself."""
+    """Equal figures on both sides of a comparison: a run that is compared with itself."""
     baselines = {trial.trial for trial in pair.baselines}
     copied_trials = find_copies([*pair.baselines, *pair.contenders])
     shared = [
         (first, again) for first, again in copied_trials if first.trial in baselines and again.trial not in baselines
     ]
-    # In one experiment every trial was run: single trials that agree are chance.
+    # In one experiment every trial was run, so single trials agree by chance.
     in_blocks = sum(first.repeat == again.repeat for first, again in shared)
     if shared and (not pair.is_one_run or in_blocks == len(pair.contenders)):
         of = "" if len(shared) == len(pair.contenders) else f" in {units.count_noun(len(shared), 'repeat')}"
@@ -128,7 +128,7 @@ def find_shared_runs(pair: Pair, _: Settings) -> Iterator[Finding]:
 
 
 def find_copies(trials: Sequence[TrialResult]) -> Iterator[tuple[TrialResult, TrialResult]]:
-    """Trials with all figures of an earlier one, each with that one."""
+    """Trials with all figures of an earlier trial, each with that trial."""
     seen: dict[tuple[tuple[str, float], ...], TrialResult] = {}
     for trial in trials:
         figures = tuple(sorted((metric, value.value) for metric, value in trial.values.items()))
@@ -169,13 +169,13 @@ def list_speeds(trial: TrialResult) -> Iterator[Speed]:
 
 
 def limit_bandwidth(trial: TrialResult, metric: str, value: Value) -> Iterator[Speed]:
-    """A bandwidth against the device of its direction; against the faster direction where it has none."""
+    """Compares a bandwidth with the device's limit in its direction, or with the faster direction if it has none."""
     operation, last = split_metric(metric)
     if last != BANDWIDTH or operation.startswith("load."):
         return
     known = [trial.numeric_fact(limit) for limit in ([LIMITS[operation]] if operation in LIMITS else LIMITS.values())]
     limits = [limit for limit in known if limit is not None]
-    # Without its direction, a bandwidth is impossible only beyond both.
+    # Without a direction, a bandwidth is impossible only if it exceeds both.
     if len(limits) != len(known):
         return
     share = count_data_nodes(trial) if trial.facts.get("bandwidth_of") == "cluster" else 1
@@ -187,12 +187,12 @@ def limit_bandwidth(trial: TrialResult, metric: str, value: Value) -> Iterator[S
 
 
 def count_data_nodes(trial: TrialResult) -> float:
-    """How many nodes hold the data; one where it is not stated."""
+    """The number of nodes that hold the data; 1 if it is not stated."""
     return max(trial.numeric_fact("data_nodes") or 1, 1)
 
 
 def find_contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
-    """Negative figures; percentiles that fall; a mean outside the extremes. The first for each operation."""
+    """Negative figures; percentiles that decrease; a mean outside the extremes. One per operation."""
     ladders: dict[str, list[tuple[float, Value]]] = {}
     means: dict[str, Value] = {}
     for metric, value in trial.values.items():

@@ -1,4 +1,4 @@
-"""interference: something else used the host meanwhile."""
+"""interference: other processes used the host during the trial."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OF_RESTARTS = frozenset({"cpu.others", "io.others"})
 
 
 def check_interference(trial: TrialResult, settings: Settings) -> Looks:
-    """Each share of the host that went elsewhere."""
+    """Each share of the host that other processes used."""
     if not any(metric in trial.values for metric in SHARES):
         yield NotLooked(NAME, "the host was not observed")
     limit = settings.check_threshold(NAME, "share")

@@ -22,7 +22,7 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "littles-law"
-# Of work that ends by itself: a client for which no file is left is idle, and nobody's fault.
+# Work with an end: a client without a remaining file is idle, which is not a fault.
 ENDING = "dfsio.last_done"
 # The known means must cover at least this share of the operations.
 COVERED = 0.99
@@ -42,8 +42,8 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
         return
     low, high = settings.check_threshold(NAME, "low"), settings.check_threshold(NAME, "high")
     least, most = (rate * mean / 1e9 / users for mean in means)
-    # What our own loop takes between operations of an embedded store is not in any latency. A disturbed probe of it is
-    # too long: no more counts than `generator-limited` lets pass.
+    # The engine's own time between operations of an embedded store is in no latency. A disturbed probe of it is
+    # too long, so at most the limit of `generator-limited` counts.
     ours = 0.0 if load.is_networked(trial) else rate * (trial.value("driver") or 0) / 1e9 / users
     ours = min(ours, settings.check_threshold(load.GENERATOR_LIMITED, "driver"))
     if most + ours < low and trial.value(ENDING) is None:
@@ -74,7 +74,7 @@ def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
         half = mean_of_all.resolution / 2
         return max(mean_of_all.value - half, 0.0), mean_of_all.value + half
     found = {split_metric(metric): value for metric, value in trial.values.items() if metric.endswith(".mean")}
-    # `read.service.mean` and `load.read.mean` are something else.
+    # `read.service.mean` and `load.read.mean` are different figures.
     every = {name: value for (name, _), value in found.items() if "." not in name and name not in BESIDE}
     single = [value for name, value in every.items() if name not in COMPOSED]
     if not single:
@@ -82,7 +82,7 @@ def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
     if any(value.n <= 1 for value in single):
         means = [value.value for value in every.values()]
         return min(means), max(means)
-    # Composed operations are also counted as their parts.
+    # Composed operations are also counted by their parts.
     total = count_operations(trial) or sum(-value.n if name in COMPOSED else value.n for name, value in every.items())
     # A composed operation has several parts.
     if sum(value.n for value in single) < COVERED * total:

@@ -19,7 +19,7 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.availability import clopper_pearson
 
 LOST, ALLOWED, STALE, PHANTOM, CORRUPT = "lost-writes", "lost-as-allowed", "stale", "phantom", "corrupt"
-# Faults after which a node remembers everything that it acknowledged.
+# Faults after which a node still has everything that it acknowledged.
 REMEMBERING = frozenset({"pause", "cut", "slow", "full"})
 FIRST = "ledger.stdout of the trial names the first"
 
@@ -56,7 +56,7 @@ def count_lost_writes(trial: TrialResult) -> float:
 
 
 def find_lost_writes(trial: TrialResult, guarantee: Guarantee) -> Iterator[Finding]:
-    """Lost writes, by the written guarantee of the setting."""
+    """Lost writes, according to the documented guarantee of the setting."""
     count, here = count_lost_writes(trial), (trial.trial,)
     if not count:
         return
@@ -78,19 +78,19 @@ def find_lost_writes(trial: TrialResult, guarantee: Guarantee) -> Iterator[Findi
 
 
 def is_beyond(trial: TrialResult, age_ns: float) -> bool:
-    """Whether a lost write is older than a bound; loaded records are older than any."""
+    """Whether a lost write is older than a bound; loaded records are older than any bound."""
     return bool(trial.value("ledger.lost_loaded")) or (trial.value("ledger.oldest") or 0) > age_ns
 
 
 def describe_bound(guarantee: Guarantee) -> str:
-    """The writes that a guarantee allows to lose."""
+    """A description of the writes that a guarantee allows to be lost."""
     if guarantee.age_ns is None or guarantee.age_ns == 0 or math.isinf(guarantee.age_ns):
         return {"none": "no write", "everything": "any write"}.get(guarantee.text, "an unknown number of writes")
     return f"the last {guarantee.text}"
 
 
 def stale_finding(trial: TrialResult, stale: float) -> Finding:
-    """Writes that only the strongest level returns: a rate, or a defect where the levels exclude it."""
+    """Writes that only the strongest level returns: a rate, or a defect if the levels exclude it."""
     text = f"{stale:,.0f} acknowledged writes are missing at the workload's consistency level, but not at the strongest"
     remembered = all(fault.kind in REMEMBERING | {faults.NONE} for fault in trial.faults)
     if reads_are_current(trial.facts) and remembered:
@@ -111,7 +111,7 @@ class Losses:
     with_loss: int
     writes: tuple[int, ...]
     oldest_ns: float | None
-    # How many of the trials broke the guarantee, and how many of them have an unknown one.
+    # Number of trials that broke the guarantee, and number whose guarantee is unknown.
     broken: int
     unknown: int
     guarantee: Guarantee
@@ -163,7 +163,7 @@ def count_losses(trials: Sequence[TrialResult], settings: Settings) -> Losses | 
 def is_conclusive(trial: TrialResult, settings: Settings) -> bool:
     """Whether a trial's ledger decides: its faults took place, and nearly all of its writes are proven or lost.
 
-    A ledger with a gap, or whose checker missed a planted fault, does not decide.
+    A ledger with a gap, or with a checker that missed a planted fault, does not decide.
     """
     if not faults.has_fault(trial) or not trial.value("ledger.acknowledged"):
         return False
@@ -174,7 +174,7 @@ def is_conclusive(trial: TrialResult, settings: Settings) -> bool:
 
 
 def faults_found(trial: TrialResult) -> Iterator[Finding]:
-    """Findings on the faults of a trial that make it another trial."""
+    """Findings on the faults of a trial that differ from the request."""
     for fault in trial.faults:
         if fault.kind != faults.NONE:
             yield from faults.check_fault(trial, fault)

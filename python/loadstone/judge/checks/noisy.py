@@ -1,4 +1,4 @@
-"""noisy: the interval is wider than asked for even after all the repeats that were allowed."""
+"""noisy: the interval is wider than requested even after all allowed repeats."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = "noisy"
 def check_noise(
     trials: Sequence[TrialResult], estimate: Estimate, metric: str, until: float, settings: Settings
 ) -> Iterator[Finding]:
-    """The interval of a variant's figure against the width that the question asks for, once no repeat is left."""
+    """Compares the interval of a variant's figure with the requested width, once no repeat remains."""
     width, last = estimate.relative_width, settings.at_most or settings.at_least
     if width is None or len(trials) < last or width <= until:
         return

@@ -9,16 +9,16 @@ from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "page-cache"
-# A read that returns as much is a part of a file, not a value.
+# A read that returns this much is a part of a file, not a value.
 LARGE_BYTES = 64 << 10
 HINT = "fine for a question about memory; for the device, use data several times larger than memory, or drop caches"
 
-# Smaller shares are printed as this: "at most" holds for them too.
+# Smaller shares are printed as this, for which "at most" also holds.
 LEAST = 0.001
 
 
 def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
-    """Bytes read from the device against the bytes that reads returned."""
+    """Compares the bytes read from the device with the bytes that reads returned."""
     claimed = "device" in (settings.claims, trial.facts.get("claims"))
     severity = Severity.INVALID if claimed else Severity.NOTE
     here = (trial.trial,)
@@ -49,13 +49,13 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
         message += f"; at most {units.format_percent(max(share, LEAST))} of it was not cached"
         yield Finding(NAME, severity, message, HINT, here, size=1 - share)
     elif claimed and counted is None and has_small_reads(trial, returned):
-        # Every observed device has its reads counted; scans and several jobs of fio have no `read.count`.
+        # Every observed device counts its reads; scans and several jobs of fio have no `read.count`.
         ours = "device.reads" not in trial.values
         yield NotLooked(NAME, "the reads that the device served were not counted", ours=ours)
 
 
 def share_from_device(trial: TrialResult) -> float | None:
-    """The share of what reads returned that the device gave; None where that was not measured."""
+    """The share of the returned bytes that the device read; None if it was not measured."""
     read, returned = bytes_in_window(trial, "device.read"), trial.value("returned")
     if read is None or not returned:
         return None
@@ -70,7 +70,7 @@ def has_small_reads(trial: TrialResult, returned: float) -> bool:
 
 
 def miss_share(trial: TrialResult, read: float) -> float | None:
-    """The most reads that can have gone to the device, as a share of all; None where they were not counted.
+    """The maximum share of reads that the device can have served; None if they were not counted.
 
     A device reads whole blocks: 4,096 bytes for a value of 100, and fewer where they are compressed. Bytes alone would
     hide that most values were cached, or that none were. Reads of files are large: each is several requests to the
@@ -79,5 +79,5 @@ def miss_share(trial: TrialResult, read: float) -> float | None:
     every, seen, reads = trial.value("device.read"), trial.value("device.reads"), trial.value("read.count")
     if seen is None or not reads or not has_small_reads(trial, trial.value("returned") or 0):
         return None
-    # Counted with the warm-up, as its bytes are.
+    # Counted with the warm-up, like the bytes.
     return seen * (read / every if every else 1.0) / reads

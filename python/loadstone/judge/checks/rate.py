@@ -1,4 +1,4 @@
-"""rate: whether the rate, or the clients, reached the system: what limited the load was the system and nothing else.
+"""rate: whether the rate, or the clients, reached the system, so that only the system limited the load.
 
 Findings: `rate-not-held`, `carried-over`, `client-limited`, `generator-limited`.
 """
@@ -35,11 +35,11 @@ BOUNDS_HINT = (
     "lower the rate, use another host, or have idle clients spin: `properties: {spin.sleep: true}` of the system"
     " (-p spin.sleep=true of YCSB)"
 )
-# Below this number of clients, neither a second engine nor a second executor helps.
+# With fewer clients, neither a second engine nor a second executor helps.
 FEW_CLIENTS = 33
-# Beyond this share, the bursts of late operations change the load itself.
+# Above this share, the bursts of late operations change the load itself.
 FAR = 0.1
-# Beyond this share, the engine's own time is not known well enough.
+# Above this share, the engine's own time is not known precisely enough.
 HALF = 0.5
 
 
@@ -79,7 +79,7 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_rate_outside_fault(trial: TrialResult, settings: Settings) -> Looks:
-    """Operations that never ended before a requested fault and after the recovery: others are the fault's result."""
+    """Operations that never ended before a requested fault and after the recovery: later ones result from the fault."""
     outside = faults.outside_counts(trial, "unanswered")
     if outside is None:
         yield NotLooked(RATE_NOT_HELD, "operations outside the fault were not counted", ours=True)
@@ -113,13 +113,14 @@ def check_series(trial: TrialResult, series: Series, settings: Settings) -> Look
     seconds = series.start_seconds[whole - 1] + series.length_seconds[whole - 1]
     for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
         if message := rise_text([latency for latency in column[:whole] if latency is not None], seconds, settings):
-            # Where the median rises, so does every percentile above.
+            # If the median rises, all higher percentiles rise, too.
             yield rate_finding(trial, f"the {name} of the response times {message}")
             return
 
 
 def rise_text(latencies: Sequence[float], seconds: float, settings: Settings) -> str:
-    """How response times (ns) rise over a window; empty where they do not, or where that cannot be decided."""
+    """A description of the rise of response times (ns) over a window; empty if they do not rise, or it is
+    undecidable."""
     line = find_rise(latencies)
     if line is None or line.p >= settings.check_threshold(RATE_NOT_HELD, "alpha"):
         return ""
@@ -136,13 +137,13 @@ def rise_text(latencies: Sequence[float], seconds: float, settings: Settings) ->
 
 
 def rate_finding(trial: TrialResult, message: str, size: float = 0.0) -> Finding:
-    """About latencies alone: the throughput of the window stands."""
+    """A finding about latencies only: the throughput of the window stays valid."""
     here = (trial.trial,)
     return Finding(RATE_NOT_HELD, Severity.INVALID, message, RATE_HINT, here, about="latencies", size=size)
 
 
 def check_carried(trial: TrialResult, settings: Settings) -> Looks:
-    """How far into the window the last operation of the warm-up lasted."""
+    """The time until which operations of the warm-up lasted into the window."""
     count, longest, window = trial.value("carried"), trial.value("carried.max"), trial.value("runtime")
     if count is None:
         yield NotLooked(CARRIED_OVER, "operations of the warm-up that ended in the window were not counted")
@@ -174,12 +175,12 @@ def check_clients(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def clients_decided(trial: TrialResult) -> bool:
-    """Whether the figures already cover what the engine's note would add."""
+    """Whether the figures already cover the content of the engine's note."""
     return operation_share(trial, "late.client") is not None
 
 
 def check_generator(trial: TrialResult, settings: Settings) -> Looks:
-    """Late although a client was idle, or short of processors; any figure of a debug build."""
+    """Operations late although a client was idle, or too few processors; any figure of a debug build."""
     if trial.facts.get("profile") == "debug":
         message = "this engine is a debug build: its figures are invalid"
         here, effect = (trial.trial,), Effect(excludes=True)
@@ -194,7 +195,7 @@ def check_generator(trial: TrialResult, settings: Settings) -> Looks:
 def check_lateness(trial: TrialResult, settings: Settings) -> Looks:
     """Operations at a rate that were sent late although a client was idle.
 
-    Where it is known how late each was, the latencies lie between two figures, and a comparison uses both.
+    If the lateness of each is known, the latencies lie between two figures, and a comparison uses both.
     """
     late = operation_share(trial, "late.generator")
     if late is None and trial.loop == "open":
@@ -249,7 +250,7 @@ def check_driver_time(trials: Sequence[TrialResult], settings: Settings) -> Iter
 
 
 def engine_overhead(trials: Sequence[TrialResult]) -> tuple[float, float]:
-    """The engine's own time for an operation of an embedded store in a closed loop, 0 if unknown, and the whole, ns.
+    """The engine's own time for an operation of an embedded store in a closed loop, 0 if unknown, and the total, ns.
 
     The driver is probed on the null store before each trial, and disturbances can only make a probe longer: so the
     shortest of the variant's probes is compared with the median of its times per operation.
@@ -264,7 +265,7 @@ def engine_overhead(trials: Sequence[TrialResult]) -> tuple[float, float]:
 
 
 def understatement_factor(trials: Sequence[TrialResult]) -> float:
-    """How many times faster than measured a system could be if the engine's own time were zero."""
+    """The factor by which a system could be faster than measured if the engine's own time were zero."""
     cost, whole_ns = engine_overhead(trials)
     return whole_ns / (whole_ns - cost) if cost < whole_ns else math.inf
 
@@ -272,7 +273,7 @@ def understatement_factor(trials: Sequence[TrialResult]) -> float:
 def operation_ns(trial: TrialResult) -> float | None:
     """One client's time for one operation, with the time between two of them, ns.
 
-    With more clients than processors, only as many work at once. The remaining clients wait for a processor: that is
+    With more clients than processors, some always wait. The remaining clients wait for a processor: that is
     not the store's work, and would make the engine's share appear smaller the more clients there are.
     """
     users, runtime, count = client_count(trial), trial.value("runtime"), count_operations(trial)
@@ -287,6 +288,6 @@ def is_networked(trial: TrialResult) -> bool:
 
 
 def generator_decided(trial: TrialResult) -> bool:
-    """Whether the figures already cover what the engine's note would add."""
+    """Whether the figures already cover the content of the engine's note."""
     known = ("executor.busy_max", "cpu.engine_share") if is_networked(trial) else ("driver",)
     return operation_share(trial, "late.generator") is not None and any(trial.value(name) is not None for name in known)

@@ -20,13 +20,13 @@ NAME = "sides-differ"
 DURABILITY = "durability"
 # A stronger guarantee costs time: such a comparison measures the guarantee.
 GUARANTEES = (DURABILITY, "replication", "replication_acknowledged", "consistency")
-# Where these differ, the figures are of different quantities.
+# If these differ, the figures are of different quantities.
 ARITHMETIC = ("work", "loop", "rate", "latency")
-# Work whose time is the result, as it ends with the last file or row.
+# Work whose duration is the result, as it ends with the last file or row.
 ENDING = ("testdfsio", "dfsio", "sort", "hbase-pe")
-# Results from before `interval` existed have `none` for it, and the same `how`.
+# Results older than the value `interval` have `none` instead, with the same `how`.
 RENAMED = {"none", "interval"}
-# The names of facts whose own name is not plain.
+# The names of facts whose identifier is not plain.
 NAMES = {
     "cpu_model": "processor",
     "cpus": "number of processors",
@@ -52,8 +52,8 @@ NAMES = {
     "clients": "number of clients",
     "device_read_bps": "speed of the device",
 }
-# Facts by their group. A system has everything that its store and servers state; work and storage are what the load
-# does, and where.
+# Facts by their group. The system's facts are stated by its store and servers; work and storage describe the load
+# and its place.
 SYSTEM, WORK, STORAGE = (
     frozenset(text.split())
     for text in (
@@ -85,9 +85,9 @@ RESUMED = "a run resumed after a change measures two different things: start a n
 DIFFERS = "give both the same, or compare by it; if the difference is the question, name it in `compare.guarantees`"
 COST = "the comparison is by this guarantee: the difference is its cost"
 MANY = 10**10
-# The most values of a side, and the most differences, in a message.
+# The maximum number of values of a side, and of differences, in a message.
 VALUES, DIFFERENCES = 4, 6
-# From counts, a repeat's own mix is known less well than a side's.
+# From counts, a repeat's own mix is known less precisely than a side's.
 COARSE = 5
 
 Records = Sequence[Mapping[str, Scalar]]
@@ -125,7 +125,7 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
     yield from unit_differences(pair, settings)
     yield from check_durability(pair, sides)
     if not pair.is_one_run and (unknown := missing_facts([*chain(*sides)], all(map(operation_mix, pair.sides)))):
-        # A claim then has a condition.
+        # The claim then has a condition.
         message = f"{UNKNOWN_OF_BOTH}{', '.join(map(name_fact, unknown))}"
         hint = f"state it for either side: {' '.join(f'--fact {name}=…' for name in unknown)}"
         yield Finding(NAME, Severity.UNCHECKED, message, hint, pair.trials)
@@ -181,12 +181,13 @@ def find_change(pair: Pair, name: str, records: Sequence[Records], settings: Set
 
 
 def is_pooled(pair: Pair, name: str) -> bool:
-    """Whether the trials of a side were pooled over this; their shares have a separate finding."""
+    """Whether the trials of a side were pooled over this fact; their shares have a separate finding."""
     return name.startswith(POOLED) or any(f"{POOLED}{name}" in trial.facts for trial in chain(*pair.sides))
 
 
 def variant_changes(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """Facts that change between repeats of a variant in no pair: no block has a second trial with the same change."""
+    """Facts that change between repeats of a variant without a pair: no block has a second trial with the same
+    change."""
     records = [record_facts(trial) for trial in trials]
     for name in dict.fromkeys(chain.from_iterable(records)):
         values = distinct_values(name, records, settings)
@@ -205,7 +206,7 @@ def distinct_values(name: str, side: Records, settings: Settings) -> list[Scalar
 
 
 def distinct_how(sides: Sequence[Records]) -> set[Scalar]:
-    """The ways in which both sides keep their guarantee."""
+    """The mechanisms by which both sides keep their guarantee."""
     return {facts["how"] for facts in chain(*sides) if "how" in facts}
 
 
@@ -225,7 +226,7 @@ def values_differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], 
 
 
 def differ_in_length(sides: Sequence[Records], settings: Settings) -> bool:
-    """Whether windows differ for another reason than that the faster side needs less time for the same work."""
+    """Whether windows differ for a reason other than that the faster side needs less time for the same work."""
     if any(facts.get("work") in ENDING for facts in chain(*sides)):
         return False
     counts = [[float(facts["operations"]) for facts in side if "operations" in facts] for side in sides]
@@ -236,7 +237,7 @@ def differ_in_length(sides: Sequence[Records], settings: Settings) -> bool:
 
 
 def mix_differences(pair: Pair, settings: Settings) -> Iterator[str]:
-    """Shares of operations, where no fact states them; also the shares of single repeats."""
+    """Shares of operations, unless facts state them; also the shares of single repeats."""
     most, (first, second) = settings.check_threshold(NAME, "mix"), map(operation_mix, pair.sides)
     if not first or not second or all(pair.fact_values("mix")) or is_allowed(pair, "mix"):
         return
@@ -269,7 +270,7 @@ def cache_differences(pair: Pair, settings: Settings) -> Iterator[str]:
 
 
 def pool_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
-    """Dimensions that the sides pooled in different shares: a difference may be due to these.
+    """Dimensions that the sides pooled in different shares: a difference may be due to them.
 
     A dimension with a single value on each side belongs to the comparison.
     """
@@ -294,7 +295,7 @@ def pool_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
 
 
 def unit_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
-    """Figures of one name in two units."""
+    """Figures of one name with two units."""
     sides: list[dict[str, set[str]]] = [{}, {}]
     for units_by_metric, trials in zip(sides, pair.sides, strict=True):
         for metric, value in chain.from_iterable(trial.values.items() for trial in trials):
@@ -309,7 +310,7 @@ def unit_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
 
 
 def check_durability(pair: Pair, records: Sequence[Records]) -> Looks:
-    """A side that does not state what its writes survive; every store of Loadstone does."""
+    """A side that does not state the event that its writes survive; every store of Loadstone does."""
     states = [[state for facts in side if (state := facts.get(DURABILITY))] for side in records]
     if all(states):
         return
@@ -327,17 +328,17 @@ def check_durability(pair: Pair, records: Sequence[Records]) -> Looks:
 
 
 def name_fact(name: str) -> str:
-    """A fact's name in words."""
+    """A fact's name as text."""
     return NAMES.get(name) or wording.fact_name(name)
 
 
 def render_values(name: str, values: Sequence[Scalar]) -> str:
-    """A side's first few values, in words."""
+    """A side's first few values, as text."""
     return " and ".join(render_value(name, value) for value in values[:VALUES])
 
 
 def render_value(name: str, value: Scalar) -> str:
-    """One value; sizes are scaled, also where the engine recorded them as text."""
+    """One value; sizes are scaled, even if the engine recorded them as text."""
     if name == "window" and isinstance(value, int | float):
         return units.format_duration(value)
     if name.endswith(("_bytes", "_bps")) or name == "bytes":

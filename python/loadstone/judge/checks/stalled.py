@@ -1,4 +1,4 @@
-"""stalled: for a while no operation ended."""
+"""stalled: for some time no operation ended."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def check_stalls(trial: TrialResult, series: Series, settings: Settings) -> Look
 
 
 def longest_silence(series: Series) -> tuple[float, float]:
-    """Start and length of the longest, in seconds."""
-    # Failures are counted where they were due, which can be long before they ended.
+    """Start and length of the longest silence, in seconds."""
+    # Failures are counted when they were due, which can be long before they ended.
     ended = series.ended or series.failed or (0,) * len(series.throughput)
     busy = (bool(rate or other) for rate, other in zip(series.throughput, ended, strict=True))
     spans = groupby(zip(series.start_seconds, series.length_seconds, busy, strict=True), key=itemgetter(2))
@@ -45,7 +45,7 @@ def longest_silence(series: Series) -> tuple[float, float]:
 
 
 def p999_ns(trial: TrialResult, settings: Settings) -> float | None:
-    """The p99.9 of all operations, else that of the slowest kind; with too few operations it is the stall itself."""
+    """The p99.9 of all operations, else of the slowest kind; with too few operations it is the stall itself."""
     beyond = settings.check_threshold(too_few_samples.NAME, "beyond")
     known = {
         metric: value.value

@@ -15,7 +15,7 @@ REPEAT = f"repeat at least {REPEATS_MIN} times: with fewer, no test of blocks ca
 
 
 def check_samples(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """A variant's withheld percentiles that were asked for, one finding per operation; and too few repeats."""
+    """A variant's requested percentiles that are withheld, one finding per operation; and too few repeats."""
     ids = tuple(trial.trial for trial in trials)
     fewest = fewest_operations(trials)
     beyond = settings.check_threshold(NAME, "beyond")
@@ -27,27 +27,27 @@ def check_samples(trials: Sequence[TrialResult], settings: Settings) -> Iterator
         named, n = ", ".join(split_metric(metric)[1] for metric in metrics), fewest[metrics[0]]
         message = f"{name}: {named} withheld, as fewer than {beyond:g} of {n:,} operations lie beyond"
         yield Finding(NAME, Severity.WITHHELD, message, "measure longer", ids, metrics[0])
-    # The figures stand; only the interval and the claim are missing, which makes nothing suspect.
+    # The figures are valid; only the interval and the claim are missing, which is not suspect.
     if len(trials) < REPEATS_MIN:
         yield Finding(NAME, Severity.NOTE, too_few(len(trials)), REPEAT, ids)
 
 
 def is_requested(metric: str, settings: Settings) -> bool:
-    """Whether a withheld figure is reported: one in the question; without any, one of the operations."""
+    """Whether a withheld figure is reported: a figure in the question; without any, a figure of the operations."""
     if settings.metrics:
         return metric in settings.metrics
     operation = split_metric(metric)[0]
-    # Neither the load's, nor service times beside response times; the operations already cover `all`.
+    # Neither the load's, nor service times in addition to response times; the operations already cover `all`.
     return "." not in operation and operation not in BESIDE | {ALL}
 
 
 def too_few(n: int) -> str:
-    """What too few repeats do not allow."""
+    """The conclusions that too few repeats do not allow."""
     return "n=1: no interval" if n == 1 else f"n={n}: no interval, no claim possible"
 
 
 def fewest_operations(trials: Sequence[TrialResult]) -> dict[str, int]:
-    """For each percentile, the fewest operations that it rests on in any trial, where that is known."""
+    """For each percentile, the smallest number of operations on which it is based in any trial, if known."""
     fewest: dict[str, int] = {}
     for trial in trials:
         for metric, value in trial.values.items():

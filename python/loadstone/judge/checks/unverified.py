@@ -14,9 +14,9 @@ NAME = "unverified"
 
 
 def check_verification(trial: TrialResult, settings: Settings) -> Looks:
-    """Wrong values always; no value compared, if the file asks to verify; many reads that cannot be judged.
+    """Always wrong values; no compared value, if the file requests verification; many reads that cannot be judged.
 
-    A ledger that proves nothing has not looked.
+    A ledger that proves nothing is a check that could not run.
     """
     checked, wrong = count_verified(trial)
     yield from find_lost_writes(trial)
@@ -33,7 +33,7 @@ def check_verification(trial: TrialResult, settings: Settings) -> Looks:
     elif not checked and trial.value("ledger.acknowledged") is None:
         yield NotLooked(NAME, "no value was compared with what was written: ask with `measure: {verify: true}`")
     if reason := unproven_reason(trial, settings):
-        # The file asked for it.
+        # The file requested it.
         yield NotLooked(NAME, reason, ours=True)
     early = operation_share(trial, "not_yet")
     if early is not None and early > settings.check_threshold(NAME, "not_yet"):
@@ -44,7 +44,7 @@ def check_verification(trial: TrialResult, settings: Settings) -> Looks:
         yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
 
 
-# What the read-back may find, and what it means.
+# The possible findings of the read-back, and their meaning.
 LOST = {
     "lost": "acknowledged writes are lost",
     "lost_loaded": "loaded records are lost",
@@ -56,7 +56,7 @@ LOST = {
 
 
 def find_lost_writes(trial: TrialResult) -> Iterator[Finding]:
-    """Acknowledged writes that are missing, by the ledger of the trial."""
+    """Missing acknowledged writes, according to the trial's ledger."""
     if trial.value("ledger.acknowledged") == 0:
         message = "the ledger has no acknowledged write: nothing can be lost, and nothing was checked"
         yield Finding(NAME, Severity.INVALID, message, "see the failed operations", (trial.trial,))
@@ -80,7 +80,7 @@ def find_lost_writes(trial: TrialResult) -> Iterator[Finding]:
 
 
 def unproven_reason(trial: TrialResult, settings: Settings) -> str | None:
-    """Why the read-back of a ledger proves nothing; None if it does, or there was none."""
+    """The reason why the read-back of a ledger proves nothing; None if it proves something, or there was none."""
     if trial.value("ledger.settled") == 0:
         return "the servers had not replicated every write 5 minutes after the load: read back later"
     if undecided := trial.value("ledger.undecided"):
@@ -96,7 +96,7 @@ def unproven_reason(trial: TrialResult, settings: Settings) -> str | None:
 
 
 def has_coverage(trial: TrialResult, checked: float, settings: Settings) -> bool:
-    """Whether enough of the reads were verified to speak for all of them."""
+    """Whether enough of the reads were verified to represent all of them."""
     reads = trial.value("read.count")
     return checked > 0 and (reads is None or checked >= settings.check_threshold(NAME, "coverage") * reads)
 
@@ -106,12 +106,12 @@ def count_verified(trial: TrialResult) -> tuple[float, float]:
     statuses = trial.statuses.get("VERIFY", {})
     checked = trial.value("verified")
     failed = sum(count for status, count in statuses.items() if status not in SUCCESSES)
-    # A file that was replaced as a whole is wrong without a comparison.
+    # A file that was replaced as a whole is wrong even without a comparison.
     wrong = max(trial.value("wrong") or 0.0, failed)
     if checked is None:
         checked = sum(statuses.values())
     if trial.faults:
-        # A read that failed returned no value, which YCSB counts as a wrong one. A record that is missing is wrong.
+        # A failed read returned no value, which YCSB counts as a wrong one. A missing record is wrong.
         reads = trial.statuses.get("READ", {})
         failed_reads = sum(count for status, count in reads.items() if status not in NO_FAILURES | {"NOT_FOUND"})
         return max(checked - failed_reads, 0), max(wrong - failed_reads, 0)

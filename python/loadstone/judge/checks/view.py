@@ -1,4 +1,4 @@
-"""view: the results are shown in another way than the recorded question asks, so that evidence is excluded."""
+"""view: the results are shown in a different way than the recorded question requests, so that evidence is excluded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HINT = "show the results as they were recorded; to ask another question, measure
 
 
 def departure_findings(results: ResultSet, loosened: Mapping[str, Sequence[str]]) -> tuple[Finding, ...]:
-    """One for each departure; `loosened`: the trials of which a changed threshold hides a finding, by check."""
+    """A finding for each departure; `loosened`: the trials in which a changed threshold hides a finding, by check."""
     every = tuple(trial.trial for trial in results.trials)
     messages = [(message, every) for message in results.departures]
     for check, trials in loosened.items():

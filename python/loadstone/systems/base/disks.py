@@ -1,6 +1,6 @@
 """A file system for each node of a system: ext4 in a file, on a loop device. Needs root.
 
-A power cut or a full disk then affects one node, and no other data of the host.
+A power cut or a full disk then affects one node and no other data of the host.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from loadstone.systems.base.system import SystemsError
 # fs/ext4/ext4.h: the file system stops at once, and with this flag its journal is not written first.
 EXT4_IOC_SHUTDOWN, NO_LOG_FLUSH = 0x8004587D, 2
 COMMAND_SECONDS = 60.0
-# A server that was killed keeps its files open until the kernel has removed it.
+# A killed server keeps its files open until the kernel has removed it.
 BUSY_SECONDS, POLL_SECONDS = 10.0, 0.02
 SIZE_MIN = 16 << 20
 HINT = "run as root, on a kernel with loop devices and ext4; `loadstone doctor` names the faults of this host"
@@ -44,7 +44,7 @@ def mount_disk(path: Path, directory: Path, size_bytes: int) -> None:
         draft = path.with_suffix(".new")
         with draft.open("wb") as file:
             file.truncate(size_bytes)
-        # Initialised completely: otherwise the kernel initialises it during the measurement.
+        # Initialised completely, as the kernel would otherwise initialise it during the measurement.
         run_or_fail(
             "mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0,root_owner", str(draft)
         )
@@ -52,7 +52,7 @@ def mount_disk(path: Path, directory: Path, size_bytes: int) -> None:
     run_or_fail("mount", "-t", "ext4", "-o", "loop", str(path), str(directory))
     lost = directory / "lost+found"
     if lost.is_dir():
-        # PostgreSQL and others refuse a directory that is not empty.
+        # PostgreSQL and other systems refuse a directory that is not empty.
         lost.rmdir()
 
 
@@ -124,7 +124,7 @@ def is_mounted(directory: Path) -> bool:
 
 
 def shut_down(directory: Path) -> None:
-    """Stops a file system as a power cut would: only synced data survive. Raises OSError."""
+    """Stops a file system as a power cut would: only synced data survives. Raises OSError."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.ioctl(descriptor, EXT4_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))

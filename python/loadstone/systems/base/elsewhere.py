@@ -1,7 +1,7 @@
-"""Directories that a system has outside its data directory.
+"""Directories of a system outside its data directory.
 
 Some are on storage that the user named. They are removed with the system's data; new data get new random names, so that
-no server ever finds what an earlier one has left.
+no server ever finds data of an earlier one.
 
 Others are for a server that refuses to run as root. root's home is closed to other users, with everything below it:
 for the server's user, files go to the standard directories of system programs.
@@ -27,7 +27,8 @@ CACHE, DATA = Path("/var/cache/loadstone"), Path("/var/lib/loadstone")
 
 
 def choose_user(*preferred: str) -> str | None:
-    """The first of these users that exists, else `nobody`; None when we are not root. Users are never created."""
+    """The first of these users that exists, else `nobody`; None if this process is not root. Users are never
+    created."""
     if os.geteuid() != 0:
         return None
     for name in (*preferred, "nobody"):
@@ -48,19 +49,19 @@ def can_enter(name: str | None, directory: Path) -> bool:
     near = directory
     while not near.exists():
         near = near.parent
-    # The kernel decides, as it knows more than mode bits: access lists, mount options, name spaces.
+    # The kernel decides, as it considers more than mode bits: access lists, mount options, name spaces.
     return subprocess.run(["test", "-x", near], stdin=subprocess.DEVNULL, **run_as(name)).returncode == 0
 
 
 def cache_for(name: str | None, cache: Path) -> Path:
-    """The cache if that user can reach it, else one that every user can."""
+    """The cache if that user can access it, otherwise one that every user can access."""
     return cache if can_enter(name, cache) else CACHE
 
 
 def directory_for(name: str | None, place: Place, what: str) -> Path:
     """A directory of a system's data for its server `what`, owned by that user; created if missing.
 
-    Where the user cannot reach the system's data, it is elsewhere, and a link in `place.data` points to it.
+    If the user cannot reach the system's data, it is elsewhere, and a link in `place.data` points to it.
     """
     inside = place.data / what
     directory = inside.resolve() if inside.is_symlink() else inside
@@ -90,7 +91,7 @@ def remove_outside(place: Place) -> None:
 
 
 def outside_label(place: Place) -> str:
-    """The name of a system's outside directories: `loadstone-hdfs-5f0c2a91`, the same until its data are removed."""
+    """The name of a system's outside directories: `loadstone-hdfs-5f0c2a91`, unchanged until its data is removed."""
     path = place.data / "label"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

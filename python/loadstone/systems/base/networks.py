@@ -20,7 +20,7 @@ HINT = "run as root, with the program `ip`; `loadstone doctor` names the faults 
 
 
 def name_prefix(root: Path) -> str:
-    """The beginning of the names of a system's namespaces and interfaces: at most 15 characters are allowed."""
+    """The prefix of the names of a system's namespaces and interfaces, which have at most 15 characters."""
     return "ls" + hashlib.sha256(str(root).encode()).hexdigest()[:6]
 
 
@@ -31,12 +31,12 @@ def address_prefix(root: Path) -> str:
 
 
 def node_namespace(root: Path, node: int) -> str:
-    """The namespace of a node, from 1; 0 is the bridge's."""
+    """The namespace of a node, from 1; 0 is for the bridge."""
     return f"{name_prefix(root)}-{node}"
 
 
 def enter_namespace(root: Path, node: int) -> list[str]:
-    """The beginning of a command that runs in a node's namespace, as the same process."""
+    """The prefix of a command that runs in a node's namespace, as the same process."""
     return ["nsenter", f"--net=/run/netns/{node_namespace(root, node)}", "--"]
 
 
@@ -103,7 +103,7 @@ def run_ip(*arguments: str) -> str:
 
 
 def probe_network() -> str | None:
-    """Creates two nodes, cuts one off, and removes them; None, or why that does not work."""
+    """Creates two nodes, cuts one off, and removes them; returns None, or the reason why this does not work."""
     root = Path(f"/loadstone-probe-{id(run_ip)}")
     try:
         create_networks(root, 1)

@@ -1,4 +1,4 @@
-"""A plan from a user's request, and its settings as numbers and choices."""
+"""A plan from a user's request, and its settings converted to numbers and choices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def plan_of(
     network: str = "",
 ) -> SystemPlan:
     """A plan with defaults filled in. Raises SystemsError for unknown settings."""
-    # `hbase.*` stands for all names with that prefix, which go unchanged into a configuration file of the system.
+    # `hbase.*` stands for all names with that prefix, which are copied into a configuration file of the system.
     open_names = [each.name for each in system.settings if each.name.endswith("*")]
     known = {each.name: each.default for each in system.settings if each.name not in open_names}
     for name in settings:
@@ -41,7 +41,7 @@ def table_plan(system: str, options: Mapping[str, str], defaults: Mapping[str, s
 
 
 def read_whole_number(plan: SystemPlan, name: str, least: int = 0) -> int:
-    """A setting that is a whole number. Raises SystemsError when it is not."""
+    """A setting that must be an integer. Raises SystemsError if it is not."""
     text = plan.settings[name]
     if not (text.isascii() and text.isdecimal()) or int(text) < least:
         raise SystemsError(f'{name} must be a whole number from {least}, got "{text}"', f"write --set {name}=NUMBER")
@@ -49,7 +49,7 @@ def read_whole_number(plan: SystemPlan, name: str, least: int = 0) -> int:
 
 
 def read_truth(plan: SystemPlan, name: str) -> bool:
-    """A setting that is yes or no. Raises SystemsError when it is neither."""
+    """A setting that must be yes or no. Raises SystemsError if it is neither."""
     text = plan.settings[name]
     if text not in TRUTHS:
         raise SystemsError(f'{name} must be yes or no, got "{text}"', f"write --set {name}=yes or --set {name}=no")
@@ -57,7 +57,7 @@ def read_truth(plan: SystemPlan, name: str) -> bool:
 
 
 def read_choice(plan: SystemPlan, name: str, choices: Iterable[str]) -> str:
-    """A setting that is one of a few words. Raises SystemsError when it is not one of them."""
+    """A setting that must be one of a few words. Raises SystemsError if it is not."""
     text, allowed = plan.settings[name], [*choices]
     if text not in allowed:
         raise SystemsError(f'{name} cannot be "{text}"', f"{did_you_mean(text, allowed)}it can be {', '.join(allowed)}")
@@ -74,7 +74,7 @@ def plan_differences(old: SystemPlan, new: SystemPlan) -> str:
     for name in sorted({*old.settings, *new.settings}):
         before, after = old.settings.get(name), new.settings.get(name)
         if before != after:
-            # Messages reach terminals and logs.
+            # Messages may be displayed and logged.
             found.append(name if SECRET_NAME.search(name) else f"{name}={before}, not {after}")
     return "; ".join(found)
 

@@ -1,7 +1,7 @@
-"""A server's process: started in a separate session, distinguished from any later one with its pid, and ended.
+"""A server's process: started in a separate session, distinguished from any later process with its pid, and ended.
 
-A pid alone is never trusted here: the process that had it may have ended, and the kernel reuses pids.
-Two are distinguished by when they began (field 22 of /proc/PID/stat, proc_pid_stat(5)).
+A pid alone is never trusted here: its process may have ended, and the kernel reuses pids.
+Processes are distinguished by their start time (field 22 of /proc/PID/stat, proc_pid_stat(5)).
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ PAUSED, ENDED = frozenset("Tt"), frozenset("ZXx")
 KILL_PATIENCE_S = 30.0
 POLL_S = 0.02
 
-# Those that this process started: one that has ended stays in /proc until its exit status is collected.
+# Processes started by this process: one that has ended stays in /proc until its exit status is collected.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def read_process(pid: int) -> observed.ProcessCounters | None:
-    """A process that runs or is paused; None if it is gone, or ended and not yet reaped."""
+    """A process that runs or is paused; None if it does not exist, or has ended and was not yet reaped."""
     child = _children.get(pid)
     if child is not None:
         child.poll()
     found = observed.read_stat(pid)
-    # A process whose first thread has ended keeps its ports until the others have ended, too.
+    # A process whose first thread has ended keeps its ports until the remaining threads have ended, too.
     return None if found is None or (found.state in ENDED and found.threads <= 1) else found
 
 
@@ -48,13 +48,13 @@ def is_alive(process: ServerProcess) -> bool:
 
 
 def find_exact(process: ServerProcess) -> observed.ProcessCounters | None:
-    """Exactly this process; None if it is gone."""
+    """Exactly this process; None if it has ended."""
     found = read_process(process.pid)
     return found if found is not None and found.start_ticks == process.started_ticks else None
 
 
 def started_at(process: ServerProcess) -> float:
-    """When it was started, s since the epoch."""
+    """The start time, s since the epoch."""
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + process.started_ticks / TICKS_PER_SECOND
 
 
@@ -79,7 +79,7 @@ def start_server(server: Server, root: Path, log: Path) -> ServerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                # Keeps a terminal's Ctrl-C and hang-up from servers.
+                # A terminal's Ctrl-C and hang-up must not reach servers.
                 start_new_session=True,
                 **run_as(server.user),
             )
@@ -89,7 +89,7 @@ def start_server(server: Server, root: Path, log: Path) -> ServerProcess:
             "check that the file exists and this user may run it",
         ) from error
     _children[child.pid] = child
-    # Not reaped yet, so the entry exists even if the process has ended.
+    # Not yet reaped, so the entry exists even if the process has ended.
     begun = observed.read_stat(child.pid)
     assert begun is not None
     return ServerProcess(server.name, f"{server.host}:{server.port}", child.pid, begun.start_ticks)
@@ -102,7 +102,7 @@ def exit_status(process: ServerProcess) -> int | None:
 
 
 def send_signal(process: ServerProcess, number: signal.Signals) -> bool:
-    """Sends a signal to exactly this process, never to a later one with its pid; False if it is gone."""
+    """Sends a signal to exactly this process, never to a later one with its pid; False if it has ended."""
     try:
         # A signal sent through this descriptor reaches the process that is checked next, or none.
         handle = os.pidfd_open(process.pid)
@@ -125,7 +125,7 @@ def send_signal(process: ServerProcess, number: signal.Signals) -> bool:
 
 
 def process_tree(process: ServerProcess) -> list[ServerProcess]:
-    """The process, its descendants and the rest of its session; empty if it is gone."""
+    """The process, its descendants and the remaining processes of its session; empty if it has ended."""
     if not is_alive(process):
         return []
     table = {pid: found for pid in list_pids(PROC) if (found := read_process(pid)) is not None}
@@ -143,7 +143,7 @@ def process_tree(process: ServerProcess) -> list[ServerProcess]:
 
 
 def end_processes(processes: Sequence[ServerProcess], patience_s: float, stop: signal.Signals = signal.SIGTERM) -> None:
-    """Ends processes and their descendants: `stop`, then SIGKILL for those left after `patience_s`; 0 kills at once.
+    """Ends processes and their descendants: `stop`, then SIGKILL for survivors after `patience_s`; 0 kills at once.
 
     Raises SystemsError when one cannot be ended.
     """
@@ -154,7 +154,7 @@ def end_processes(processes: Sequence[ServerProcess], patience_s: float, stop: s
             # A paused process does not handle signals.
             send_signal(process, signal.SIGCONT)
         wait_gone(processes, patience_s)
-        # Processes started meanwhile.
+        # Processes that were started in the meantime.
         everyone += [member for process in processes for member in process_tree(process)]
     for member in everyone:
         send_signal(member, signal.SIGKILL)
@@ -167,7 +167,7 @@ def end_processes(processes: Sequence[ServerProcess], patience_s: float, stop: s
 
 
 def wait_gone(processes: Iterable[ServerProcess], seconds: float) -> list[ServerProcess]:
-    """Waits until all are gone; returns those left at the end."""
+    """Waits until all have ended; returns the processes that remain."""
     left, until = [*processes], time.monotonic() + seconds
     while left := [each for each in left if is_alive(each)]:
         if time.monotonic() >= until:
@@ -177,7 +177,8 @@ def wait_gone(processes: Iterable[ServerProcess], seconds: float) -> list[Server
 
 
 def find_marked(root: Path) -> list[ServerProcess]:
-    """Processes of the system in `root`, found by their environment, recorded or not, each with its server's name."""
+    """Processes of the system in `root`, found by their environment, even if unrecorded, each with its server's
+    name."""
     found = []
     wanted, name = f"{SYSTEM}={root}".encode(), f"{SERVER}=".encode()
     for pid in list_pids(PROC):

@@ -17,17 +17,17 @@ ENDING_S = 2.0
 
 
 class ResidentError(Exception):
-    """It ended instead of answering; the message is the end of its output."""
+    """The program ended instead of answering; the message is the end of its output."""
 
 
 class SilentError(ResidentError):
-    """It did not answer in time, and was ended."""
+    """The program did not answer in time, and was ended."""
 
 
 class Resident:
-    """At most one program at a time: one with a different command line replaces the one before.
+    """At most one program at a time: a program with a different command line replaces the previous one.
 
-    It ends when its standard input does, so however this process ends.
+    It ends when its standard input does, and therefore whenever this process ends.
     """
 
     def __init__(self) -> None:
@@ -38,18 +38,18 @@ class Resident:
         atexit.register(self.end_program)
 
     def ask_program(self, argv: Sequence[str], line: str, timeout_s: float) -> str:
-        """Its answer. Raises SilentError after `timeout_s`, ResidentError if it ends instead."""
+        """The program's answer. Raises SilentError after `timeout_s`, ResidentError if it ends instead."""
         with self._lock:
             process = self._start_program(tuple(argv))
             try:
                 return self._read_answer(process, line, time.monotonic() + timeout_s)
             except BaseException:
-                # A late answer would be taken for the answer to the next question.
+                # A late answer would be mistaken for the answer to the next question.
                 self._end_process()
                 raise
 
     def end_program(self) -> None:
-        """Ends it; does nothing if none runs."""
+        """Ends the program; does nothing if none runs."""
         with self._lock:
             self._end_process()
 
@@ -58,7 +58,7 @@ class Resident:
             return self._process
         self._end_process()
         self._argv, self._errors = argv, tempfile.TemporaryFile()  # noqa: SIM115
-        # In a separate session: on Ctrl-C it is still needed for cleaning up.
+        # In a separate session, as it is needed for cleaning up after Ctrl-C.
         self._process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0, start_new_session=True
         )

@@ -1,4 +1,4 @@
-"""A system on this machine: its servers started, found again by any later command, and ended."""
+"""A system on this machine: its servers are started, found again by any later command, and ended."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from loadstone.systems.provide import systems_root
 # Separates a system from the name of one of its instances: `redis@second`.
 AT = "@"
 INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
-# Their data are on another system, of which there is one.
+# Systems whose data is on another system, of which there is only one.
 SINGLE = ("hbase",)
-# For a server that was not recorded, and whose patience is therefore not known.
+# For a server that was not recorded, so that its patience is unknown.
 PATIENCE_S = 30.0
 
 
@@ -55,9 +55,9 @@ class RunningSystem:
             raise SystemsError(f'"{instance}" is not a name of an instance', "use letters, digits and . _ -")
         if instance and name in SINGLE:
             raise SystemsError(f"{name} has a single instance on a host", f"leave out the name {instance}")
-        # With the name of its instance: `redis@second`.
+        # The name with the instance: `redis@second`.
         self.name = f"{name}{AT}{instance}" if instance else name
-        # Normalised, because servers are found again by it.
+        # Normalised, because its servers are found by this path.
         self.place = Place(Path(root or systems_root()).resolve() / self.name, cache_root())
 
     def up(
@@ -70,10 +70,10 @@ class RunningSystem:
         file_system_bytes: int = 0,
         isolated: bool = False,
     ) -> None:
-        """Starts the system; if it already runs with the same plan, only the servers that have died.
+        """Starts the system; if it already runs with the same plan, starts only the servers that have ended.
 
         `owner` is recorded, so that other runs leave it alone.
-        Servers run on when this process ends. When it fails, exactly what this call started is ended.
+        Servers run on when this process ends. If it fails, exactly the servers that this call started are ended.
         Raises LoadstoneError, also when it is up with other settings.
         """
         plan = self.plan_for(nodes, settings or {}, file_system_bytes, isolated=isolated)
@@ -129,10 +129,10 @@ class RunningSystem:
             raise
 
     def down(self, keep_data: bool = False, say: Say = say_nothing) -> bool:
-        """Ends every server and removes the data, unless they are to be kept; False if there was nothing to do.
+        """Ends every server and removes the data, unless `keep_data`; False if there was nothing to do.
 
         Works with a damaged state, and after an interrupted start. Logs are kept. Raises SystemsError when
-        data are to be kept whose settings are no longer known: the servers have ended, and nothing is removed.
+        data with unknown settings must be kept: the servers have ended, and nothing is removed.
         """
         if not self.place.root.exists():
             return False
@@ -168,7 +168,7 @@ class RunningSystem:
         return [(each.process, self._server_state(known, each)) for each in known.started]
 
     def running_processes(self) -> list[ServerProcess]:
-        """The servers that run, paused or not."""
+        """The servers that exist, running or paused."""
         known = self.known
         return [each for each in known.processes if process.is_alive(each)] if known is not None else []
 
@@ -214,7 +214,7 @@ class RunningSystem:
         )
 
     def record_undo(self, fault: undo.Undo) -> None:
-        """Records on disk how to undo a fault, which `up`, `down` and `restart` then do. Raises SystemsError."""
+        """Records on disk how to undo a fault; `up`, `down` and `restart` then undo it. Raises SystemsError."""
         undo.write_journal(self.place.root / undo.FILE, fault)
 
     def undo_fault(self, say: Say = say_nothing) -> bool:
@@ -250,7 +250,7 @@ class RunningSystem:
             names = self._select_names(known, server)
             self._stop_processes(known, [each for each in known.processes if each.name in names], say)
             if not known.processes:
-                # Recorded in an earlier boot: nothing of it runs.
+                # Recorded in an earlier boot, so none of its processes exist.
                 known = State(known.plan, owner=known.owner)
             self._prepare_nodes(known.plan)
             stages = self._server_stages(known.plan)
@@ -263,7 +263,7 @@ class RunningSystem:
                 raise
 
     def log_paths(self) -> list[Path]:
-        """Every file of the logs, those of earlier starts too."""
+        """Every file of the logs, including logs of earlier starts."""
         return sorted(path for path in self.place.logs.rglob("*") if path.is_file())
 
     def gc_logs(self) -> dict[str, Path]:
@@ -272,7 +272,7 @@ class RunningSystem:
 
     @property
     def plan(self) -> SystemPlan:
-        """Nodes and settings it was started with. Raises SystemsError when it is not up."""
+        """The nodes and settings with which it was started. Raises SystemsError if it is not up."""
         return self._require_state().plan
 
     @property
@@ -281,7 +281,7 @@ class RunningSystem:
         return state.load_state(self.place.root / state.FILE)
 
     def store_properties(self) -> Mapping[str, str]:
-        """What a store needs to reach it."""
+        """The properties with which a store connects."""
         return self.system.store_properties(self.place, self.plan)
 
     def client_environment(self) -> Mapping[str, str]:
@@ -289,7 +289,7 @@ class RunningSystem:
         return self.system.client_environment(self.place, self.plan)
 
     def data_directories(self) -> Sequence[Path]:
-        """The directories of this host that its data are in."""
+        """The directories of its data on this host."""
         return self.system.data_directories(self.place, self.plan)
 
     def server_version(self) -> str:
@@ -301,7 +301,7 @@ class RunningSystem:
         return self.system.read_facts(self.place, self.plan)
 
     def read_figures(self) -> Mapping[str, float]:
-        """Its current counters, its servers' activities among them."""
+        """Its current counters, including its servers' activities."""
         logs = [(log_of(self.place, each.name), process.started_at(each)) for each in self.running_processes()]
         counted = activity.activity_figures(logs, self.system.activities)
         own = {f"{self.system.name}.{name}": number for name, number in counted.items()}
@@ -313,7 +313,7 @@ class RunningSystem:
 
     @property
     def unseen_s(self) -> float:
-        """How long such work may go unreported, seconds."""
+        """The longest time for which such work may stay unreported, seconds."""
         return self.system.unseen_s if self.plan.nodes > 1 else 0.0
 
     def recreate_table(self, table: str, options: Mapping[str, str] | None = None) -> None:
@@ -384,7 +384,7 @@ class RunningSystem:
         return {each.name for each in known.processes if process.is_alive(each)} if known is not None else set()
 
     def _stop_processes(self, known: State, processes: Sequence[ServerProcess], say: Say) -> None:
-        """Ends servers, those of the last stage first."""
+        """Ends servers, the last stage first."""
         for stage, stop in sorted({(each.stage, each.stop) for each in known.started}, reverse=True):
             alike = [each for each in known.started if (each.stage, each.stop) == (stage, stop)]
             chosen = [each for each in alike if each.process in processes]
@@ -394,7 +394,7 @@ class RunningSystem:
                 process.end_processes(alive, max(each.patience_s for each in chosen), stop)
 
     def _end_unrecorded(self, known: State | None) -> bool:
-        """Ends servers that were started but not recorded, and what dead ones have left; whether there were any."""
+        """Ends unrecorded servers, and removes the remains of ended ones; returns whether there were any."""
         names = self._alive_names(known)
         found = [each for each in process.find_marked(self.place.root) if each.name not in names]
         process.end_processes(found, PATIENCE_S)
@@ -413,7 +413,7 @@ class RunningSystem:
 
     @contextlib.contextmanager
     def _hold_lock(self, say: Say) -> Iterator[None]:
-        """Keeps other processes from changing it. Errors of the file system become SystemsErrors."""
+        """Keeps other processes from changing the system. Errors of the file system become SystemsErrors."""
         try:
             lock = self.place.root / "lock"
             with hold_lock(lock, lambda: say(f"{self.name}: another loadstone is using it; waiting")):

@@ -19,7 +19,7 @@ FIRST_POLL_S, POLL_S = 0.05, 0.5
 # Waits shorter than this are not reported.
 REPORT_AFTER_S = 3.0
 LINES = 12
-# The most lines of a log to show in a terminal.
+# The maximum length of a log's end to print in a terminal.
 END_BYTES = 64 * 1024
 
 Say = Callable[[str], None]
@@ -30,18 +30,18 @@ def say_nothing(_: str) -> None:
 
 
 class Starting:
-    """Starts what does not run, and remembers it, so that exactly this can be ended if a start fails."""
+    """Starts missing servers, and records them, so that exactly these can be ended if a start fails."""
 
     def __init__(self, system: System, place: Place, begin: state.State, say: Say) -> None:
         self._system = system
         self._place = place
         self._say = say
         self.state = begin
-        # What was started here.
+        # The processes started here.
         self.ours: list[ServerProcess] = []
-        # Where the logs of earlier starts end.
+        # The length of each log before this start.
         self._logged: dict[str, int] = {}
-        # If one of these ends, the start has failed. Servers that were dead before may stay so.
+        # If one of these ends, the start has failed. Servers that had ended before may stay so.
         self._watched = [each for each in begin.processes if process.is_alive(each)]
 
     def start_stages(self, stages: Sequence[Sequence[Server]], wanted: Sequence[str]) -> None:
@@ -107,7 +107,7 @@ class Starting:
 
 
 def log_of(place: Place, server: str) -> Path:
-    """Where a server's output goes."""
+    """The path of a server's output."""
     return place.logs / f"{server}.log"
 
 
@@ -118,7 +118,7 @@ def last_lines(log: Path, count: int, since: int = 0) -> list[str]:
 
 
 def require_free(servers: Iterable[Server]) -> None:
-    """Raises SystemsError for the first port that a server needs and that is in use."""
+    """Raises SystemsError for the first required port that is in use."""
     wanted: dict[tuple[str, int], str] = {}
     for server in servers:
         for address in [(server.host, server.port), *server.ports]:
@@ -135,7 +135,7 @@ def require_port(name: str, host: str, port: int) -> None:
     """Raises SystemsError when `name` cannot listen there."""
     if not 0 < port < 65536:
         raise SystemsError(f"{name} cannot have port {port}", "ports are 1 to 65535")
-    # As servers do: connections in TIME_WAIT do not matter.
+    # As for servers, connections in TIME_WAIT do not matter.
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

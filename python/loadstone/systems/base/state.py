@@ -26,7 +26,7 @@ class StartedServer:
     patience_s: float
     stop: signal.Signals = signal.SIGTERM
     gc_log: str | None = None
-    # Whether it has been ready.
+    # Whether it has been ready since its start.
     ready: bool = False
 
 
@@ -38,29 +38,29 @@ class State:
     started: tuple[StartedServer, ...] = ()
     # Whether every server of the plan was started and has been ready.
     complete: bool = False
-    # Who started it; "" for the command line.
+    # The owner; "" for the command line.
     owner: str = ""
-    # Pids from another boot mean nothing.
+    # Pids from another boot are meaningless.
     boot: str = field(default_factory=lambda: boot_id())
 
     @property
     def processes(self) -> list[ServerProcess]:
-        """Those that may still run in this boot."""
+        """The processes that may still run in this boot."""
         return [each.process for each in self.started] if self.boot == boot_id() else []
 
     def with_started(self, new: StartedServer) -> State:
-        """With one more, which replaces an earlier one of its name."""
+        """The state with one more server, which replaces an earlier one with its name."""
         others = (each for each in self.started if each.process.name != new.process.name)
         return replace(self, started=(*others, new))
 
     def mark_ready(self, names: list[str]) -> State:
-        """With these marked as ready."""
+        """The state with these servers marked as ready."""
         marked = [replace(each, ready=True) if each.process.name in names else each for each in self.started]
         return replace(self, started=tuple(marked))
 
 
 def boot_id() -> str:
-    """Identifies this boot of the machine."""
+    """The identity of this boot of the machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
@@ -85,7 +85,7 @@ def damage_error(path: Path, what: str) -> SystemsError:
 
 
 def save_state(path: Path, state: State) -> None:
-    """Writes a state, whole or not at all."""
+    """Writes a state, completely or not at all."""
     started = []
     for each in state.started:
         made = asdict(each)

@@ -1,4 +1,4 @@
-"""Certificates of servers that encrypt their clients' connections, made by the engine once for each system's data."""
+"""Certificates of servers that encrypt their clients' connections, created by the engine once per system's data."""
 
 from __future__ import annotations
 

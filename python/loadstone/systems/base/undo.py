@@ -1,7 +1,7 @@
-"""The journal of a fault: how to undo it, on disk before the fault begins.
+"""The journal of a fault: the steps that undo it, on disk before the fault begins.
 
-The steps are data, so that any later command can carry them out, whatever became of the process that injected the
-fault. Each step has no effect on a system that is not affected.
+The steps are data, so that any later command can carry them out, even if the process that injected the
+fault was killed. A step has no effect on a system that is not affected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from loadstone.systems.base.system import SystemsError
 VERSION = 1
 # The file's name in the directory of a system.
 FILE = "undo.json"
-# A process that is forked in between is in the group, too.
+# A process that is forked in the meantime is also in the group.
 ATTEMPTS = 50
 
 
@@ -45,7 +45,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Undo:
-    """How to undo a fault."""
+    """The steps that undo a fault."""
 
     # For messages: `pause of redis`.
     fault: str
@@ -54,7 +54,7 @@ class Undo:
 
 
 def write_journal(path: Path, undo: Undo) -> None:
-    """Records how to undo a fault; when this returns, it is on the device. Raises SystemsError."""
+    """Records the steps that undo a fault; when this returns, they are on the device. Raises SystemsError."""
     document = {"undo": VERSION, **asdict(undo)}
     try:
         lines.replace_file(path, json.dumps(document, indent=1).encode(), 0o600)
@@ -77,7 +77,7 @@ def load_journal(path: Path) -> Undo | None:
 
 
 def clear_journal(path: Path) -> None:
-    """Forgets a fault that was undone."""
+    """Removes the journal of a fault that was undone."""
     path.unlink(missing_ok=True)
 
 

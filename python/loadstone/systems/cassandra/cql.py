@@ -1,6 +1,6 @@
 """CQL, limited to querying a node's state and creating a table: no prepared statements, no values.
 
-Version 4 of the native protocol (Apache Cassandra's native_protocol_v4.spec), which all of 3.0 to 5.0 speak.
+Version 4 of the native protocol (Apache Cassandra's native_protocol_v4.spec), which versions 3.0 to 5.0 support.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Cql(AbstractContextManager["Cql"]):
             raise RefusedError(self.address, "ProtocolError", f"message {opcode:#04x} at the start")
 
     def run_query(self, text: str, consistency: str = "ONE") -> list[Row]:
-        """Runs a statement; all but a SELECT return no rows."""
+        """Runs a statement; only a SELECT returns rows."""
         encoded = text.encode()
         body = struct.pack(">i", len(encoded)) + encoded + struct.pack(">HB", CONSISTENCY[consistency], 0)
         opcode, answer = self.exchange_frames(QUERY, body)
@@ -110,7 +110,7 @@ class Cql(AbstractContextManager["Cql"]):
         try:
             self.socket.sendall(struct.pack(">BBhBi", REQUEST, 0, 0, opcode, len(body)) + body)
             version, flags, _, answer, length = struct.unpack(">BBhBi", self.receive_exactly(9))
-            # Something else may listen there, whose answers have no length.
+            # Another program may listen there, whose answers have no length.
             if version != RESPONSE or flags & 0x01:
                 raise RefusedError(self.address, "ProtocolError", f"a frame begins with {version:#04x} {flags:#04x}")
             content = self.receive_exactly(length)
@@ -126,7 +126,7 @@ class Cql(AbstractContextManager["Cql"]):
         return answer, reader.read()
 
     def receive_exactly(self, length: int) -> bytes:
-        """Exactly that many bytes, or OSError."""
+        """Exactly this number of bytes, or OSError."""
         content = self.answers.read(length)
         if len(content) < length:
             raise ConnectionError("it closed the connection")
@@ -188,7 +188,7 @@ class Body(BytesIO):
         return [{name: decode_cell(self.read_cell(), decode) for name, decode in columns_read} for _ in range(count)]
 
     def read_decoder(self) -> Callable[[bytes], Value]:
-        """The reader for values of the type that an [option] describes, of those that our queries return."""
+        """The reader for values of the type in an [option], if the lab's queries return it."""
         kind = self.read_number(">H")
         match kind:
             case 0x0001 | 0x000A | 0x000D:
@@ -212,7 +212,7 @@ def decode_cell(raw: bytes | None, decode: Callable[[bytes], Value]) -> Value:
 
 
 def decode_elements(decode: Callable[[bytes], Value]) -> Callable[[bytes], Value]:
-    """How to read a list or a set."""
+    """A reader of lists and sets."""
 
     def read(raw: bytes) -> Value:
         body = Body(raw)

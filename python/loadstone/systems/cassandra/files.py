@@ -15,7 +15,7 @@ from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.base.plan import read_choice, read_whole_number
 from loadstone.systems.base.system import Place, Server, SystemPlan, SystemsError
 
-# The releases that run on Java 17. In 4.0's cassandra.yaml, times have other names and no units (CASSANDRA-15234).
+# The releases that run on Java 17. In 4.0's cassandra.yaml, times have different names and no units (CASSANDRA-15234).
 RELEASES = ("4.0", "4.1", "5.0")
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 # Cassandra's defaults for each way to sync the commit log; a batch is synced immediately.
@@ -69,7 +69,7 @@ def server_name(node: int) -> str:
 
 
 def node_host(plan: SystemPlan, node: int) -> str:
-    """Where a node listens: each has its own loopback address, so that all use the same ports."""
+    """The address of a node: each node has its own loopback address, so that all use the same ports."""
     return f"{plan.network or '127.0.0'}.{node}"
 
 
@@ -96,12 +96,12 @@ def ring_tokens(plan: SystemPlan) -> list[str]:
 
 
 def release_line(plan: SystemPlan) -> str:
-    """The line of releases: `4.0` of 4.0.19."""
+    """The release line: `4.0` for 4.0.19."""
     return plan.settings["version"].rpartition(".")[0]
 
 
 def use_old_names(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as 4.0 has them: `read_request_timeout: 5s` is `read_request_timeout_in_ms: 5000`."""
+    """Settings in 4.0's form: `read_request_timeout: 5s` becomes `read_request_timeout_in_ms: 5000`."""
     renamed = {}
     for setting, value in written.items():
         time = re.fullmatch(r"(\d+)(ms|s|m|h|d)", str(value))
@@ -113,7 +113,7 @@ def use_old_names(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fetch_jars(plan: SystemPlan) -> list[Path]:
-    """Cassandra's files, fetched if missing."""
+    """Cassandra's files, downloaded if missing."""
     version = plan.settings["version"]
     if release_line(plan) not in RELEASES:
         raise SystemsError(
@@ -139,7 +139,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
         "auto_bootstrap": False,
         "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
         "endpoint_snitch": "SimpleSnitch",
-        # All of them: a node that is not a seed gives up when it starts before the seed, or alone after a crash.
+        # All nodes: a node that is not a seed exits if it starts before the seed, or alone after a crash.
         "seed_provider": [
             {"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [{"seeds": seeds}]}
         ],
@@ -153,7 +153,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
         "authorizer": authorizer,
         "read_request_timeout": plan.settings["read_request_timeout"],
         "write_request_timeout": plan.settings["write_request_timeout"],
-        # A dropped table would stay on disk otherwise, and every trial with a fresh table drops one.
+        # A dropped table would otherwise stay on disk, and every trial with a fresh table drops one.
         "auto_snapshot": False,
     }
     for directory in ("commitlog", "saved_caches", "hints", "cdc_raw"):
@@ -168,13 +168,13 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
         written = use_old_names(written)
     others = extra_settings(plan)
     if both := sorted(written.keys() & others):
-        # Some of them keep the servers on loopback, and their data where `down` finds them.
+        # Some settings keep the servers on loopback, and their data where `down` finds it.
         raise SystemsError(f"{OTHER}{both[0]} cannot be set", "use the named settings of cassandra: see --help")
     return {**written, **others}
 
 
 def encryption_settings(place: Place) -> dict[str, Any]:
-    """The encryption of clients' connections; the port serves unencrypted ones, too, as the lab's are.
+    """The encryption of clients' connections; the port also serves unencrypted connections, such as the lab's.
 
     PEM files since 4.1 (CASSANDRA-17031). The keystore has a PKCS#8 key and then its certificate.
     """
@@ -200,7 +200,7 @@ def write_keystore(place: Place, plan: SystemPlan) -> None:
 
 
 def commitlog_period(plan: SystemPlan) -> str:
-    """How often the commit log is synced; empty where each write waits for it."""
+    """The interval between syncs of the commit log; empty if each write waits for it."""
     sync, period = plan.settings["commitlog_sync"], plan.settings["commitlog_sync_period"]
     if sync == "batch" and period:
         raise SystemsError("commitlog_sync=batch has no period", "leave out commitlog_sync_period")
@@ -208,7 +208,7 @@ def commitlog_period(plan: SystemPlan) -> str:
 
 
 def extra_settings(plan: SystemPlan) -> Mapping[str, Any]:
-    """Settings of cassandra.yaml without a named setting."""
+    """Settings of cassandra.yaml that have no named setting."""
     found = {}
     for setting, text in plan.settings.items():
         if setting.startswith(OTHER):
@@ -220,7 +220,7 @@ def extra_settings(plan: SystemPlan) -> Mapping[str, Any]:
 
 
 def prepare_node(place: Place, plan: SystemPlan, node: int) -> Server:
-    """Writes a node's files and returns how to start it."""
+    """Writes a node's files and returns its server."""
     home = place.data / server_name(node)
     (home / "tmp").mkdir(parents=True, exist_ok=True)
     if tls.is_requested(plan):
@@ -251,7 +251,7 @@ def prepare_node(place: Place, plan: SystemPlan, node: int) -> Server:
             "logback.configurationFile": logback.as_uri(),
             # Otherwise it closes standard output, and with it the log, as soon as it has started.
             "cassandra-foreground": "yes",
-            # Native libraries are unpacked there, and remain when it is killed.
+            # Native libraries are unpacked here, and remain when it is killed.
             "java.io.tmpdir": str(home / "tmp"),
             "jna.tmpdir": str(home / "tmp"),
             "java.net.preferIPv4Stack": "true",
@@ -265,10 +265,10 @@ def prepare_node(place: Place, plan: SystemPlan, node: int) -> Server:
             "cassandra.skip_wait_for_gossip_to_settle": "0",
             "cassandra.ring_delay_ms": "2000",
             "cassandra.superuser_setup_delay_ms": "100",
-            # On every node: users can log in while one is dead, and a read at ALL shows which nodes are alive.
+            # On every node: users can log in while one node is down, and a read at ALL shows which nodes are alive.
             "cassandra.system_auth.default_rf": str(plan.nodes),
             "cassandra.system_distributed.default_rf": str(plan.nodes),
         },
-        # It drains its commit log; if that takes minutes, it hangs.
+        # It drains its commit log; if this takes minutes, it hangs.
         patience_s=60.0,
     )

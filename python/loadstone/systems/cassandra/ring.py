@@ -1,7 +1,7 @@
-"""A Cassandra cluster as its nodes see it, read over CQL.
+"""The nodes' views of a Cassandra cluster, read over CQL.
 
-`nodetool status` would report the same, but costs a Java start (2 s of a processor) for each look. What it calls
-UN means: the node has joined and has its place in the ring (tables `system.local` and `system.peers`), and the
+`nodetool status` would report the same, but costs a Java start (2 s of a processor) per call. Its state UN
+means: the node has joined and has its place in the ring (tables `system.local` and `system.peers`), and the
 failure detector of the queried node considers it alive. No table shows the latter, but a read at consistency ALL
 of a table that is on all nodes does: the error `Unavailable` contains the number of live replicas.
 """
@@ -18,13 +18,13 @@ from loadstone.systems.base.system import SystemPlan, SystemsError
 from loadstone.systems.cassandra.cql import Cql, RefusedError, UnreachableError
 from loadstone.systems.cassandra.files import node_host, port_setting, ring_tokens, server_name
 
-# The user that Cassandra creates at its first start with passwords enabled.
+# The user that Cassandra creates at its first start with enabled passwords.
 SUPERUSER = ("cassandra", "cassandra")
-# How long an answer may take: while a system starts, where another look follows soon, and when there is only one. A
+# Time limits of an answer: while a system starts, when another query follows soon, and for a single query. A
 # login alone can take all of `read_request_timeout` while a node is freshly dead that has a copy of the password.
 LOOK_S = 2.0
 ONLY_LOOK_S = 15.0
-# Of a table that is on all nodes, and a row that is on none.
+# A query of a table that is on all nodes, for a row that does not exist.
 EVERYWHERE = (
     "SELECT status FROM system_distributed.view_build_status WHERE keyspace_name = 'none' AND view_name = 'none'"
 )
@@ -32,13 +32,13 @@ EVERYWHERE = (
 
 @dataclass(frozen=True)
 class RingView:
-    """The cluster as one node sees it."""
+    """One node's view of the cluster."""
 
     joined: bool
-    # The tokens that it knows, its own among them.
+    # The tokens that the node knows, including its own.
     tokens: frozenset[str]
     schema: str
-    # The number of nodes that it considers alive; None while that is unknown, as right after one was killed.
+    # The number of nodes that it considers alive; None while this is unknown, as right after a kill.
     alive: int | None
 
 
@@ -66,21 +66,21 @@ def list_of_cell(value: object) -> list[object]:
 
 
 def count_alive(cql: Cql, nodes: int) -> int | None:
-    """How many nodes a node considers alive."""
+    """The number of nodes that a node considers alive."""
     try:
         cql.run_query(EVERYWHERE, "ALL")
     except UnreachableError:
         return None
     except RefusedError as error:
-        # Others: a replica that did not answer in time, or a cluster without the table yet.
+        # Other errors: a replica that did not answer in time, or a cluster without the table so far.
         return error.alive if error.name == "Unavailable" else None
     return nodes
 
 
 def read_views(plan: SystemPlan, within_s: float = LOOK_S) -> tuple[Mapping[int, RingView], Mapping[int, SystemsError]]:
-    """Each node's view, and why those without an answer gave none."""
+    """Each node's view, and the reasons of nodes without an answer."""
     nodes = range(1, plan.nodes + 1)
-    # In parallel: right after a node's death, each query of the others takes up to its timeout.
+    # In parallel: right after a node's death, each query of the remaining nodes takes up to its timeout.
     with ThreadPoolExecutor(plan.nodes) as pool:
         answers = dict(zip(nodes, pool.map(lambda node: try_view(plan, node, within_s), nodes), strict=True))
     found = {node: answer for node, answer in answers.items() if isinstance(answer, RingView)}
@@ -88,7 +88,7 @@ def read_views(plan: SystemPlan, within_s: float = LOOK_S) -> tuple[Mapping[int,
 
 
 def try_view(plan: SystemPlan, node: int, within_s: float) -> RingView | SystemsError:
-    """A node's view, or why it gave none."""
+    """A node's view, or the reason why there is none."""
     try:
         with connect_node(plan, node, within_s) as cql:
             return read_view(cql, plan.nodes)
@@ -97,7 +97,7 @@ def try_view(plan: SystemPlan, node: int, within_s: float) -> RingView | Systems
 
 
 def missing_readiness(plan: SystemPlan, wanted: list[int]) -> str | None:
-    """What is missing until these nodes are ready, None if nothing is.
+    """The condition that these nodes do not meet yet; None if they are ready.
 
     They answer, all answering nodes know the same ring and the same schema, and consider as many nodes alive as
     answer: a dead node that is not among these does not keep the others from being ready.
@@ -117,7 +117,7 @@ def missing_readiness(plan: SystemPlan, wanted: list[int]) -> str | None:
 
 
 def nodes_up(plan: SystemPlan, found: Mapping[int, RingView]) -> int:
-    """The nodes that answer, without those that another of them does not reach."""
+    """The number of nodes that answer, without nodes that another of them does not reach."""
     counts = [len(found) if each.alive is None else min(each.alive, len(found)) for each in found.values()]
     return min(counts, default=0)
 
@@ -137,7 +137,7 @@ def await_schema_agreement(plan: SystemPlan, within_s: float) -> None:
             try:
                 nodes.append(stack.enter_context(connect_node(plan, node)))
             except UnreachableError:
-                # A dead node takes the schema from the others when it is back.
+                # A node that is down takes the schema from the other nodes when it is back.
                 continue
         while len({schema_version(cql) for cql in nodes}) > 1:
             if time.monotonic() > deadline:

@@ -29,7 +29,7 @@ SETTINGS = "SELECT name, value FROM system_views.settings"
 KEYSPACES = "SELECT keyspace_name, durable_writes FROM system_schema.keyspaces"
 # The setting for the period of each kind of commit log.
 PERIOD_SETTINGS = {"periodic": "commitlog_sync_period", "group": "commitlog_sync_group_window"}
-# A node deletes the file of a hint once it is delivered.
+# A node deletes the file of a hint after its delivery.
 HINTS = "SELECT files FROM system_views.pending_hints"
 POOLS = "SELECT pending_tasks, blocked_tasks_all_time FROM system_views.thread_pools"
 POOL_FIGURES = {"tasks_pending": "pending_tasks", "tasks_blocked_total": "blocked_tasks_all_time"}
@@ -43,7 +43,7 @@ class Cassandra(System):
 
     name = "cassandra"
     title = "Apache Cassandra, 1 to 9 nodes"
-    # Of the user's tables; the node's own are small.
+    # Activities on the user's tables; the node's own tables are small.
     activities: ClassVar = {
         "flush": r"ColumnFamilyStore.*Enqueuing flush of (?!system(_\w+)?\.)",
         "compaction": r"CompactionTask.*Compacting \(\S+\) \[(?!\S*/data/system(_\w+)?/)",
@@ -51,7 +51,7 @@ class Cassandra(System):
     nodes = range(1, 10)
     # Hints stay in memory, where no table shows them, for `hints_flush_period`: 10 s.
     unseen_s = 11.0
-    # Three at once take half a minute of two idle processors.
+    # Three nodes at once take half a minute of two idle processors.
     deadline_s = 300.0
     settings = (
         Setting("version", "5.0.9", "a release of 5.0, 4.1 or 4.0 on Maven Central"),
@@ -78,7 +78,7 @@ class Cassandra(System):
     )
 
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
-        """All nodes in one stage: a node restarted alone over its data would wait for the others."""
+        """All nodes in one stage: a node restarted alone over its data would wait for the other nodes."""
         return [[prepare_node(place, plan, node) for node in range(1, plan.nodes + 1)]]
 
     isolatable: ClassVar = True
@@ -88,12 +88,12 @@ class Cassandra(System):
         return [server_name(node) for node in range(1, plan.nodes + 1)]
 
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-        """Waits for what `nodetool status` calls UN, seen from each node."""
+        """Waits for the state UN of `nodetool status`, as seen from each node."""
         names = {each.name for each in servers}
         return missing_readiness(plan, [node for node in range(1, plan.nodes + 1) if server_name(node) in names])
 
     def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
-        """By the names of YCSB's binding."""
+        """The properties, with the names of YCSB's binding."""
         properties = {
             "hosts": ",".join(node_host(plan, node) for node in range(1, plan.nodes + 1)),
             "port": str(port_setting(plan, "port")),
@@ -105,7 +105,7 @@ class Cassandra(System):
         return properties
 
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
-        """The heap, and what an acknowledged write survives, as a node reports it.
+        """The heap, and the guarantee of an acknowledged write, as a node reports it.
 
         `device`: everything. `interval`: all but the last moments of a node, which replays its log up to the last
         marker. A log that is synced periodically has one every 100 ms at best (CASSANDRA-13987).
@@ -121,7 +121,7 @@ class Cassandra(System):
             return {**facts, "durability_unknown": f"the settings of cassandra could not be read: {error}"}
         sync = settings.get("commitlog_sync", "")
         period = PERIOD_SETTINGS.get(sync, "")
-        # 4.0 has the old names, and gives milliseconds without their unit.
+        # 4.0 has the old names, and states milliseconds without their unit.
         old = settings.get(f"{period}_in_ms", "").removesuffix(".0")
         facts |= {"commitlog_sync": sync, "commitlog_sync_period": settings.get(period) or (f"{old}ms" if old else "")}
         logged = all(row["durable_writes"] for row in keyspaces)
@@ -132,7 +132,7 @@ class Cassandra(System):
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
         """The ring, and for each node its data, its heap after the last collection, and its compactions.
 
-        `load_bytes` are the bytes on disk and not what nodetool calls load: that one is up to a minute old.
+        `load_bytes` are the bytes on disk, and not nodetool's load, which is up to a minute old.
         """
         nodes, _ = read_views(plan, ONLY_LOOK_S)
         up = nodes_up(plan, nodes)
@@ -162,7 +162,7 @@ class Cassandra(System):
             except UnreachableError as error:
                 return str(error.args[0])
             except RefusedError as error:
-                # Before 4.1 there is no such table.
+                # Versions before 4.1 do not have this table.
                 return f"the hints of {server_name(node)} are not known: {error.args[0]}"
             if tasks := sum(count_compactions(plan, node).values()):
                 return f"{server_name(node)} has {tasks} compactions to do"
@@ -193,7 +193,7 @@ class Cassandra(System):
 
 
 def read_pressure(place: Place, plan: SystemPlan, node: int, *, reachable: bool) -> Mapping[str, float]:
-    """Signs of overload on a node: messages dropped and tasks blocked since its start; tasks and hints that wait."""
+    """Signs of overload on a node: messages dropped and tasks blocked since its start; waiting tasks and hints."""
     dropped = 0
     with suppress(OSError), (place.logs / f"{server_name(node)}.log").open(errors="replace") as log:
         dropped = sum(int(match[1]) + int(match[2]) for line in log if (match := DROPPED.search(line)))
@@ -225,5 +225,5 @@ def count_compactions(plan: SystemPlan, node: int) -> Mapping[str, int]:
 
 
 def stored_bytes(directory: Path) -> int:
-    """The bytes of all files below a directory, which may change meanwhile."""
+    """The bytes of all files below a directory, which may change at the same time."""
     return sum(file_size(Path(where, file)) for where, _, files in os.walk(directory) for file in files)

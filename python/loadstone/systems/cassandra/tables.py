@@ -1,4 +1,4 @@
-"""Creates the table of YCSB's Cassandra binding (the README of that binding gives the statements)."""
+"""Creates the table of YCSB's Cassandra binding (with the statements of that binding's README)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMPRESSORS = {
     "deflate": "DeflateCompressor",
     "zstd": "ZstdCompressor",
 }
-# YCSB's names where it has them. An empty value means Cassandra's default.
+# YCSB's names if they exist. An empty value means Cassandra's default.
 OPTIONS = {
     "keyspace": "ycsb",
     "replication_factor": "",
@@ -33,7 +33,7 @@ OPTIONS = {
 def create_table(plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
     """Creates the table and its keyspace; with `replace`, drops the keyspace with its contents first.
 
-    Without, creates only what is missing. Returns whether it created the table. Raises SystemsError.
+    Otherwise creates only missing ones. Returns whether it created the table. Raises SystemsError.
     """
     statements = make_statements(plan.nodes, table, options)
     # CQL folds an unquoted name to lower case.
@@ -59,7 +59,7 @@ def connect_first(plan: SystemPlan) -> Cql:
 
 
 def make_statements(nodes: int, table: str, options: Mapping[str, str]) -> list[str]:
-    """The statements, in order. Raises SystemsError for unknown or impossible options."""
+    """The statements, in order. Raises SystemsError for unknown or invalid options."""
     # The binding's name for the keyspace; both are accepted.
     settings: Mapping[str, str] = {key.removeprefix("cassandra."): value for key, value in options.items() if value}
     chosen = table_plan("cassandra", settings, OPTIONS | {"replication_factor": str(nodes)})
@@ -91,7 +91,7 @@ def compression_clause(chosen: SystemPlan) -> str:
 
 
 def check_identifier(option: str, text: str) -> str:
-    """A name that CQL accepts unquoted, as the binding writes it; folding to lower case does not matter."""
+    """A name that CQL accepts unquoted, as in the binding; folding to lower case does not matter."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,47}", text):
         raise SystemsError(f'{option} "{text}" is not a valid CQL identifier', "use letters, digits and _, 48 at most")
     return text

@@ -1,4 +1,4 @@
-"""The file system below HBase: this machine's HDFS, started if needed, and what HBase leaves in it."""
+"""The file system below HBase: this machine's HDFS, started if needed, and HBase's files on it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ USER = "loadstone"
 def file_system(place: Place, plan: SystemPlan) -> Mapping[str, str]:
     """The properties of the HDFS that HBase runs on; none if it runs on another file system.
 
-    Starts it if needed, with its defaults or over its kept data. One that is up stays as it is,
+    Starts it if needed, with its defaults or over its kept data. A running HDFS stays unchanged,
     including dead data nodes.
     """
     if site.deployment_mode(plan) == site.STANDALONE or plan.settings["hbase.rootdir"]:
@@ -42,7 +42,7 @@ def owner_file(place: Place) -> Path:
 
 
 def clear_leftovers(place: Place, conf: Path) -> None:
-    """Removes what HBase left outside its directory; an HDFS that was started for it is removed as a whole."""
+    """Removes HBase's files outside its directory; an HDFS that was started for it is removed completely."""
     if (conf / "hbase-site.xml").exists():
         site = hadoop.read_site(conf / "hbase-site.xml")
         for uri in {site["hbase.rootdir"], site["hbase.wal.dir"]}:
@@ -54,7 +54,7 @@ def clear_leftovers(place: Place, conf: Path) -> None:
 
 
 def remove_directory(uri: str, conf: Path) -> None:
-    """Removes a directory, on a local file system or in a configuration's HDFS, if that still answers."""
+    """Removes a directory, on a local file system or in a configuration's HDFS, if it still answers."""
     if site.is_local(uri):
         shutil.rmtree(hadoop.local_path(uri), ignore_errors=True)
     elif (conf / "hdfs-site.xml").exists():

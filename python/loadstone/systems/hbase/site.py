@@ -1,4 +1,4 @@
-"""HBase's site file: what the servers and their clients read."""
+"""HBase's site file, which the servers and their clients read."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ rootLogger.appenderRef.console.ref = console
 """
 # Otherwise beans would be up to ten seconds old.
 METRICS2 = "*.period=1\n"
-# What region servers need to write to HDFS as it wants it.
+# The files that region servers need to write to HDFS with its settings.
 HDFS_FILES = ("core-site.xml", "hdfs-site.xml")
 STANDALONE, DISTRIBUTED = "standalone", "distributed"
-# The server names' own words: a region server is on the loopback address of its number.
+# Parts of HBase's server names: a region server is on the loopback address of its number.
 MASTER_HOST = "127.0.0.1"
 URI = re.compile(r"[a-z][a-z0-9+.-]*:/.*")
 # Properties with these prefixes go into the site files unchanged.
 SITE = ("hbase.", "dfs.")
-# But for those of which Loadstone makes its own.
+# Except for properties that Loadstone sets itself.
 OWN = ("hbase.rootdir", "hbase.wal.dir")
 
 
@@ -51,12 +51,12 @@ def deployment_mode(plan: SystemPlan) -> str:
 
 
 def region_host(number: int) -> str:
-    """Where a region server listens."""
+    """The address on which a region server listens."""
     return f"127.0.0.{number}"
 
 
 def root_directories(place: Place, plan: SystemPlan, below: Mapping[str, str]) -> tuple[str, str]:
-    """Where HBase keeps its files and its write-ahead logs, as URIs. Raises SystemsError.
+    """The places of HBase's files and write-ahead logs, as URIs. Raises SystemsError.
 
     Directories in storage that the user named get a generated name. `below` has the properties of Loadstone's HDFS;
     empty without one.
@@ -67,7 +67,7 @@ def root_directories(place: Place, plan: SystemPlan, below: Mapping[str, str]) -
 
 
 def directory_setting(place: Place, plan: SystemPlan, setting: str) -> str | None:
-    """Loadstone's directory in the one that a setting names; None if it names none. Raises SystemsError."""
+    """Loadstone's directory in the one that a setting names; None if the setting is empty. Raises SystemsError."""
     base = plan.settings[setting]
     if not base:
         return None
@@ -84,7 +84,7 @@ def is_local(uri: str) -> bool:
 
 
 def file_system(uri: str) -> str:
-    """The file system of a directory, as in results: `hdfs`, `ext4 (local)`."""
+    """The file system of a directory, as written in results: `hdfs`, `ext4 (local)`."""
     return f"{file_system_of(hadoop.local_path(uri))} (local)" if is_local(uri) else urlsplit(uri).scheme
 
 
@@ -100,11 +100,12 @@ def site_properties(place: Place, plan: SystemPlan, where: tuple[str, str], numb
         "hbase.zookeeper.quorum": MASTER_HOST,
         "hbase.zookeeper.property.clientPortAddress": MASTER_HOST,
         "hbase.zookeeper.property.dataDir": str(place.data / "zookeeper"),
-        # Ten thousand clients may share a connection, or have one each.
+        # Ten thousand clients may share a connection, or have one connection each.
         "hbase.zookeeper.property.maxClientCnxns": "0",
         # A dead region server is detected after 10 s, not after 90: trials are shorter than that.
         "zookeeper.session.timeout": "10000",
-        # One JVM has nobody to detect it, and would end itself after a pause of 10 s: its own sessions have expired.
+        # With a single JVM no other server detects it, and it would end itself after a pause of 10 s, as its sessions
+        # expire.
         "zookeeper.session.timeout.localHBaseCluster": "40000",
         "hbase.zookeeper.property.tickTime": "2000",
         "hbase.unsafe.regionserver.hostname": region_host(number),

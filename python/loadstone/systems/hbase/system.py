@@ -18,7 +18,7 @@ from loadstone.systems.hdfs import hadoop
 
 MASTER, ZOOKEEPER = "master", "zookeeper"
 ZOOKEEPER_HEAP = "128m"
-# Packages that HBase 2.6 and its Netty access and Java 17 closes (HBase's launcher has the same list).
+# Packages that HBase 2.6 and its Netty access and that Java 17 closes (HBase's launcher has the same list).
 OPENED = [
     "--add-modules=jdk.unsupported",
     *jvm.open_packages("java.io java.lang java.lang.reflect java.nio java.util java.util.concurrent"),
@@ -83,7 +83,7 @@ class HBase(System):
             return None if zookeeper_serves(zookeeper_port(plan)) else "ZooKeeper does not answer"
         if (missing := missing_by_jmx(plan, servers)) is not None:
             return missing
-        # That costs a JVM, so it is checked last.
+        # This costs a JVM, so it is checked last.
         try:
             serving = tables_of(place, plan).read_serving()
         except SystemsError as error:
@@ -93,7 +93,7 @@ class HBase(System):
         return f"{serving.waiting} regions are not open" if serving.waiting else None
 
     def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
-        """The directory with the site files, for `-cp`; and ZooKeeper's address, for stores without that."""
+        """The directory with the site files, for `-cp`; and ZooKeeper's address, for stores without a class path."""
         return {
             "hbase.conf": str(conf_of(place)),
             "hbase.zookeeper.quorum": MASTER_HOST,
@@ -108,13 +108,13 @@ class HBase(System):
         return names
 
     def data_directories(self, place: Place, plan: SystemPlan) -> Sequence[Path]:
-        """Those on local file systems; over HDFS, the data are HDFS's."""
+        """The directories on local file systems; over HDFS, the data belongs to HDFS."""
         settings = hadoop.read_site(conf_of(place) / "hbase-site.xml")
         uris = dict.fromkeys([settings["hbase.rootdir"], settings["hbase.wal.dir"]])
         return [hadoop.local_path(uri) for uri in uris if site.is_local(uri)]
 
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
-        """What HBase guarantees for a write, and where its logs are.
+        """HBase's guarantee for a write, and the place of its logs.
 
         SYNC_WAL is an hflush and FSYNC_WAL an hsync: they differ on HDFS, but not on Hadoop's local file system.
         """
@@ -126,7 +126,7 @@ class HBase(System):
             "wal.dir": settings["hbase.wal.dir"],
             "wal.file_system": site.file_system(settings["hbase.wal.dir"]),
             "root.file_system": site.file_system(settings["hbase.rootdir"]),
-            # The client decides this, and HDFS follows.
+            # The client decides this, and HDFS follows it.
             **(
                 {"replication": int(copies)} if (copies := plan.settings.get("dfs.replication", "")).isdecimal() else {}
             ),
@@ -173,8 +173,9 @@ class HBase(System):
         return {"family": family} if family else None
 
     def clear_outside(self, place: Place) -> None:
-        """Removes what is in a directory that the user named, or in HDFS; ends an HDFS that was started for this."""
-        # It reads the configuration that is removed now, and would be left running.
+        """Removes files in directories that the user named, or in HDFS; ends an HDFS that was started for this
+        system."""
+        # It reads the configuration that is removed now, and would otherwise keep running.
         ADMINISTRATION.end_program()
         file_system.clear_leftovers(place, conf_of(place))
 
@@ -202,10 +203,10 @@ def plan_server(place: Place, plan: SystemPlan, name: str, jars: Sequence[Path])
             "java.net.preferIPv4Stack": "true",
             # Otherwise it listens on 0.0.0.0:8080.
             "zookeeper.admin.enableServer": "false",
-            # Much of its speed comes from memory outside the heap.
+            # Much of its speed is due to memory outside the heap.
             "org.apache.hbase.thirdparty.io.netty.tryReflectionSetAccessible": "true",
         },
-        # In one JVM, ZooKeeper ends before the rest, which would try to reach it for 20 s.
+        # In one JVM, ZooKeeper ends before the other parts, which would try to reach it for 20 s.
         arguments=[*(["-Dzookeeper.recovery.retry=1"] if name == STANDALONE else []), "start"],
     )
 
@@ -216,7 +217,7 @@ def zookeeper_port(plan: SystemPlan) -> int:
 
 
 def server_addresses(plan: SystemPlan, host: str, server: str) -> list[tuple[str, int]]:
-    """Where a server listens: clients' port, and that of JMX and pages."""
+    """The addresses of a server: the clients' port, and the port of JMX and pages."""
     return [(host, read_whole_number(plan, f"{server}.{which}", 1)) for which in ("port", "info.port")]
 
 
@@ -238,7 +239,7 @@ def name_of(plan: SystemPlan, one: RegionServer) -> str:
 
 
 def conf_of(place: Place, number: int = 0) -> Path:
-    """The site files of a region server; with 0, those of all others, clients included."""
+    """The site files of a region server; with 0, the files of all other servers and of clients."""
     return place.data / region_server(number) / "conf" if number else place.data / "conf"
 
 
@@ -258,7 +259,7 @@ def zookeeper_serves(port: int) -> bool:
 
 
 def missing_by_jmx(plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-    """What is missing by the servers' beans, at no cost; None if nothing."""
+    """The condition that the servers' beans do not show yet, checked at no cost; None if they are ready."""
     port = read_whole_number(plan, "hbase.master.info.port", 1)
     master = hadoop.read_bean(MASTER_HOST, port, "Hadoop:service=HBase,name=Master,sub=Server")
     if master is None or master.get("tag.isActiveMaster") != "true":
@@ -269,7 +270,7 @@ def missing_by_jmx(plan: SystemPlan, servers: Sequence[Server]) -> str | None:
     if len(live) < plan.nodes:
         return f"{len(live)} of {plan.nodes} region servers have registered"
     for each in (one for one in servers if one.name != MASTER):
-        # The master still counts a server just killed as live: what counts is exactly this process.
+        # The master still counts a server that was just killed as live: exactly this process must be live.
         bean = region_bean(plan, region_host(number_of(each.name)))
         if bean is None or bean.get("tag.serverName") not in live:
             return f"{each.name} has not registered"
@@ -283,7 +284,7 @@ def region_bean(plan: SystemPlan, host: str) -> Mapping[str, Any] | None:
 
 
 def memory_bytes(plan: SystemPlan, one: RegionServer) -> tuple[int, int]:
-    """Bytes of heap and memstores from the server's beans, as other sources have whole megabytes."""
+    """Bytes of heap and memstores from the server's beans, as other sources only state megabytes."""
     host = one.name.split(",")[0]
     bean = region_bean(plan, host) or {}
     heap = hadoop.heap_bytes(host, read_whole_number(plan, "hbase.regionserver.info.port", 1))

@@ -1,4 +1,4 @@
-"""HBase's tables: created, dropped and counted through its administration client, a Java program beside this file.
+"""HBase's tables: created, dropped and counted through its administration client, a Java program next to this file.
 
 The first call starts a JVM, which takes two to three seconds; later calls use the same one.
 """
@@ -22,13 +22,13 @@ from loadstone.systems.hbase import jars
 
 CLASS = "HBaseTables"
 SOURCE = Path(__file__).parent / "java" / f"{CLASS}.java"
-# The options of a table, the family without a default.
+# The options of a table; the family has no default.
 OPTIONS = {"family": "", "splits": "0", "compression": "NONE", "durability": "USE_DEFAULT"}
-# A JVM this short-lived ends before the second compiler begins.
+# A JVM that lives this briefly ends before the second compiler starts.
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 ANSWER_S = 60.0
 SERVING_S = 30.0
-# Tables with thousands of regions take long.
+# Tables with thousands of regions take a long time.
 CREATE_S = 600.0
 # YCSB's formula spreads keys from user1000 to user9999; more keys than that would be duplicates.
 FIRST, LAST = 1000, 9999
@@ -42,7 +42,7 @@ class RegionServer:
     name: str
     heap_bytes: int
     memstore_bytes: int
-    # Regions by table, those of HBase itself (`hbase:meta`) too.
+    # Number of regions by table, including HBase's own tables (`hbase:meta`).
     tables: Mapping[str, int]
 
     @property
@@ -59,7 +59,7 @@ class RegionServer:
 
 @dataclass(frozen=True)
 class Serving:
-    """The live region servers, and how many regions wait to be opened."""
+    """The live region servers, and the number of regions that wait to be opened."""
 
     servers: Sequence[str]
     waiting: int
@@ -76,7 +76,7 @@ class Tables:
     """The tables of the HBase that a configuration directory points to."""
 
     def __init__(self, conf: Path, version: str) -> None:
-        """`version` is the client's, and need not be the server's."""
+        """`version` is the client's, and may differ from the server's."""
         self.conf = conf
         self.version = version
 
@@ -94,7 +94,7 @@ class Tables:
         return int(self._run_command("create", *arguments, *keys, timeout_s=CREATE_S))
 
     def drop_table(self, table: str) -> bool:
-        """Drops a table; whether it was there. Raises SystemsError."""
+        """Drops a table; returns whether it existed. Raises SystemsError."""
         return bool(self._run_command("drop", table, timeout_s=CREATE_S))
 
     def has_table(self, table: str) -> bool:

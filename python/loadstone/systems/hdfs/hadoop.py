@@ -1,4 +1,4 @@
-"""What Hadoop and HBase have in common: site files, and their servers' HTTP interfaces.
+"""Common code of Hadoop and HBase: site files, and their servers' HTTP interfaces.
 
 These are JMX beans, and a name node's files (WebHDFS). They cost milliseconds where an administration command
 costs the start of a JVM.
@@ -22,14 +22,14 @@ MEMORY = "java.lang:type=Memory"
 
 
 def read_bean(host: str, port: int, name: str) -> Mapping[str, Any] | None:
-    """The attributes of a server's bean; None if the server does not answer, or does not have the bean (yet)."""
+    """The attributes of a server's bean; None if the server does not answer, or does not have the bean so far."""
     reply = send_request("GET", host, port, f"/jmx?qry={urllib.parse.quote(name)}")
     beans = reply.get("beans") if reply else None
     return beans[0] if beans else None
 
 
 def heap_bytes(host: str, port: int) -> int | None:
-    """How much of its heap a server uses; None if it does not answer."""
+    """The heap in use by a server; None if it does not answer."""
     memory = read_bean(host, port, MEMORY)
     return int(memory["HeapMemoryUsage"]["used"]) if memory else None
 
@@ -72,7 +72,7 @@ def write_site(path: Path, properties: Mapping[str, str]) -> None:
 
 
 def read_site(path: Path) -> dict[str, str]:
-    """The properties of a site file; of several with one name the last one counts, as for Hadoop."""
+    """The properties of a site file; of several with one name the last one counts, as in Hadoop."""
     entries = ElementTree.parse(path).getroot().iter("property")
     return {entry.findtext("name", "").strip(): entry.findtext("value", "").strip() for entry in entries}
 
@@ -84,5 +84,5 @@ def write_text(path: Path, text: str) -> None:
 
 
 def local_path(uri: str) -> Path:
-    """The path of a `file:` URI. Servers do not decode escapes in it."""
+    """The path in a `file:` URI. Servers do not decode escapes in it."""
     return Path(urllib.parse.urlsplit(uri).path)

@@ -19,14 +19,14 @@ from loadstone.systems.hdfs import hadoop
 
 HOST = "127.0.0.1"
 NAME_NODE = "name-node"
-# Packages that Hadoop 3.4 accesses and Java 17 closes.
+# Packages that Hadoop 3.4 accesses and that Java 17 closes.
 OPENED = jvm.open_packages("java.lang java.nio sun.nio.ch")
-# Each data node has three: data, HTTP, IPC.
+# Each data node has three ports: data, HTTP, IPC.
 PORTS_EACH = 10
 FORMAT_S = 120
-# Data nodes hear of it with their next heartbeats, a second apart. No trial waits longer than this.
+# Data nodes learn of it with their next heartbeats, a second apart. No trial waits longer than this.
 EMPTY_S = 30.0
-# Removal has ended when the number of blocks has not changed for so long.
+# The removal has ended when the number of blocks has not changed for this time.
 FORGOTTEN_S = 1.0
 REMOVE_S = 60.0
 # Standard output and error are the log.
@@ -63,7 +63,7 @@ class Hdfs(System):
 
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
         """The name node, then the data nodes. A name node without an image is formatted first."""
-        # Checked first, before anything that takes time.
+        # Checked first, before all steps that take time.
         read_whole_number(plan, "replication", 1)
         sites = {f"data-node-{number}": data_node_site(place, plan, number) for number in range(1, plan.nodes + 1)}
         conf = configuration_directory(place)
@@ -88,7 +88,7 @@ class Hdfs(System):
             plan.settings["heap"],
             [conf, *jars],
             f"org.apache.hadoop.hdfs.server.{main}",
-            # Heaps this small are collected in milliseconds; G1's threads would cost two processors more than that.
+            # Heaps this small are collected in milliseconds, while G1's threads would cost two processors more.
             options=["-XX:+UseSerialGC", *OPENED],
             properties={"java.net.preferIPv4Stack": "true"},
         )
@@ -118,11 +118,11 @@ class Hdfs(System):
         }
 
     def data_directories(self, place: Place, plan: SystemPlan) -> Sequence[Path]:
-        """Those of the data nodes: the name node writes little."""
+        """The directories of the data nodes: the name node writes little."""
         return [data_directory(place, plan, number) for number in range(1, plan.nodes + 1)]
 
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
-        """What is guaranteed for a block, and where it is stored."""
+        """The guarantee of a block, and its place."""
         systems = {file_system_of(data_directory(place, plan, number)) for number in range(1, plan.nodes + 1)}
         return {
             **read_block_facts(plan),
@@ -134,12 +134,12 @@ class Hdfs(System):
         self, place: Place, plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool
     ) -> bool:
         """Removes the directory of this name, and waits until the data nodes have removed its blocks."""
-        # What is removed late would be what the load has just written.
+        # A late removal could remove data that the load has just written.
         if hadoop.remove_directory(HOST, server_ports(plan, None)[1], f"/{table}", "loadstone", REMOVE_S) is None:
             raise SystemsError(
                 "hdfs cannot be emptied: its name node does not answer", "`loadstone systems status hdfs`"
             )
-        # The name node forgets blocks in a thread of its own before it has data nodes remove them: none pending may
+        # The name node removes blocks in a separate thread before data nodes remove their copies: none pending may
         # mean that it has not begun.
         until, blocks, since = time.monotonic() + EMPTY_S, None, time.monotonic()
         while time.monotonic() < until:
@@ -156,7 +156,7 @@ class Hdfs(System):
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
         """Data nodes by state, blocks, bytes used, and the heap of each server."""
         found: dict[str, float] = {}
-        # This bean is current; those of Hadoop's metrics are up to ten seconds old.
+        # This bean is current; beans of Hadoop's metrics are up to ten seconds old.
         if state := name_node_bean(plan, "FSNamesystemState"):
             found |= {
                 "data_nodes.live": state["NumLiveDataNodes"],
@@ -206,7 +206,7 @@ def number_of(name: str) -> int | None:
 
 
 def server_ports(plan: SystemPlan, number: int | None) -> tuple[int, ...]:
-    """Where a server listens: clients' port, HTTP, and for a data node IPC."""
+    """The addresses of a server: the clients' port, HTTP, and for a data node IPC."""
     if number is None:
         return read_whole_number(plan, "port", 1), read_whole_number(plan, "http.port", 1)
     first = read_whole_number(plan, "data.port", 1) + PORTS_EACH * (number - 1)
@@ -220,7 +220,7 @@ def outside_bases(plan: SystemPlan) -> list[Path]:
 
 
 def data_directory(place: Place, plan: SystemPlan, number: int) -> Path:
-    """Where a data node keeps its blocks."""
+    """The directory of a data node's blocks."""
     name, bases = f"data-node-{number}", outside_bases(plan)
     if not bases:
         return place.data / name / "blocks"
@@ -232,7 +232,8 @@ def data_directory(place: Place, plan: SystemPlan, number: int) -> Path:
 
 
 def extra_properties(plan: SystemPlan, named: Mapping[str, str]) -> dict[str, str]:
-    """Properties without a named setting. Raises SystemsError for one that has one: results record that setting."""
+    """Properties without a named setting. Raises SystemsError for a property with one, as results record that
+    setting."""
     given = {name: value for name, value in plan.settings.items() if name.startswith("dfs.")}
     if taken := sorted(given.keys() & named.keys()):
         raise SystemsError(f"{taken[0]} has a named setting", "`loadstone systems up hdfs --help` lists them")
@@ -258,7 +259,7 @@ def name_node_site(place: Place, plan: SystemPlan) -> dict[str, str]:
         # A dead data node is detected after 14 s, not after ten minutes: trials are shorter than that.
         "dfs.heartbeat.interval": "1",
         "dfs.namenode.heartbeat.recheck-interval": "2000",
-        # With as many data nodes as copies nothing can replace a dead one, and appends would fail.
+        # With as many data nodes as copies, a lost node cannot be replaced, and appends would fail.
         "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
         **named,
         **extra_properties(plan, named),
@@ -266,10 +267,10 @@ def name_node_site(place: Place, plan: SystemPlan) -> dict[str, str]:
 
 
 def data_node_site(place: Place, plan: SystemPlan, number: int) -> dict[str, str]:
-    """The same, and this data node's addresses and directory for blocks."""
+    """The name node's properties, and this data node's addresses and directory for blocks."""
     data, http, ipc = server_ports(plan, number)
     named = {
-        # Not escaped: unlike the name node's, these are not decoded.
+        # Not escaped: data nodes do not decode escapes, unlike the name node.
         "dfs.datanode.data.dir": f"file://{data_directory(place, plan, number)}",
         "dfs.datanode.address": f"{HOST}:{data}",
         "dfs.datanode.http.address": f"{HOST}:{http}",
@@ -319,7 +320,7 @@ def name_node_bean(plan: SystemPlan, name: str) -> Mapping[str, Any] | None:
 
 
 def read_block_facts(plan: SystemPlan) -> Mapping[str, int | str]:
-    """Copies and size of a block from the name node, or why they are unknown."""
+    """Copies and size of a block from the name node, or the reason why they are unknown."""
     found: dict[str, int | str] = {}
     for fact, name in (("replication", "dfs.replication"), ("blocksize", "dfs.blocksize")):
         reply = hadoop.send_request("GET", HOST, server_ports(plan, None)[1], f"/conf?name={name}")

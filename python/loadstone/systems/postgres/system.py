@@ -1,4 +1,4 @@
-"""PostgreSQL: one server, in the version that Debian has, with a role and a database for the store."""
+"""PostgreSQL: one server, in Debian's version, with a role and a database for the store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SERVER = "postgres"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 URL = re.compile(r"jdbc:postgresql://([^:/?]+)(?::(\d+))?/([^?]*)")
 COMMITS = ("on", "off", "local", "remote_write", "remote_apply")
-# Parameters of the running server that decide what a result means.
+# Parameters of the running server that determine the meaning of a result.
 ASKED = (
     "server_version",
     "fsync",
@@ -87,7 +87,7 @@ class Postgres(System):
         return [SERVER]
 
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-        """When the role of clients gets an answer from its database."""
+        """The server is ready when the role of clients gets an answer from its database."""
         try:
             self._ask_server(place, plan, "SELECT 1")
         except SystemsError as error:
@@ -95,7 +95,7 @@ class Postgres(System):
         return None
 
     def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
-        """By the names of YCSB's two bindings."""
+        """The properties, with the names of YCSB's two bindings."""
         settings = plan.settings
         url = f"jdbc:postgresql://{HOST}:{settings['port']}/{settings['database']}"
         if tls.is_requested(plan):
@@ -122,11 +122,11 @@ class Postgres(System):
         }
 
     def data_directories(self, place: Place, plan: SystemPlan) -> Sequence[Path]:
-        """The cluster's, which may be behind a link."""
+        """The cluster's directory, which may be behind a link."""
         return [place.data / SERVER]
 
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
-        """Its exact version and its parameters, as seen by the clients' role."""
+        """Its exact version and its parameters, as visible to the clients' role."""
         others = [name for name in plan.settings if name.startswith("conf.")]
         asked = [*ASKED, *(name.removeprefix("conf.") for name in others)]
         query = ", ".join(f"coalesce(current_setting({cluster.sql_literal(name)}, true), '')" for name in asked)
@@ -143,7 +143,7 @@ class Postgres(System):
         return {**found, "durability": durability, "how": how, "replication_acknowledged": acknowledged}
 
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
-        """Size, rows live and dead, connections."""
+        """Size, live and dead rows, connections."""
         query = """
             SELECT pg_database_size(current_database()), (SELECT count(*) FROM pg_stat_activity),
                 (SELECT coalesce(sum(n_live_tup), 0) FROM pg_stat_user_tables),
@@ -182,7 +182,7 @@ class Postgres(System):
         return {"layout": "jdbc", "fieldcount": str(work.get("field_count", 10))}
 
     def clear_outside(self, place: Place) -> None:
-        """Removes what is elsewhere because its user cannot reach the data directory."""
+        """Removes files that are elsewhere because its user cannot access the data directory."""
         cluster.remove_shared_memory((place.data / SERVER).resolve())
         elsewhere.remove_outside(place)
 
@@ -202,7 +202,7 @@ def table_layout(options: Mapping[str, str]) -> str:
 
 
 def place_of(url: str) -> tuple[str, str, str] | None:
-    """Host, port and database of a JDBC URL; None if it is not one of PostgreSQL."""
+    """Host, port and database of a JDBC URL; None if it is not a PostgreSQL URL."""
     found = URL.match(url)
     if found is None:
         return None
@@ -211,7 +211,7 @@ def place_of(url: str) -> tuple[str, str, str] | None:
 
 
 def write_durability(fsync: str, synchronous_commit: str) -> str:
-    """What an acknowledged write survives, by the store's rules (crates/stores/src/postgres/server.rs)."""
+    """The guarantee of an acknowledged write, by the store's rules (crates/stores/src/postgres/server.rs)."""
     if synchronous_commit == "off":
         return "interval"
     return "device" if fsync == "on" else "os"
@@ -255,7 +255,7 @@ def server_parameters(plan: SystemPlan) -> list[str]:
 
 
 def encryption_parameters(files: Path) -> list[str]:
-    """The parameters for encrypted connections as arguments; others are accepted, too."""
+    """The parameters for encrypted connections as arguments; unencrypted connections are accepted, too."""
     values = {
         "ssl": "on",
         "ssl_cert_file": files / "server.pem",

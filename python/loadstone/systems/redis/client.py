@@ -10,7 +10,7 @@ import ssl
 from contextlib import AbstractContextManager
 from typing import BinaryIO
 
-# A server that is paused must not hold up the caller.
+# A paused server must not block the caller.
 TIMEOUT_S = 3.0
 
 Reply = str | int | None | list["Reply"]

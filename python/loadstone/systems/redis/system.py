@@ -75,7 +75,7 @@ class Redis(System):
             lines.replace_file(path, text.encode(), 0o600)
             host = server_address(plan, node)
             bus = [(host, bus_port(plan, node))] if is_cluster(plan) else []
-            argv, port = [binary, str(path)], node_port(plan, node)
+            argv, port = [binary, str(path)], client_port(plan, node)
             servers.append(
                 Server(server_name(plan, node), argv, host, port, environment=variables, directory=directory, ports=bus)
             )
@@ -88,7 +88,8 @@ class Redis(System):
         return [server_name(plan, node) for node in range(1, plan.nodes + 1)]
 
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-        """When each answers PING, with its data loaded, and accepts as many clients as configured."""
+        """Each node is ready when it answers PING, with its data loaded, and accepts the configured number of
+        clients."""
         for node in range(1, plan.nodes + 1):
             try:
                 with connect_client(plan, node) as client:
@@ -184,14 +185,14 @@ def server_name(plan: SystemPlan, node: int) -> str:
     return f"redis-{node}" if is_cluster(plan) else "redis"
 
 
-def node_port(plan: SystemPlan, node: int) -> int:
+def client_port(plan: SystemPlan, node: int) -> int:
     """The port of a node for clients."""
     return read_whole_number(plan, "port", 1) + node - 1
 
 
 def bus_port(plan: SystemPlan, node: int) -> int:
     """The port of a node for other nodes: 10,000 above, as Redis has it, or below where there is none."""
-    port = node_port(plan, node)
+    port = client_port(plan, node)
     return port + 10_000 if port <= PORT_MAX - 10_000 else port - 10_000
 
 
@@ -217,7 +218,7 @@ def form_cluster(plan: SystemPlan) -> str | None:
                             "CLUSTER",
                             "MEET",
                             server_address(plan, peer),
-                            str(node_port(plan, peer)),
+                            str(client_port(plan, peer)),
                             str(bus_port(plan, peer)),
                         )
                 if info["cluster_state"] != "ok" or info["cluster_slots_assigned"] != str(SLOTS):
@@ -259,7 +260,7 @@ def write_durability(settings: Mapping[str, str]) -> tuple[str, str]:
 
 def connect_client(plan: SystemPlan, node: int = 1, timeout_s: float = 3.0) -> RedisClient:
     """A connection to a node. Raises OSError or RedisError."""
-    host, port, password = server_address(plan, node), node_port(plan, node), plan.settings["password"]
+    host, port, password = server_address(plan, node), client_port(plan, node), plan.settings["password"]
     return RedisClient(host, port, password, timeout_s, encrypted=tls.is_requested(plan))
 
 
@@ -283,7 +284,7 @@ def render_configuration(place: Place, plan: SystemPlan, node: int = 1) -> str:
     """redis.conf. Raises SystemsError for an invalid setting."""
     settings = {
         "bind": server_address(plan, node),
-        "port": str(node_port(plan, node)),
+        "port": str(client_port(plan, node)),
         "dir": quote_value(str(place.data / server_name(plan, node))),
         "daemonize": "no",
         "supervised": "no",

@@ -1,4 +1,4 @@
-"""The cache: files that are fetched once, below one directory, each entry whole or absent."""
+"""The cache: files that are downloaded once, below one directory, each entry complete or absent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# Other users may have to read it: a server that refuses to run as root runs as another user.
+# Other users may have to read it: a server that refuses to run as root runs as a different user.
 READABLE = 0o755
 
 

@@ -1,4 +1,4 @@
-"""Debian packages, fetched and unpacked below the cache: nothing is installed, and no root is needed."""
+"""Debian packages, downloaded and unpacked below the cache: nothing is installed, and root is not needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MISSING = "check PATH; on systems other than Debian, install the server and name
 HINT = "check that the mirrors in /etc/apt can be reached, or name an installed server with --set binary=PATH"
 # `Inst redis-tools (5:7.0.15-1 Debian:12 [amd64])`; an upgrade has its old version in brackets first.
 INSTALLATION = re.compile(r"Inst (\S+) (\[\S+\] )?\((\S+)")
-# The machine's loader and C library are used: two versions do not mix in one process.
+# The machine's loader and C library are used, as two versions cannot be mixed in one process.
 OF_THE_MACHINE = re.compile(r"libc6|libc-bin|.*-dev|.*-doc")
 
 
@@ -51,7 +51,7 @@ def library_path(root: Path) -> str:
 
 
 def fetch_packages(packages: Sequence[str], version: str, private: Path, into: Path) -> None:
-    """Downloads packages by the machine's lists; when these are missing or old, by freshly fetched ones."""
+    """Downloads packages by the machine's lists; if these are missing or old, by new lists."""
     try:
         download_packages(packages, version, [], into)
     except SystemsError:
@@ -63,7 +63,7 @@ def fetch_packages(packages: Sequence[str], version: str, private: Path, into: P
 
 
 def download_packages(packages: Sequence[str], version: str, options: list[str], into: Path) -> None:
-    """Downloads packages and their dependencies, by the lists that `options` name."""
+    """Downloads packages and their dependencies, according to the lists in `options`."""
     run_apt(["download", *list_dependencies(packages, version, options)], options, f"cannot fetch {packages[0]}", into)
 
 
@@ -79,12 +79,12 @@ def list_dependencies(packages: Sequence[str], version: str, options: list[str])
         match = INSTALLATION.match(line)
         if match and not OF_THE_MACHINE.fullmatch(match[1].partition(":")[0]):
             found[match[1]] = f"{match[1]}={match[3]}"
-    # Requested packages are fetched even if that version is already installed.
+    # Requested packages are downloaded even if that version is already installed.
     return [*found.values(), *(each for each in pinned if each.partition("=")[0] not in found)]
 
 
 def newest_version(package: str, version: str, options: list[str]) -> str:
-    """The newest version of a package with that prefix, ignoring its epoch. Raises SystemsError."""
+    """The newest version of a package with this prefix, ignoring its epoch. Raises SystemsError."""
     listed = program.run_program(["apt-cache", *options, "madison", package], f"cannot look for {package}", HINT)
     versions = [line.split("|")[1].strip() for line in listed.splitlines() if line.count("|") >= 2]
     for each in versions:
@@ -99,6 +99,6 @@ def newest_version(package: str, version: str, options: list[str]) -> str:
 
 def run_apt(arguments: Sequence[str], options: list[str], what: str, directory: Path | None = None) -> str:
     """Runs `apt-get`."""
-    # As root it would fetch as another user, who cannot reach a private cache.
+    # As root, apt would download as a user who cannot access a private cache.
     quiet = ["-q", "-y", "-o", "APT::Sandbox::User=root", "-o", "Debug::NoLocking=true"]
     return program.run_program(["apt-get", *quiet, *options, *arguments], what, HINT, directory)

@@ -1,4 +1,4 @@
-"""Jars from Maven repositories, fetched by `mvn` so that a user's own mirrors and proxies apply."""
+"""Jars from Maven repositories, downloaded by `mvn` so that a user's own mirrors and proxies apply."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadstone.systems.base.files import cache, program
 from loadstone.systems.base.system import SystemsError
 
 MISSING = "apt-get install maven"
-# Otherwise Maven 3 accepts a file with a wrong checksum, and the cache would keep it.
+# Otherwise Maven 3 accepts a file with a wrong checksum, which the cache would then contain.
 FETCH = ("-B", "-q", "--strict-checksums")
 HINT = "check that the network or the mirror in ~/.m2/settings.xml can be reached, then try again"
 
@@ -19,8 +19,8 @@ HINT = "check that the network or the mirror in ~/.m2/settings.xml can be reache
 def class_path(name: str, dependencies: Sequence[str], exclude: Sequence[str] = ()) -> list[Path]:
     """Jars of these dependencies and of all their run-time dependencies, sorted.
 
-    A dependency is `group:artifact:version`, optionally with `:type` or `:type:classifier`; those to leave out wherever
-    they are needed are `group:artifact`. Fetched once for each exact list. Raises SystemsError.
+    A dependency is `group:artifact:version`, optionally with `:type` or `:type:classifier`; those to omit are
+    `group:artifact`. Fetched once for each exact list. Raises SystemsError.
     """
     exact = "\n".join([*sorted(dependencies), "", *sorted(exclude)])
     digest = hashlib.sha256(exact.encode()).hexdigest()[:12]
@@ -65,7 +65,7 @@ def render_dependency(coordinates: str, exclusions: str) -> str:
 
 
 def split_coordinates(coordinates: str) -> list[str]:
-    """Group, artifact, version and perhaps type and classifier. Raises SystemsError."""
+    """Group, artifact, version and optionally type and classifier. Raises SystemsError."""
     found = coordinates.split(":")
     if not 3 <= len(found) <= 5 or not all(found):
         raise SystemsError(

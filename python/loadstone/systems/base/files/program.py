@@ -1,4 +1,4 @@
-"""Programs of the machine that fetch and unpack; when one fails, the error contains a line of its output."""
+"""Programs of the machine that download and unpack; if one fails, the error contains a line of its output."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run_program(
             argv,
             input=stdin,
             cwd=directory,
-            # Their messages are parsed, and shown among Loadstone's.
+            # Their messages are parsed, and printed among Loadstone's.
             env={**os.environ, "LC_ALL": "C.UTF-8", **(variables or {})},
             capture_output=True,
             text=True,
@@ -76,7 +76,7 @@ def run_as(user: str | None) -> dict[str, Any]:
 
 
 def failure_line(text: str) -> str:
-    """The line of a program's output with the cause of its failure: the first marked as an error, else the last."""
+    """The line of a program's output with the cause of its failure: the first error line, else the last line."""
     lines = [line.strip() for line in COLOUR.sub("", text).splitlines() if line.strip()]
     errors = [line for line in lines if ERROR.search(line)]
     return (errors or lines[-1:] or [""])[0].removeprefix("E: ").removeprefix("[ERROR] ")[:WORDS]
