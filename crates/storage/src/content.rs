@@ -105,7 +105,7 @@ impl Content {
             Self::new(seed).compressible(mark_of(sector) == COMPRESSIBLE)
         });
         let one = found.next()?;
-        // A seed that occurs twice is right, whichever was first.
+        // A seed that occurs twice is right, even if another seed came first.
         let two = found.next();
         let three = found.next();
         Some(if two.is_some() && two == three { two.unwrap_or(one) } else { one })

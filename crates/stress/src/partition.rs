@@ -33,7 +33,7 @@ pub struct Layout {
     pub clustering: Vec<Column>,
     /// All other columns, static ones as well.
     pub values: Vec<Column>,
-    /// The static ones among the other columns.
+    /// The static columns among the other columns.
     pub statics: Vec<usize>,
     /// Whether a second write of a row changes it: counters, and collections to which writes append.
     pub accumulates: bool,

@@ -74,7 +74,7 @@ def load_experiment(path: Path | str, scale: str | None = None, settings: Sequen
     mistakes += [*wrong, *examined.mistakes]
     for name, each in scales.items():
         if name != scale:
-            # Only mistakes in the scale itself: the other parts of the file have been checked above.
+            # Only mistakes in the scale itself are added: the other parts of the file have been checked above.
             of_scale = set(list_locations(each))
             checked = examine_tree(merge_trees(tree, each), bases)
             mistakes += [mistake for mistake in checked.mistakes if mistake.location in of_scale]

@@ -115,7 +115,7 @@ def parse_line(log: StressLog, line: str, index: int) -> bool:
         log.tool = "cql-stress"
     elif cells.startswith("total ops") and "op/s" in cells:
         # Up to 2.1 there is no type; in 4.0 its name is followed by no comma.
-        # A header that is printed again is the same.
+        # A repeated header is identical.
         log.columns = log.columns or [name.strip() for name in (["type"] if text != cells else []) + cells.split(",")]
     elif text == "Results:":
         log.results = True

@@ -99,7 +99,7 @@ def read_sections(
     average = next((name for name in sections if AVERAGE.match(name)), None)
     names = numbered or (["ALL STATS"] if "ALL STATS" in sections else [])
     if not names and average:
-        # Not the best and the worst run: they are selected, and version 2 prints one run as both.
+        # The best and the worst run are ignored: they are selected, and version 2 prints one run as both.
         names = [average]
     if not names:
         raise KeyError("ALL STATS")

@@ -42,7 +42,7 @@ class PgbenchReport:
     version: str = ""
     command: str = ""
     fields: dict[str, str] = field(default_factory=dict)
-    # By their definition: `without initial connection time`.
+    # Rates by their definition: `without initial connection time`.
     tps: dict[str, str] = field(default_factory=dict)
     progress: list[tuple[float, float, float | None]] = field(default_factory=list)
     # By script: the number of its transactions and its mean latency.

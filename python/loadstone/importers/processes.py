@@ -1,4 +1,4 @@
-"""Logs of many processes that were one run: cassandra-stress started by the hundred, one point of a sweep.
+"""Logs of many processes that form one run, such as hundreds of cassandra-stress at one point of a sweep.
 
 Histograms add up exactly; percentiles do not, so logs without histograms are refused. Processes rarely start and end
 together: the throughput covers the time in which any of them ran, and the share in which all of them ran is stated.

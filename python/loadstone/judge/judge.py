@@ -118,7 +118,7 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
         if found_loads
         else answer_question(judgement, metrics or (main,), settings.matters)
     )
-    # With faults the question is about them; comparisons of other figures follow.
+    # In an experiment with faults the question is about faults; comparisons of other figures follow.
     text, *further = [*outage_clauses(judgement.outages), *sentences]
     return replace(judgement, answer=text, further=tuple(further))
 

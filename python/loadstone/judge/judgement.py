@@ -123,7 +123,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Search:
-    """One search: the load of one variant was searched for."""
+    """One search for the load of one variant."""
 
     # The dimensions without the one searched over.
     context: VariantKey

@@ -67,7 +67,7 @@ def summarize_outages(
 
 
 def is_twin(trials: Sequence[TrialResult]) -> bool:
-    """Whether a variant is the one without a fault of an experiment with faults."""
+    """Whether a variant is the one without a fault (the twin) in an experiment with faults."""
     return any(trial.faults for trial in trials) and not any(map(faults.has_fault, trials))
 
 

@@ -110,7 +110,7 @@ def open_ratio(ratio: Estimate, unlimited: tuple[bool, bool]) -> Estimate:
 
 
 def replace_side(sides: Sides, at: int, samples: Samples) -> Sides:
-    """The sides with one of them replaced."""
+    """Both sides, of which one is replaced."""
     return (samples, sides[1]) if at == 0 else (sides[0], samples)
 
 
@@ -162,7 +162,7 @@ def find_discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], m
 
 
 def repeats_of(pair: Pair, findings: Iterable[Finding]) -> tuple[set[int], set[int]]:
-    """The repeats of either side that findings are about."""
+    """The repeats of either side with findings."""
     bad = {trial for finding in findings for trial in finding.trials}
     baseline, contender = ({trial.repeat for trial in trials if trial.trial in bad} for trials in pair.sides)
     return baseline, contender

@@ -103,7 +103,7 @@ class Recovery:
 
 @dataclass(frozen=True)
 class Dip:
-    """How the yield fell after an instant, until the end of the measurement."""
+    """The drop of the yield after an instant, until the end of the measurement."""
 
     # The sum of (1 - yield) × length: ns of full outage.
     outage_ns: float

@@ -224,7 +224,7 @@ def load_work(work: CassandraStress) -> CassandraStress:
 
 
 def drop_group(tokens: Sequence[str], group: str) -> list[str]:
-    """The options without a group and its parameters."""
+    """The options, except for one group and its parameters."""
     remaining, inside = [], False
     for token in tokens:
         inside = token == group if token.startswith("-") else inside

@@ -55,7 +55,7 @@ pub enum Fate {
     Proven,
     /// An older state is there, which was complete before this write was sent.
     Lost,
-    /// Its order relative to the write that is there is unknown, or no known write made the value.
+    /// The order of this write and the write found is unknown, or no known write made the value.
     Undecided,
 }
 

@@ -19,7 +19,7 @@ const FORMAT_OF_3: u32 = 4;
 /// An open KVDB; dropping it closes it.
 #[derive(Debug)]
 pub struct Kvdb {
-    /// Null after it was closed.
+    /// Null after the KVDB was closed.
     handle: Ptr,
     subsystem: Subsystem,
 }

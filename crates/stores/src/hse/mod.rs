@@ -53,7 +53,7 @@ const BUFFER_LEN: usize = 4 << 10;
 #[derive(Debug)]
 pub struct HseEngine {
     api: Api,
-    /// Null after it was closed.
+    /// Null after the KVS was closed.
     kvs: Ptr,
     kvdb: Kvdb,
     /// Whether each write waits for `hse_kvdb_sync`.

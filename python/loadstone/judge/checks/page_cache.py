@@ -13,7 +13,7 @@ NAME = "page-cache"
 LARGE_BYTES = 64 << 10
 HINT = "fine for a question about memory; for the device, use data several times larger than memory, or drop caches"
 
-# Smaller shares are printed as this, for which "at most" also holds.
+# Smaller shares are printed as this share, since "at most" is also true of it.
 LEAST = 0.001
 
 

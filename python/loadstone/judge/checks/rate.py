@@ -213,7 +213,7 @@ def check_lateness(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_executors(trial: TrialResult, settings: Settings) -> Looks:
-    """Threads that drive clients of a networked store, at their limit. The system may be faster by any factor."""
+    """Finds threads that drive clients of a networked store at their limit. The system may be faster by any factor."""
     share, hint = trial.value("executor.busy_max"), "use a host with more processors"
     is_large = (client_count(trial) or FEW_CLIENTS) >= FEW_CLIENTS
     if is_large:
@@ -271,9 +271,9 @@ def understatement_factor(trials: Sequence[TrialResult]) -> float:
 
 
 def operation_ns(trial: TrialResult) -> float | None:
-    """One client's time for one operation, with the time between two of them, ns.
+    """One client's time for one operation and the gap before the next operation, ns.
 
-    With more clients than processors, some always wait. The remaining clients wait for a processor: that is
+    With more clients than processors, some always wait for a processor: that is
     not the store's work, and would make the engine's share appear smaller the more clients there are.
     """
     users, runtime, count = client_count(trial), trial.value("runtime"), count_operations(trial)

@@ -122,7 +122,7 @@ class RunningSystem:
             starting.save_state()
         except BaseException:
             self._stop_processes(starting.state, starting.ours, say_nothing)
-            # Interrupted between the start of a server and its record.
+            # An earlier start was interrupted after the start of a server and before its record.
             self._end_unrecorded(starting.state)
             if before is None:
                 self._remove_data()

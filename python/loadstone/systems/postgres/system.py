@@ -126,7 +126,7 @@ class Postgres(System):
         return [place.data / SERVER]
 
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
-        """Its exact version and its parameters, as visible to the clients' role."""
+        """The server's exact version and parameters, as visible to the clients' role."""
         others = [name for name in plan.settings if name.startswith("conf.")]
         asked = [*ASKED, *(name.removeprefix("conf.") for name in others)]
         query = ", ".join(f"coalesce(current_setting({cluster.sql_literal(name)}, true), '')" for name in asked)

@@ -105,7 +105,7 @@ impl BlockWriter {
     ) -> Result<Option<Self>, HdfsError> {
         let Some(settings) = Settings::of(settings).filter(|_| name_node.is_usable()) else { return Ok(None) };
         let created = match create(name_node, path, options).await {
-            // The failure was not one of the crate's, or the crate meets it too, and reports it.
+            // The crate does not know this failure, or it meets the failure as well and reports it.
             Err(HdfsError::IOError(_)) => {
                 name_node.give_up();
                 return Ok(None);

@@ -13,12 +13,12 @@ use crate::fs::{ALIGNMENT, AlignedBuffer, FsError};
 /// Whether a file bypasses the page cache (`O_DIRECT`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direct {
-    /// It does not.
+    /// The file uses the page cache.
     #[default]
     Off,
-    /// It does if the file system supports it. After the first unaligned access, the file uses the page cache.
+    /// The file bypasses the page cache if the file system supports it, until the first unaligned access.
     IfPossible,
-    /// It does, or opening it is an error.
+    /// The file bypasses the page cache, or opening it is an error.
     Required,
 }
 
