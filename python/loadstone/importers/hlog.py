@@ -106,6 +106,27 @@ def runs(source: Source) -> list[Run]:
     return [run(parse_log(source), source)]
 
 
+def merge_runs(sources: Sequence[Source]) -> Run:
+    """The run of one tool's processes, or operations, that were measured together, from a log of each.
+
+    Times are aligned by the start of each log; without it, all logs begin together. Raises LoadstoneError when a log is
+    damaged, or when the logs have different units.
+    """
+    logs = [parse_log(source) for source in sources]
+    whole = Log(logs[0].ns, additive=all(log.additive for log in logs))
+    starts = [float(match[1]) if (match := START.search(source.text)) else None for source in sources]
+    known = [start for start in starts if start is not None]
+    for log, start, source in zip(logs, starts, sources, strict=True):
+        if log.ns != whole.ns:
+            raise source.error("its unit is not that of the other logs", "import the logs of one tool at a time")
+        later = start - min(known) if start is not None and len(known) == len(starts) else 0.0
+        for tag, intervals in log.tags.items():
+            moments = ((begin + later, length, histogram) for begin, length, histogram in intervals)
+            whole.tags.setdefault(tag, []).extend(moments)
+        whole.unknown |= log.unknown
+    return run(whole, sources[starts.index(min(known)) if known else 0])
+
+
 def parse_log(source: Source) -> Log:
     """The intervals of the file. Raises LoadstoneError when a line is damaged or the unit is not known."""
     logging = LOGGING.search(source.text)

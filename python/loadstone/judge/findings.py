@@ -54,6 +54,8 @@ DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     rate.GENERATOR_LIMITED: rate.generator_decided,
     rate.CLIENT_LIMITED: rate.clients_decided,
     errors.NAME: errors.decided,
+    errors.MISSING_ROWS: errors.has_missing_reads,
+    errors.SERVER_EVENTS: errors.quotes_servers,
 }
 # An importer's note: latencies at a rate that leave out the wait for a client (coordinated omission).
 SERVICE_TIME = "service-time"

@@ -355,13 +355,14 @@ def part_name(run: Run) -> str:
 
 
 def add_histograms(run: Run, ended: Ended) -> None:
-    """Adds the histograms that the tool wrote into the trial's folder, and their figures where it printed none."""
-    for path in sorted(ended.context.files.glob("*.hlog")) + sorted(ended.context.files.glob("*.hdr")):
-        source = Source(path, text_of(path), {})
-        (logged,) = read_runs(source, FORMATS[hlog.NAME])
-        known = {value.metric for value in run.values}
-        run.values += [value for value in logged.figures() if value.metric not in known]
-        run.histograms |= logged.histograms
+    """Adds the merged histograms that the tool's processes wrote, and their figures where the tool printed none."""
+    paths = [path for ending in ("*.hlog", "*.hdr") for path in sorted(ended.context.files.glob(ending))]
+    if not paths:
+        return
+    logged = hlog.merge_runs([Source(path, text_of(path), {}) for path in paths])
+    known = {value.metric for value in run.values}
+    run.values += [value for value in logged.figures() if value.metric not in known]
+    run.histograms |= logged.histograms
 
 
 def find_version(work: Command, context: CommandContext) -> str:
