@@ -135,18 +135,18 @@ def ledger(trial_of: TrialResult, acknowledged: float) -> TrialResult:
 def miss_rows(share: float, written: float, partitions: float) -> Spoil:
     """Reads that find no row, and therefore end sooner."""
 
-    def spoil(trial_of: TrialResult) -> TrialResult:
+    def damage(trial_of: TrialResult) -> TrialResult:
         operations = trial_of.values["operations"].value
         counts = set_figures(rows_missing=round(share * operations), partitions_written=written, partitions=partitions)
         return counts(failed(share)(trial_of))
 
-    return spoil
+    return damage
 
 
 def miss_point(trials: tuple[int, ...] = ()) -> ResultSet:
     """Three planned points, of which the third ended without a figure, or has only these repeats."""
     results = craft_results({"rocksdb": 1000.0, "lmdb": 1300.0, "fjall": 1500.0})
-    present = [each for each in results.trials if each.config["system"] != "fjall" or each.repeat in trials]
+    present = [point for point in results.trials if point.config["system"] != "fjall" or point.repeat in trials]
     return replace(results, trials=present)
 
 

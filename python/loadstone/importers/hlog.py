@@ -107,7 +107,7 @@ def runs(source: Source) -> list[Run]:
 
 
 def merge_runs(sources: Sequence[Source]) -> Run:
-    """The run of one tool's processes, or operations, that were measured together, from a log of each.
+    """The run of one tool's processes, or operations, measured together, from a log of each.
 
     Times are aligned by the start of each log; without it, all logs begin together. Raises LoadstoneError when a log is
     damaged, or when the logs have different units.
@@ -118,7 +118,9 @@ def merge_runs(sources: Sequence[Source]) -> Run:
     known = [start for start in starts if start is not None]
     for log, start, source in zip(logs, starts, sources, strict=True):
         if log.ns != whole.ns:
-            raise source.error("its unit is not that of the other logs", "import the logs of one tool at a time")
+            raise source.error(
+                "its unit differs from the unit of the other logs", "import the logs of one tool at a time"
+            )
         later = start - min(known) if start is not None and len(known) == len(starts) else 0.0
         for tag, intervals in log.tags.items():
             moments = ((begin + later, length, histogram) for begin, length, histogram in intervals)
