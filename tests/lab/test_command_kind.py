@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from lab_support import ROOT, experiment, loadstone, only_folder, start, trials
-from loadstone.engine.histogram import decode_histogram, encode_histogram
+from loadstone.engine.histogram import Histogram, decode_histogram, encode_histogram
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.file import load_experiment
 from loadstone.experiment.kind import CommandContext, CommandUse, Ended, ObservedCommand
@@ -259,6 +259,24 @@ def test_histograms_of_the_tool_are_kept(tmp_path: Path) -> None:
         assert trial.value("read.p50") == pytest.approx(2000, rel=0.001)
         log_file = only_folder(tmp_path).path / "trials" / trial.trial / "command.hlog"
         assert decode_histogram(log_file.read_text().rstrip().rpartition(",")[2]) == histogram
+
+
+def test_histograms_of_processes_are_merged(tmp_path: Path) -> None:
+    parts = [build_histogram([(1000, 10), (2000, 90)]), build_histogram([(9000, 300)])]
+    for number, part in enumerate(parts):
+        head = f"#[Histogram log format version 1.3]\n#[Unit: ns]\n#[StartTime: {1000 + number / 2:.1f} (seconds)]\n"
+        (tmp_path / f"{number}.log").write_text(f"{head}Tag=READ,0.0,1.0,2.0,{encode_histogram(part)}\n")
+    copies = "; ".join(f"cp {shlex.quote(str(tmp_path / f'{n}.log'))} {{results}}/{n}.hdr" for n in (0, 1))
+    trial, _ = run_command(tmp_path, {"run": f"{copies}; echo tps = 5", "figures": TPS})
+    assert trial.value("read.count") == trial.value("all.count") == 400
+    assert trial.value("read.p50") == pytest.approx(9000, rel=0.001)
+    log_file = only_folder(tmp_path).path / "trials" / trial.trial / "command.hlog"
+    merged = Histogram()
+    for part in parts:
+        merged.add_histogram(part)
+    assert decode_histogram(log_file.read_text().rstrip().rpartition(",")[2]) == merged
+    # The second began half a second later.
+    assert trial.value("runtime") == pytest.approx(1.5e9)
 
 
 def test_secrets_are_no_names(tmp_path: Path) -> None:

@@ -17,8 +17,11 @@ from lab_support import ROOT, engines, experiment, loadstone, only_folder, outli
 from loadstone.commands import search
 from loadstone.commands.parser import UsageError
 from loadstone.commands.search import line_document, parse_line
+from loadstone.experiment.file import load_experiment
+from loadstone.experiment.plan.plan import plan_experiment
 from loadstone.judge.judge import judge_results
 from loadstone.results.folder import Folder
+from loadstone.runner.saturation import share_servers
 from loadstone.search.rule import CONFIRMATIONS
 
 pytestmark = pytest.mark.usefixtures("chosen")
@@ -358,3 +361,10 @@ def test_the_experiment_of_the_guide_is_valid(tmp_path: Path) -> None:
     output = loadstone(tmp_path, "run", experiment(tmp_path, text.replace("..", str(ROOT))), "--dry-run").stdout
     assert "3 searches for the highest load that holds p99 < 10ms over clients from 1 to 512" in output
     assert "warning" not in output
+
+
+@pytest.mark.parametrize(("seconds", "systems"), [(40, {"1-node"}), (500, {"1-node", "2-nodes", "3-nodes"})])
+def test_slow_servers_are_searched_one_after_another(seconds: float, systems: set[str]) -> None:
+    planned = plan_experiment(load_experiment(ROOT / "experiments/more/cassandra-capacity.yaml").experiment)
+    chosen = share_servers(planned.variants, seconds)
+    assert {planned.variants[at].config["system"] for at in chosen} == systems

@@ -135,6 +135,15 @@ def test_checks_are_listed_once_with_trials_and_remedy() -> None:
     assert "What to do: measure longer, or warm up longer: warmup: 60 s" in text
 
 
+def test_note_without_check_names_no_page() -> None:
+    judgement = report_support.alone()
+    trial = judgement.results.trials[0].trial
+    note = Finding("server-events", Severity.NOTE, "node-2 was considered down", "see its log", (trial,))
+    page_text = outline(report_support.page(replace(judgement, trials={trial: (note,)}))).text
+    assert "node-2 was considered down" in page_text
+    assert "docs/checks" not in page_text
+
+
 def noted_by_each_trial(*messages: str) -> str:
     """The page of an experiment in which each trial has one of these messages of a check, in turn."""
     judgement = report_support.alone()

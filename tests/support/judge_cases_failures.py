@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from judge_support import Case, asking, both, ended, experiment, failing, given, noting, rocksdb
+from loadstone.engine.events import Note
 from loadstone.judge.finding import Severity
 from loadstone.results.trial_result import TrialResult
 
@@ -15,6 +16,13 @@ def verified_by_statuses(trial: TrialResult) -> TrialResult:
     """As YCSB counts, without a figure."""
     kept = given(without=("verified", "wrong"))(trial)
     return replace(kept, statuses={"VERIFY": {"OK": 990, "UNEXPECTED_STATE": 10}})
+
+
+def note_stall(trial: TrialResult) -> TrialResult:
+    """The engine's notes on refused writes, and on the node that its neighbours considered down."""
+    refusal = Note("errors", "500 steps failed, the first: Unavailable: Cannot achieve consistency level TWO", "")
+    down = Note("server-events", "127.0.0.2:9042 was considered down from 41.0 s to 61.5 s", "")
+    return replace(trial, notes=(refusal, down))
 
 
 CASES = [
@@ -58,6 +66,35 @@ CASES = [
         experiment(given(errors=500, rows_missing=480, partitions_written=1234)),
         INVALID,
         "500 of 100,000 operations failed (0.5 %); 480 reads found no row: the load wrote only partitions 1 to 1,234",
+    ),
+    Case(
+        "errors",
+        "reads of the warm-up that found no row",
+        experiment(given(errors=500, rows_missing=512, partitions_written=1234, partitions=2000)),
+        INVALID,
+        "500 of 100,000 operations failed (0.5 %); 512 reads (warm-up included) found no row: the load wrote only"
+        " partitions 1 to 1,234",
+    ),
+    Case(
+        "errors",
+        "reads of partitions that replicas lack",
+        experiment(given(errors=500, rows_missing=480, partitions_written=1234, partitions=1234)),
+        INVALID,
+        "500 of 100,000 operations failed (0.5 %); 480 reads found no row, although the load wrote all 1,234"
+        " partitions: the replicas that answered lack them",
+    ),
+    Case(
+        "missing-rows",
+        "stated with the failures",
+        experiment(both(given(errors=500, rows_missing=480), noting("missing-rows", "480 reads found no row"))),
+    ),
+    Case(
+        "errors",
+        "a node that was considered down without a requested fault",
+        experiment(both(given(errors=500), note_stall)),
+        INVALID,
+        "500 of 100,000 operations failed (0.5 %), the first: Unavailable: Cannot achieve consistency level TWO;"
+        " 127.0.0.2:9042 was considered down from 41.0 s to 61.5 s",
     ),
     Case("errors", "every client closed", experiment(given(unclosed=0, load__unclosed=0))),
     Case(

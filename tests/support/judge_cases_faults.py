@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from judge_cases_failures import note_stall
 from judge_support import Case, Spoil, both, experiment, facts, value
 from judge_support import given as set_figures
 from loadstone.judge.finding import Severity
@@ -100,6 +101,16 @@ def fail_reads(trial: TrialResult) -> TrialResult:
 
 SOUND = experiment(with_fault())
 CASES = [
+    Case("fault-errors", "no failure", experiment(both(with_fault(), set_figures(during__failed=0)))),
+    Case(
+        "fault-errors",
+        "writes refused while a node is considered down",
+        experiment(both(with_fault(), note_stall)),
+        NOTE,
+        "6,000 operations failed through the kill of node-2, the first: Unavailable: Cannot achieve consistency level"
+        " TWO; 127.0.0.2:9042 was considered down from 41.0 s to 61.5 s",
+    ),
+    Case("server-events", "quoted with the failures", experiment(both(with_fault(), note_stall))),
     *(Case(check, "a sound trial", SOUND) for check in ("fault-missed", "not-lifted", "bystander-hit")),
     *(Case(check, "a sound trial", SOUND) for check in ("before-unsteady", "not-recovered", "hidden-retries")),
     *(Case(check, "a sound trial", SOUND) for check in ("shared-host", "lost-writes", "lost-as-allowed")),

@@ -11,7 +11,19 @@ from known_truth_expected import Case, favours, fires, no_claim, not_trusted, sa
 from known_truth_support import SHAPE, failed, figure, of_trials, on, scaled, trial
 from known_truth_support import course as make_series
 from known_truth_support import world as craft_results
-from liar_support import DAY_NS, HOUR_NS, KNOWN, START_NS, alternating, noise, pair, set_times, side, ycsb
+from liar_support import (
+    DAY_NS,
+    HOUR_NS,
+    KNOWN,
+    START_NS,
+    alternating,
+    noise,
+    pair,
+    plant_difference,
+    set_times,
+    side,
+    ycsb,
+)
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.results.union import join_results
@@ -120,7 +132,71 @@ def ledger(trial_of: TrialResult, acknowledged: float) -> TrialResult:
     return replace(trial_of, values={**trial_of.values, **counts, noted.metric: noted})
 
 
+def miss_rows(share: float, written: float, partitions: float) -> Spoil:
+    """Reads that find no row, and therefore end sooner."""
+
+    def damage(trial_of: TrialResult) -> TrialResult:
+        operations = trial_of.values["operations"].value
+        counts = set_figures(rows_missing=round(share * operations), partitions_written=written, partitions=partitions)
+        return counts(failed(share)(trial_of))
+
+    return damage
+
+
+def miss_point(trials: tuple[int, ...] = ()) -> ResultSet:
+    """Three planned points, of which the third ended without a figure, or has only these repeats."""
+    results = craft_results({"rocksdb": 1000.0, "lmdb": 1300.0, "fjall": 1500.0})
+    present = [point for point in results.trials if point.config["system"] != "fjall" or point.repeat in trials]
+    return replace(results, trials=present)
+
+
+# The traps of the hand-written report on Cassandra at scale.
+HYDRA = [
+    Case(
+        "a point of an hour against a point of five minutes",
+        lambda: plant_difference(
+            1.3,
+            alter_second=set_figures(
+                runtime=720e9, operations=936_000, read__count=936_000, device__read=3.4e9, returned=9.36e8
+            ),
+        ),
+        (unsure(), verdict("suspect", "invalid"), fires("sides-differ"), says("length of the window")),
+    ),
+    Case(
+        "the 95th percentile of the 95th percentiles of 500 processes",
+        lambda: plant_difference(1.3, first={"percentiles_of": "500 processes"}),
+        (no_claim(), fires("impossible", "withheld"), says("computed from the percentiles of 500 processes")),
+        metric="read.p95",
+    ),
+    Case(
+        "the throughput of 500 processes is a sum",
+        lambda: plant_difference(1.3, first={"percentiles_of": "500 processes"}),
+        (wins("second", 1.3), verdict("valid")),
+    ),
+    Case(
+        "reads of partitions that were never written",
+        lambda: craft_results({"rocksdb": 1000.0, "lmdb": 1900.0}, spoil=on("lmdb", miss_rows(1 / 3, 13_000, 20_000))),
+        (unsure(), verdict("invalid"), fires("errors", "invalid"), says("the load wrote only partitions 1 to 13,000")),
+    ),
+    Case(
+        "RF raised by ALTER, without a repair",
+        lambda: craft_results({"rocksdb": 1000.0, "lmdb": 1900.0}, spoil=on("lmdb", miss_rows(1 / 2, 20_000, 20_000))),
+        (unsure(), verdict("invalid"), fires("errors", "invalid"), says("the replicas that answered lack them")),
+    ),
+    Case(
+        "a point without a result",
+        miss_point,
+        (whole("suspect"), fires("incomplete", "suspect"), says("1 of 3 planned points are missing: system=fjall")),
+    ),
+    Case(
+        "a point of which one repeat has a result",
+        lambda: miss_point((2,)),
+        (whole("suspect"), fires("incomplete", "suspect"), says("repeats planned are missing")),
+    ),
+]
+
 RUNS = [
+    *HYDRA,
     Case(
         "one run of each of two commits, whose days differ by four percent",
         lambda: daily((0,), (1,), 1.04),

@@ -30,7 +30,8 @@ MOVED = [name for name in EXPERIMENTS if "/" in name]
 WANTED = {"same-vs-same.yaml": ["nothing uses the dimension copy"]}
 # A closed loop was the original test.
 CLOSED = {
-    "cassandra-hydra-ha.yaml": ["in a closed loop a stall counts once per client, so there is no outage in seconds"]
+    name: ["in a closed loop a stall counts once per client, so there is no outage in seconds"]
+    for name in ("cassandra-hydra-ha.yaml", "cassandra-stalled-node.yaml")
 }
 MINIMAL = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workloada\n"
 # What a key about servers needs.
@@ -82,6 +83,7 @@ LOOKS = {
     ("cassandra-hydra-ha.yaml", "small"),
     ("cassandra-replay-hydra.yaml", "small"),
     ("cassandra-scale.yaml", "small"),
+    ("cassandra-stalled-node.yaml", "small"),
     ("hbase-failure.yaml", "small"),
     ("hdfs-replication.yaml", "small"),
     ("postgres-failure.yaml", "small"),

@@ -115,6 +115,29 @@ def read_runs(source: Source) -> list[ImportedRun]:
     return [read_log(parse_log(source), source)]
 
 
+def merge_runs(sources: Sequence[Source]) -> ImportedRun:
+    """The run of one tool's processes, or operations, measured together, from a log of each.
+
+    Times are aligned by the start of each log; without it, all logs begin together. Raises LoadstoneError when a log is
+    damaged, or when the logs have different units.
+    """
+    logs = [parse_log(source) for source in sources]
+    whole = HistogramLog(logs[0].ns, additive=all(log.additive for log in logs))
+    starts = [float(match[1]) if (match := START.search(source.text)) else None for source in sources]
+    known = [start for start in starts if start is not None]
+    for log, start, source in zip(logs, starts, sources, strict=True):
+        if log.ns != whole.ns:
+            raise source.error_at(
+                "its unit differs from the unit of the other logs", "import the logs of one tool at a time"
+            )
+        later = start - min(known) if start is not None and len(known) == len(starts) else 0.0
+        for tag, intervals in log.tags.items():
+            moments = ((begin + later, length, histogram) for begin, length, histogram in intervals)
+            whole.tags.setdefault(tag, []).extend(moments)
+        whole.unknown |= log.unknown
+    return read_log(whole, sources[starts.index(min(known)) if known else 0])
+
+
 def parse_log(source: Source) -> HistogramLog:
     """The intervals of the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
     logging = LOGGING.search(source.text)

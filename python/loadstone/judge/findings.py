@@ -67,6 +67,8 @@ DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     rate.GENERATOR_LIMITED: rate.generator_decided,
     rate.CLIENT_LIMITED: rate.clients_decided,
     errors.NAME: errors.has_error_counts,
+    errors.MISSING_ROWS: errors.has_missing_reads,
+    errors.SERVER_EVENTS: errors.quotes_servers,
 }
 # An importer's note: latencies at a rate without the wait for a client (coordinated omission).
 SERVICE_TIME = "service-time"

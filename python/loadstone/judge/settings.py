@@ -35,7 +35,7 @@ ATTEMPTS = ("lost-segment", "server-died", "retried", "interrupted", "incomplete
 # The findings of the checks `faults` and `loss`, which concern only trials with faults.
 FAULTS = (
     *("fault-missed", "not-lifted", "bystander-hit", "before-unsteady"),
-    *("not-recovered", "hidden-retries", "shared-host"),
+    *("not-recovered", "hidden-retries", "shared-host", "fault-errors"),
 )
 LOSS = ("lost-writes", "lost-as-allowed", "stale", "phantom", "corrupt")
 # By check and threshold. Shares are numbers from 0 to 1; docs/checks/<check>.md explains each.

@@ -235,7 +235,7 @@ def warned(found: Warnings) -> Markup:
             tag("small", concerned),
         ),
         tag("ul", *messages),
-        tag("p", "Formula, threshold and reason: ", link_page(found.page), class_="page"),
+        tag("p", "Formula, threshold and reason: ", link_page(found.page), class_="page") if found.page else "",
         class_=f"warning {found.label}",
         id=f"{anchor(found.check)}-{found.label}",
     )

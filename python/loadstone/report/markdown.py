@@ -102,7 +102,9 @@ def pictured(figure: Figure) -> Iterator[str]:
 def warned(found: Warnings) -> str:
     """A check's findings as a list."""
     concerned = f", {units.count_noun(found.trials, 'trial')}" if found.trials else ""
-    lines = [f"- **{found.label}: {plain(found.check)}**{concerned} ({link_page(found.page)})"]
+    lines = [
+        f"- **{found.label}: {plain(found.check)}**{concerned}{f' ({link_page(found.page)})' if found.page else ''}"
+    ]
     for message, hint in zip(found.messages, found.hints, strict=True):
         lines.append(f"  - {coded(message)}")
         lines += [f"    - What to do: {coded(hint)}"] if hint else []

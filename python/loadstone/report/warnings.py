@@ -12,7 +12,7 @@ from pathlib import Path
 from loadstone.format import units
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Judgement
-from loadstone.judge.settings import PAGES
+from loadstone.judge.settings import DEFAULTS, PAGES
 from loadstone.results.result_set import variant_name
 
 # The most messages printed of a check; there may be one for each trial. Notes change no verdict.
@@ -47,8 +47,8 @@ class Warnings:
 
     @property
     def page(self) -> str:
-        """The check's page, relative to the documentation's root."""
-        return f"docs/checks/{PAGES.get(self.check, self.check)}.md"
+        """The check's page, relative to the documentation's root; empty for a note that belongs to no check."""
+        return f"docs/checks/{PAGES.get(self.check, self.check)}.md" if self.check in DEFAULTS else ""
 
 
 def page_address(page: str) -> str | None:

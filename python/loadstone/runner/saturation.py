@@ -1,18 +1,20 @@
 """A search run: after each block the samples so far determine the next loads.
 
-Variants are searched concurrently: a block is one trial of each unfinished search, in random order. The state of a
-search is not stored: a resumed run derives it from the trials in the folder.
+Variants are searched concurrently: a block is one trial of each unfinished search, in random order. Where starting
+servers takes longer than a trial, only searches with the same servers are concurrent. The state of a search is not
+stored: a resumed run derives it from the trials in the folder.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from loadstone.experiment.model.points import distinct_values
-from loadstone.experiment.plan import order
-from loadstone.experiment.plan.plan import Builder, PlannedTrial, scalar_of
+from loadstone.experiment.plan import forecast, order
+from loadstone.experiment.plan.plan import Builder, PlannedTrial, Variant, scalar_of
+from loadstone.experiment.plan.servers import StartedSystems
 from loadstone.judge.finding import Finding
 from loadstone.judge.findings import judge_trial
 from loadstone.judge.judgement import Search, VariantKey
@@ -76,14 +78,21 @@ class SearchRun(Run):
                 configs.append({**self._configs[each.context], self._over: scalar_of(each.end)})
         if not configs:
             return
+        chosen = self._share_servers(configs)
         number = max(self.folder.blocks, default=0) + 1
-        keys = [order.draw_key(each) for each in configs]
-        shuffled = [configs[i] for i in order.draw_order(keys, self.experiment.seed, number)]
+        keys = [order.draw_key(each) for each in chosen]
+        shuffled = [chosen[i] for i in order.draw_order(keys, self.experiment.seed, number)]
         before = dict(results.planned)
         named = {**before, **{f"{len(before) + i}": config for i, config in enumerate(shuffled)}}
         block = list(self._planned(named))[len(before) :]
         self.folder.record_block(number, {each.trial: each.variant.config for each in block})
         yield from block
+
+    def _share_servers(self, configs: Sequence[Mapping[str, Scalar]]) -> list[Mapping[str, Scalar]]:
+        """The searches of the next block."""
+        builder, measure = Builder(self.experiment, self._varied), self.experiment.measure
+        variants = [builder.build_variant(config) for config in configs]
+        return [configs[at] for at in share_servers(variants, (measure.warmup or 0.0) + (measure.duration or 0.0))]
 
     def _planned(self, planned: Mapping[str, Mapping[str, Scalar]]) -> Iterator[PlannedTrial]:
         """The trials of these configs, in order; the repeat is the number of earlier occurrences of the config."""
@@ -127,3 +136,13 @@ class SearchRun(Run):
     def _configs(self) -> dict[VariantKey, Mapping[str, Scalar]]:
         """Each search's config, in the order of the file's dimensions."""
         return {context_of(variant.config, self._over): variant.config for variant in self.plan.variants}
+
+
+def share_servers(variants: Sequence[Variant], trial_seconds: float) -> list[int]:
+    """The variants with the servers of the first, by index; all of them if starting servers takes less than a trial."""
+    requests = [
+        variant.servers.how.systems if variant.servers and isinstance(variant.servers.how, StartedSystems) else ()
+        for variant in variants
+    ]
+    start_s = max(sum(forecast.start_seconds(start.system, 1) for start in systems) for systems in requests)
+    return [at for at, systems in enumerate(requests) if start_s <= trial_seconds or systems == requests[0]]

@@ -311,12 +311,13 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
 
 
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """The number of partitions written before reads, from the first one; and of reads that found no row."""
+    """Partitions written before reads, from the first on, of all partitions; and reads that found no row."""
     last = launched[-1]
     if last.name == "load":
         population = last.spec["work"]["population"]["sequence"]["last"]
         # Failed writes may be among them, so the last operation determines the last partition.
         yield Value("partitions_written", min(last.result.summary.operations, population), "", 1)
+        yield Value("partitions", population, "", 1)
     elif missing := last.result.summary.missing_rows:
         yield Value("rows_missing", missing.reads, "", 1)
 

@@ -359,13 +359,14 @@ def part_name(run: ImportedRun) -> str:
 
 
 def add_histograms(run: ImportedRun, ended: Ended) -> None:
-    """Adds the histograms that the tool wrote to the trial's folder, and their figures unless it printed them."""
-    for path in sorted(ended.context.files.glob("*.hlog")) + sorted(ended.context.files.glob("*.hdr")):
-        source = Source(path, text_of(path), {})
-        (logged,) = read_source(source, FORMATS[hlog.NAME])
-        known = {value.metric for value in run.values}
-        run.values += [value for value in logged.figures_with_bounds() if value.metric not in known]
-        run.histograms |= logged.histograms
+    """Adds the merged histograms that the tool's processes wrote, and their figures where the tool printed none."""
+    paths = [path for ending in ("*.hlog", "*.hdr") for path in sorted(ended.context.files.glob(ending))]
+    if not paths:
+        return
+    logged = hlog.merge_runs([Source(path, text_of(path), {}) for path in paths])
+    known = {value.metric for value in run.values}
+    run.values += [value for value in logged.figures_with_bounds() if value.metric not in known]
+    run.histograms |= logged.histograms
 
 
 def find_version(work: Command, context: CommandContext) -> str:

@@ -21,8 +21,14 @@ UNCLOSED_HINT = "look at the store's log; a session that does not close has not 
 # Reads of rows that were never written.
 MISSING = "rows_missing"
 MISSING_HINT = "load the whole population before the reads; several writers need a range each (`segment=k/n`)"
+# A new replica has the rows only after a repair: `ALTER KEYSPACE` copies nothing.
+MISSING_COPY_HINT = "repair the keyspace (`nodetool repair`) after a change of its replication, or load it again"
 # The text of the engine's note before the system's message.
 FIRST = ", the first: "
+# The engine's note on reads of rows that were never written.
+MISSING_ROWS = "missing-rows"
+# The engine's note on the servers that the cluster considered down, and when.
+SERVER_EVENTS = "server-events"
 
 
 def check_errors(trial: TrialResult, settings: Settings) -> Looks:
@@ -31,6 +37,7 @@ def check_errors(trial: TrialResult, settings: Settings) -> Looks:
         yield NotLooked(NAME, "failed operations were not counted", ours=True)
     for prefix in PHASES:
         yield from check_phase(trial, prefix, settings)
+    yield from through_fault(trial)
     yield from find_unclosed_sessions(trial)
 
 
@@ -59,18 +66,38 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
     if (unsent := trial.value(f"{prefix}unsent.unreached")) and not faults.has_fault(trial):
         message = f"{message}, {unsent:,.0f} of them unsent: no server could be reached"
     hint = "see the counts by operation and status; a failed operation can be faster than one that works"
-    cause = first_failure(trial) if prefix == MEASURED else ""
+    # Through a requested fault, the first failure is usually the fault's.
+    cause = first_failure(trial) if prefix == MEASURED and not faults.has_fault(trial) else ""
     if prefix == MEASURED and (missing := trial.value(MISSING)):
-        cause, hint = f"{describe_missing(trial, missing)}{cause}", MISSING_HINT
+        cause = f"{describe_missing(trial, missing, count)}{cause}"
+        hint = MISSING_COPY_HINT if wrote_all(trial) else MISSING_HINT
     effect = Effect(excludes=True)
     yield Finding(NAME, severity, f"{message}{cause}", hint, (trial.trial,), effect=effect, size=bad / tries)
 
 
-def describe_missing(trial: TrialResult, missing: float) -> str:
-    """Reads that found no row, and the partitions that the load wrote."""
+def through_fault(trial: TrialResult) -> Iterator[Finding]:
+    """Failures through a requested fault: its result, with the system's message and the servers considered down."""
+    if not (count := count_through_fault(trial)):
+        return
+    which = units.list_items([f"{fault.kind} of {units.list_items([*fault.servers])}" for fault in trial.faults])
+    message = f"{count:,.0f} operations failed through the {which}{first_failure(trial)}"
+    hint = "failures through a requested fault are its result; the table of its windows counts them by status"
+    yield Finding(faults.FAILURES, Severity.NOTE, message, hint, (trial.trial,), size=count)
+
+
+def describe_missing(trial: TrialResult, missing: float, count: float) -> str:
+    """Reads that found no row, and the partitions that the load wrote; `count`: the failures of the window."""
     written = trial.value("partitions_written")
-    reads = f"; {missing:,.0f} reads found no row"
+    reads = f"; {missing:,.0f} reads{' (warm-up included)' if missing > count else ''} found no row"
+    if wrote_all(trial):
+        return f"{reads}, although the load wrote all {written:,.0f} partitions: the replicas that answered lack them"
     return reads if written is None else f"{reads}: the load wrote only partitions 1 to {written:,.0f}"
+
+
+def wrote_all(trial: TrialResult) -> bool:
+    """Whether the load wrote every partition that the reads may draw."""
+    written, population = trial.value("partitions_written"), trial.value("partitions")
+    return written is not None and population is not None and written >= population
 
 
 def list_failing_operations(trial: TrialResult) -> Iterator[str]:
@@ -97,9 +124,28 @@ def message_on_unclosed(clients: int, phase: str = "") -> str:
 
 
 def first_failure(trial: TrialResult) -> str:
-    """The system's message about the first failure, if any."""
+    """The system's message about the first failure, and the servers that were considered down, if any."""
     cause = next((note.message for note in trial.notes if note.name == NAME), "")
-    return "".join(cause.partition(FIRST)[1:])
+    events = next((f"; {note.message}" for note in trial.notes if note.name == SERVER_EVENTS), "")
+    return "".join(cause.partition(FIRST)[1:]) + events
+
+
+def count_through_fault(trial: TrialResult) -> float:
+    """Operations that failed from the order of a requested fault on, until the recovery if there is one."""
+    windows = ("during", "returning" if trial.loop == "open" else "after")
+    return sum(trial.value(f"{window}.failed") or 0 for window in windows) if faults.has_fault(trial) else 0
+
+
+def has_missing_reads(trial: TrialResult) -> bool:
+    """Whether a finding on failures already states the reads that found no row."""
+    return bool(trial.value(MISSING)) and bool(count_failed_operations(trial, MEASURED))
+
+
+def quotes_servers(trial: TrialResult) -> bool:
+    """Whether a finding on failures already names the servers that were considered down."""
+    return bool(
+        count_through_fault(trial) or (not faults.has_fault(trial) and count_failed_operations(trial, MEASURED))
+    )
 
 
 def has_error_counts(trial: TrialResult) -> bool:

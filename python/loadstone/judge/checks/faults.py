@@ -1,7 +1,7 @@
 """faults: whether a requested fault took place as requested, and whether the system recovered.
 
 Findings: `fault-missed`, `not-lifted`, `bystander-hit`, `before-unsteady`, `not-recovered`, `hidden-retries`,
-`shared-host`.
+`shared-host`; `fault-errors` is in the check `errors`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from loadstone.statistics.availability import RELAPSE
 
 MISSED, NOT_LIFTED, BYSTANDER = "fault-missed", "not-lifted", "bystander-hit"
 UNSTEADY, NOT_RECOVERED = "before-unsteady", "not-recovered"
-RETRIES, SHARED = "hidden-retries", "shared-host"
+RETRIES, SHARED, FAILURES = "hidden-retries", "shared-host", "fault-errors"
 NONE = "none"
 SIDES = "sides-differ"
 # Faults that end processes, whose start then takes processor time of the host.

@@ -6,15 +6,18 @@ All panels of a context share the axis of the load, so that a point's throughput
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import altair as alt
 
 from loadstone.format import units, wording
+from loadstone.judge.checks import errors
 from loadstone.judge.figures import is_latency
 from loadstone.judge.judgement import Curve, Search, VariantKey
+from loadstone.judge.settings import Settings
 from loadstone.report.charts import figure
 from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, finite, plot
 from loadstone.report.view import View, spread
@@ -83,6 +86,8 @@ def curves(view: View) -> Figure:
         if any(answer_loads(line) for lines in grouped.values() for line in lines):
             caption += ", the upright line the highest load that holds it"
         caption += "; at hollow points it does not hold."
+    if any(share_failed(view, key) for lines in grouped.values() for line in lines for key in line.variants.values()):
+        caption += " ✕: operations failed, by the share next to it; an infinite latency is at the upper edge."
     if any(line.curve and line.curve.law for lines in grouped.values() for line in lines):
         caption += " The thin line is the Universal Scalability Law, drawn where it fits as closely as repeats agree."
     caption += figure.limits(view, len(contexts), len(grouped), apart=is_compared)
@@ -147,6 +152,7 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     points = [row for line in lines for row in measure(view, line, metric)]
     if not points:
         return None
+    failing = [row for line in lines for row in failing_rows(view, line, metric)]
     loads = sorted({load for line in lines for load in line.variants})
     wide = 0 < loads[0] * LOGARITHMIC < loads[-1]
     # A little more than the measured range, so that no point is cut in half.
@@ -188,6 +194,11 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
             shape=figure.shape(view), tooltip=hover
         ),
     ]
+    if failing:
+        crosses = plot([{**row, "value": row["value"] or top} for row in failing])
+        crosses = crosses.encode(x=x, y=y, tooltip=figure.tooltip(**names, at=str(view.load), failed="failed"))
+        layers.append(crosses.mark_text(text="✕", fontSize=15, fontWeight="bold", style="word"))
+        layers += figure.words_over(crosses.encode(text="failed:N"), align="right", dx=-9, dy=-9)
     if knees and metric == THROUGHPUT:
         # On the side of the band that has more room.
         is_left = axis_place(knees[0]["low"], ends, wide=wide) < 0.5
@@ -228,6 +239,27 @@ def measure(view: View, line: Line, metric: str) -> list[Row]:
             }
         )
     return rows
+
+
+def share_failed(view: View, key: VariantKey) -> str:
+    """The median share of failed operations of a variant, if the check `errors` calls it invalid; otherwise empty."""
+    counts = [(trial.value("errors"), trial.value("operations")) for trial in view.variants.get(key, ())]
+    shares = [failed / every for failed, every in counts if failed is not None and every]
+    share = median(shares) if shares else 0.0
+    limit = Settings.from_question(view.results.question).check_threshold(errors.NAME, "share")
+    return f"{units.format_percent(share)} failed" if share > limit else ""
+
+
+def failing_rows(view: View, line: Line, metric: str) -> Iterator[Row]:
+    """The points at which operations failed; without a value where the latency is infinite."""
+    for load, key in line.variants.items():
+        text, cell = share_failed(view, key), view.cell(key, metric)
+        # The objective of a search decides about failures.
+        if not text or cell is None or cell.withheld or line.search is not None:
+            continue
+        known = cell.bound != "failed" and finite(cell.estimate.value)
+        value = cell.estimate.value if known else None
+        yield {"name": line.name, "load": load, "at": units.format_load(load), "value": value, "failed": text}
 
 
 def median_of_probe(search: Search, load: float, metric: str) -> float | None:
