@@ -295,9 +295,3 @@ def test_copied_log_of_a_process_is_refused(tmp_path: Path) -> None:
     copy = written(tmp_path, original.read_text(), "copy.hlog")
     with pytest.raises(LoadstoneError, match=r"copy.hlog is a copy of .*process-1.hlog"):
         merge_logs([original, copy], {})
-
-
-def test_processes_of_different_work_are_refused(tmp_path: Path) -> None:
-    read_log = written(tmp_path, intervals_of("READ-st", comment=STRESS), "read.hlog")
-    with pytest.raises(LoadstoneError, match=r"unit or tags differ from process-1.hlog"):
-        merge_logs([write_process(tmp_path, 1), read_log], {})

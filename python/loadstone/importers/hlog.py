@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from loadstone.engine.events import BESIDE, CENSORED
 from loadstone.engine.histogram import HEADER, Histogram, Layout, decode_histogram
+from loadstone.format import units
 from loadstone.importers.number import parse_number
 from loadstone.importers.run import (
     ALL,
@@ -43,6 +44,7 @@ NAME = "hlog"
 TITLE = "HDR histogram log (.hlog)"
 SIGN = "#[Histogram log format version"
 LOGGING = re.compile(r"#\[Logging for: ([^\]]+)\]")
+BASE = re.compile(r"#\[BaseTime: (\d+(?:\.\d+)?)")
 START = re.compile(r"#\[StartTime: (\d+(?:\.\d+)?)")
 RESPONSE = "-response"
 # cassandra-stress 3.11 to 5.0 and Scylla's fork; scylla-bench writes the same comment.
@@ -53,6 +55,8 @@ BENCH_TAG = re.compile(r"(?P<time>raw|co-fixed)(?:-(?P<operation>read|write))?")
 BENCH_TIMES = {"raw": SERVICE_TIME, "co-fixed": RESPONSE_TIME}
 # The share of an interval by which it may overlap the next one: starts and lengths are rounded to ms.
 OVERLAP = 0.02
+# Below this share of common time, a smaller load ran for a visible part of the run.
+COMMON_MIN = 0.95
 UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000}
 # The format of Java's HdrHistogram 2.1.4, and therefore of YCSB 0.17.0: words of 8 bytes, deflated or not.
 V1, V1_DEFLATED = 0x1C849381, 0x1C849382
@@ -118,13 +122,18 @@ def read_runs(source: Source) -> list[ImportedRun]:
 def merge_runs(sources: Sequence[Source]) -> ImportedRun:
     """The run of one tool's processes, or operations, measured together, from a log of each.
 
-    Times are aligned by the start of each log; without it, all logs begin together. Raises LoadstoneError when a log is
-    damaged, or when the logs have different units.
+    Times are aligned by the start of each log; without it, all logs begin together. The throughput covers the time in
+    which any of them ran; if they ran together for less than 95 % of it, a note says so. Raises LoadstoneError when a
+    log is damaged, or when the logs have different units.
     """
     logs = [parse_log(source) for source in sources]
     whole = HistogramLog(logs[0].ns, additive=all(log.additive for log in logs))
-    starts = [float(match[1]) if (match := START.search(source.text)) else None for source in sources]
+    starts = [
+        float(match[1]) if (match := BASE.search(source.text) or START.search(source.text)) else None
+        for source in sources
+    ]
     known = [start for start in starts if start is not None]
+    spans = []
     for log, start, source in zip(logs, starts, sources, strict=True):
         if log.ns != whole.ns:
             raise source.error_at(
@@ -132,10 +141,31 @@ def merge_runs(sources: Sequence[Source]) -> ImportedRun:
             )
         later = start - min(known) if start is not None and len(known) == len(starts) else 0.0
         for tag, intervals in log.tags.items():
-            moments = ((begin + later, length, histogram) for begin, length, histogram in intervals)
+            moments = [(begin + later, length, histogram) for begin, length, histogram in intervals]
             whole.tags.setdefault(tag, []).extend(moments)
         whole.unknown |= log.unknown
-    return read_log(whole, sources[starts.index(min(known)) if known else 0])
+        timed = [span for intervals in log.tags.values() for span in intervals if span[1] > 0]
+        if timed:
+            last = max(begin + length for begin, length, _ in timed)
+            spans.append((later + min(begin for begin, _, _ in timed), later + last))
+    merged = read_log(whole, sources[starts.index(min(known)) if known else 0])
+    note_parallelism(merged, spans)
+    return merged
+
+
+def note_parallelism(run: ImportedRun, spans: Sequence[tuple[float, float]]) -> None:
+    """Notes that processes did not run together: for a part of the time, the load was smaller."""
+    if len(spans) < 2:
+        return
+    begins, ends = zip(*spans, strict=True)
+    every = max(ends) - min(begins)
+    common = max(min(ends) - max(begins), 0.0)
+    if common < COMMON_MIN * every:
+        message = (
+            f"the {len(spans)} logs cover {units.format_duration(every * 1e9)}, and all of them together "
+            f"{units.format_duration(common * 1e9)}: the throughput is understated"
+        )
+        run.add_note("processes-apart", message, "start them together, for equal times; one Loadstone engine does so")
 
 
 def parse_log(source: Source) -> HistogramLog:
