@@ -117,7 +117,7 @@ soak: all $(DEVELOPER)
 	LOADSTONE_OUTAGES=all $(VENV)/pytest tests/test_outages.py
 	LOADSTONE_SIMULATIONS=1 $(VENV)/pytest -n 2 -rP tests/test_judge_simulations.py tests/test_search_simulations.py
 	LOADSTONE_PAUSES=50 LOADSTONE_KILLS=5 $(VENV)/pytest -s tests/test_ledger_faults.py
-	LOADSTONE_FLEET_KILLS=50 $(VENV)/pytest tests/test_fleet_ray.py
+	LOADSTONE_FLEET_KILLS=50 LOADSTONE_FLEET_CASSANDRA=1 $(VENV)/pytest tests/test_fleet_ray.py
 	$(VENV)/python benchmarks/fleet_scale.py
 	$(VENV)/python benchmarks/fleet_itself.py
 	LOADSTONE_DAMAGED=10000 $(VENV)/pytest tests/test_import_damage.py tests/test_import_rules.py

@@ -7,7 +7,6 @@ import os
 import random
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +16,8 @@ import pytest
 
 from event_support import outcome, summary
 from experiment_support import message_of
-from fleet_support import InProcess, ScriptedHost, Simulation, specs
-from lab_support import ROOT, experiment
+from fleet_support import InProcess, ScriptedHost, Simulation, spec_of, specs
+from lab_support import experiment
 from loadstone.engine import program
 from loadstone.engine.events import Event, Interval, Result, Summary, parse
 from loadstone.engine.trial import EngineError
@@ -226,11 +225,6 @@ def test_hundred_hosts_start_together(lost: int) -> None:
 # Agents of this process, with real engines.
 
 
-def spec_of(*arguments: str) -> dict[str, Any]:
-    line = [program.find(), "ycsb", "run", "null", "-P", str(ROOT / "workloads/workloada"), *arguments, "--print-spec"]
-    return {**json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout), "interval_ms": 1000}
-
-
 PACED = ("-p", "operationcount=3001", "-target", "1500", "-threads", "6")
 
 
@@ -397,7 +391,6 @@ RAY = "fleet: {on: ray, engines: 3}\n"
         (HEAD + "fleet: {on: ray, placement: beside}", "placement `beside` needs the label of the servers' hosts"),
         (HEAD + RAY + "vary: {placement: [apart, near]}", 'placement cannot be "near"'),
         (HEAD.replace('"null"', "lmdb") + RAY, "lmdb has no server that several hosts could reach"),
-        (HEAD.replace('"null"', "redis, start: redis") + RAY, "would listen on this machine only"),
         (HEAD.replace("duration: 1s", "operations: 100") + RAY, "the slowest decides the tail"),
         (HEAD.replace("duration: 1s", "duration: 1s, ledger: true") + RAY, "ledgers of several hosts"),
         ("systems: [file]\nworkload: {sort: {rows: 1000}}\n" + RAY, "sort runs on this machine only"),

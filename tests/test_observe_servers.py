@@ -17,7 +17,7 @@ import pytest
 from loadstone.observe.process import stat
 from loadstone.observe.servers import Servers, Watched, memory
 from loadstone.observe.sockets import Sockets, address, inodes
-from loadstone.runner.watch import Watch
+from loadstone.observe.watch import Watch
 from loadstone.systems.base.jvm import collections
 from systems_support import free_port
 

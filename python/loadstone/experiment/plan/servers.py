@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loadstone.engine.describe import description
 from loadstone.experiment.model import template
@@ -30,6 +30,8 @@ class StartRequest:
     file_system_bytes: int = 0
     # Whether each node has a network namespace.
     isolated: bool = False
+    # Whether each node runs on a separate host of the fleet, and not on this machine.
+    on_hosts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +107,16 @@ def start_request(name: str, given: Start | Over, render: Callable[[str], str]) 
     return StartRequest(name, int(render(given.nodes or "1")), settings, before, after, size_bytes, isolate is not None)
 
 
-def servers(system: System, names: Mapping[str, Scalar], table: str, render: Callable[[str], str]) -> Servers | None:
+def servers(
+    system: System, names: Mapping[str, Scalar], table: str, render: Callable[[str], str], *, on_hosts: bool = False
+) -> Servers | None:
     """The servers of a variant; None if the system names none. `table` is the workload's."""
     how: Started | Attached
     if system.start is not None:
         given = system.start
         below = () if given.over is None else (start_request(OVER[given.system], given.over, render),)
-        how = Started((*below, start_request(given.system, given, render)), given.keep)
+        own = replace(start_request(given.system, given, render), on_hosts=on_hosts)
+        how = Started((*below, own), given.keep)
     elif system.attach is not None:
         attach = system.attach
         commands = (template.render_partly(getattr(attach, key), names) for key in ATTACH_COMMANDS)

@@ -12,8 +12,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from loadstone.format.suggestion import did_you_mean
+from loadstone.observe.servers import Watched
 from loadstone.systems import registry
-from loadstone.systems.base import activity, disks, elsewhere, networks, process, state, undo
+from loadstone.systems.base import activity, disks, elsewhere, jvm, networks, process, state, undo
 from loadstone.systems.base.files.cache import READABLE, cache_root, locked
 from loadstone.systems.base.plan import differences, plan_of
 from loadstone.systems.base.starting import Say, Starting, log_of, silent
@@ -76,7 +77,10 @@ class Running:
         Servers run on when this process ends. When it fails, exactly what this call started is ended.
         Raises LoadstoneError, also when it is up with other settings.
         """
-        plan = self.plan_for(nodes, settings or {}, file_system_bytes, isolated=isolated)
+        self.start(self.plan_for(nodes, settings or {}, file_system_bytes, isolated=isolated), say, owner=owner)
+
+    def start(self, plan: Plan, say: Say = silent, *, owner: str = "") -> None:
+        """Starts a complete plan as `up` does. Raises LoadstoneError."""
         with self._alone(say):
             self._undo(say)
             before = self.known
@@ -203,15 +207,7 @@ class Running:
     def revive(self, say: Say = silent) -> None:
         """Starts the servers that have ended, over their data, and waits until all are ready. Raises SystemsError."""
         known = self._started()
-        plan = known.plan
-        self.up(
-            plan.nodes,
-            plan.settings,
-            say,
-            owner=known.owner,
-            file_system_bytes=plan.file_system_bytes,
-            isolated=bool(plan.network),
-        )
+        self.start(known.plan, say, owner=known.owner)
 
     def journal(self, fault: undo.Undo) -> None:
         """Records on disk how to undo a fault, which `up`, `down` and `restart` then do. Raises SystemsError."""
@@ -265,6 +261,18 @@ class Running:
     def log_paths(self) -> list[Path]:
         """Every file of the logs, those of earlier starts too."""
         return sorted(path for path in self.place.logs.rglob("*") if path.is_file())
+
+    def find_watched(self) -> list[Watched]:
+        """The servers that run, for an observer; none if the system is not up."""
+        logs = self.gc_logs() if self.status() else {}
+        return [
+            Watched(server.name, server.address, server.pid, server.started_ticks, logs.get(server.name))
+            for server in self.processes()
+        ]
+
+    def jvm_releases(self) -> set[str]:
+        """The builds of the JVMs that its servers run in."""
+        return {jvm.process_release(server.pid) for server in self.processes()} - {""}
 
     def gc_logs(self) -> dict[str, Path]:
         """The log of each JVM's collections, by server."""
@@ -357,7 +365,7 @@ class Running:
         if not names:
             raise SystemsError(f"{self.name} cannot have a file system for each node", "leave `file_system` out")
         user = elsewhere.user()
-        for name in names:
+        for name in (names[node - 1] for node in plan.local_nodes):
             disks.unmount_stopped((self.place.data / name).resolve())
             directory = elsewhere.directory_for(user, self.place, name).resolve()
             disks.mount_disk(disks.image(self.place.root, name), directory, plan.file_system_bytes)
@@ -368,6 +376,10 @@ class Running:
         if plan.network:
             nodes = {name: node for node, name in enumerate(self.system.node_directories(plan), 1)}
             stages = [[self._isolate(server, nodes[server.name]) for server in servers] for servers in stages]
+        if plan.here:
+            directories = self.system.node_directories(plan)
+            here = {directories[node - 1] for node in plan.here}
+            stages = [[server for server in servers if server.name in here] for servers in stages]
         names = [server.name for servers in stages for server in servers]
         assert len(names) == len({*names}), f"{self.name} has two servers of one name: {names}"
         return stages

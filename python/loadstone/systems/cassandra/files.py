@@ -69,7 +69,9 @@ def name(node: int) -> str:
 
 
 def host(plan: Plan, node: int) -> str:
-    """Where a node listens: each has its own loopback address, so that all use the same ports."""
+    """Where a node listens: its host's address, or its own loopback address, so that all use the same ports."""
+    if plan.addresses:
+        return plan.addresses[node - 1]
     return f"{plan.network or '127.0.0'}.{node}"
 
 

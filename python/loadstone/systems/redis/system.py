@@ -63,6 +63,7 @@ class Redis(System):
         return [[Server("redis", argv, address(plan), port, environment=variables, directory=directory)]]
 
     isolatable: ClassVar = True
+    spreadable: ClassVar = True
 
     def node_directories(self, plan: Plan) -> Sequence[str]:
         """The server's."""
@@ -148,6 +149,8 @@ class Redis(System):
 
 def address(plan: Plan) -> str:
     """The server's address."""
+    if plan.addresses:
+        return plan.addresses[0]
     return f"{plan.network}.1" if plan.network else HOST
 
 
@@ -232,6 +235,9 @@ def configuration(place: Place, plan: Plan) -> str:
     password = plan.settings["password"]
     if password:
         settings["requirepass"] = quoted(password)
+    elif plan.addresses:
+        # Without a password, Redis refuses clients on other hosts.
+        settings["protected-mode"] = "no"
     return "".join(f"{name} {value}\n" for name, value in settings.items())
 
 
