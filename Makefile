@@ -1,10 +1,12 @@
 # make         .venv/bin/loadstone and .venv/bin/loadstone-engine with its JVM host, and RocksDB in the local Maven repository
 # make demo    a first experiment on this machine, and its report
 # make wheel   dist/loadstone-….whl with the engine: needs neither cargo nor a JDK where it is installed
+# make release the same checks as CI on a clean tree, then the wheel and the release notes in dist/
 # make test    everything that CI runs
 # make bench   side by side with other tools
 # make soak    the tests that take minutes to hours
 # make docs    the generated files in docs/
+# make site    the docs site in site/
 # make clean   removes what make made, not results/
 
 SHELL := bash
@@ -47,7 +49,7 @@ PYTHON_SOURCES := python tests $(if $(wildcard benchmarks/*.py),benchmarks)
 # The tools of those who change Loadstone.
 DEVELOPER := $(VENV)/.developer
 
-.PHONY: all prerequisites build engine rocksdb demo wheel test bench soak docs clean
+.PHONY: all prerequisites build engine rocksdb demo wheel release test bench soak docs site clean
 
 all: engine rocksdb
 
@@ -95,6 +97,14 @@ wheel: $(VENV)/.installed
 	LOADSTONE_ENGINE=$(abspath $(ENGINE)) $(VENV)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	ls -sh dist
 
+# A tag of the form vMAJOR.MINOR.PATCH is set by hand afterwards.
+release:
+	$(PYTHON) scripts/release.py check
+	$(MAKE) test
+	rm -f dist/*.whl
+	$(MAKE) wheel
+	$(PYTHON) scripts/release.py notes
+
 # The suite shares two processors among three workers and many servers. A test that fails there runs once more, alone, and
 # must pass; the second run prints its name.
 test: all $(DEVELOPER)
@@ -113,14 +123,14 @@ bench: all
 # of each kind, outages of up to 30 s with up to 2,000 clients, fifty pauses of a Cassandra and five kills of a Redis and a PostgreSQL whose writes are
 # all accounted for, the judge's simulations in full, forty experiments whose true difference is known, ten thousand damaged files to import, and ten thousand clients on real servers.
 soak: all $(DEVELOPER)
-	LOADSTONE_CRASHES=50 $(VENV)/pytest tests/test_lab_crash.py
-	LOADSTONE_OUTAGES=all $(VENV)/pytest tests/test_outages.py
-	LOADSTONE_SIMULATIONS=1 $(VENV)/pytest -n 2 -rP tests/test_judge_simulations.py tests/test_search_simulations.py
-	LOADSTONE_PAUSES=50 LOADSTONE_KILLS=5 $(VENV)/pytest -s tests/test_ledger_faults.py
-	LOADSTONE_FLEET_KILLS=50 LOADSTONE_FLEET_CASSANDRA=1 $(VENV)/pytest tests/test_fleet_ray.py
+	LOADSTONE_CRASHES=50 $(VENV)/pytest tests/lab/test_lab_crash.py
+	LOADSTONE_OUTAGES=all $(VENV)/pytest tests/engine/test_outages.py
+	LOADSTONE_SIMULATIONS=1 $(VENV)/pytest -n 2 -rP tests/unit/test_judge_simulations.py tests/unit/test_search_simulations.py
+	LOADSTONE_PAUSES=50 LOADSTONE_KILLS=5 $(VENV)/pytest -s tests/servers/test_ledger_faults.py
+	LOADSTONE_FLEET_KILLS=50 LOADSTONE_FLEET_CASSANDRA=1 $(VENV)/pytest tests/lab/test_fleet_ray.py
 	$(VENV)/python benchmarks/fleet_scale.py
 	$(VENV)/python benchmarks/fleet_itself.py
-	LOADSTONE_DAMAGED=10000 $(VENV)/pytest tests/test_import_damage.py tests/test_import_rules.py
+	LOADSTONE_DAMAGED=10000 $(VENV)/pytest tests/unit/test_import_damage.py tests/unit/test_import_rules.py
 	$(VENV)/python benchmarks/judge_soak.py
 	$(VENV)/python benchmarks/ten_thousand.py
 	PROPTEST_CASES=1000000 cargo test --release --package loadstone-load --package loadstone-kinds --package loadstone-ycsb $(LOCKED)
@@ -132,6 +142,15 @@ docs: all
 	$(VENV)/python -m loadstone.systems.reference
 	$(VENV)/python -m loadstone.api.reference
 
+$(VENV)/.site: $(VENV)/.installed
+	$(PIP_INSTALL) --editable '.[site]'
+	touch $@
+
+# Reports that an owner adds below docs/reports/ are part of it. The variable silences an advertisement.
+site: $(VENV)/.site
+	NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --quiet
+	@echo site/index.html
+
 clean:
-	rm -rf .venv target java/target build dist python/*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv target java/target build dist site python/*.egg-info .mypy_cache .pytest_cache .ruff_cache
 	find python tests -name __pycache__ -prune -exec rm -rf {} +

@@ -13,7 +13,7 @@ from statistics import median
 
 from measure import ROOT
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests/support"))
 
 from loadstone.results.folder import find
 from namespace_support import boot_cluster

@@ -1,6 +1,6 @@
 """What a fleet of many hosts costs the lab, without Ray: `python benchmarks/fleet_scale.py [HOSTS [ENGINES]]`.
 
-Merges intervals of every host as the lab does, and simulates agents (tests/fleet_support.py).
+Merges intervals of every host as the lab does, and simulates agents (tests/support/fleet_support.py).
 docs/concepts/scale.md has the figures.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from measure import ROOT
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests/support"))
 
 from event_support import interval, outcome, ready, summary
 from fleet_support import ScriptedHost, Simulation, specs

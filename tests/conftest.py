@@ -184,7 +184,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Moves the longest files to the front, so that no worker is left with one of them at the end."""
+    """Marks each test by its folder, and moves the longest files to the front: no worker ends with one of them."""
+    for item in items:
+        item.add_marker(item.path.parent.name)
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.stem, len(place)))
 

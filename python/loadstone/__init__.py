@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from loadstone.api import Judgement, Latencies, LoadstoneError, Percentile, Run, compare, load, open, run  # noqa: A004
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Judgement", "Latencies", "LoadstoneError", "Percentile", "Run", "compare", "load", "open", "run"]
 
 

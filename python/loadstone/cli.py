@@ -3,6 +3,7 @@
 To start fast, this module imports what only some commands need inside functions.
 """
 
+import os
 import sys
 
 from loadstone import __version__
@@ -47,6 +48,9 @@ MODULES = {"import": "importing", "time": "timing"}
 
 def main() -> int:
     """Runs the command in `sys.argv` and returns the exit status: 0, 1 for a failed run, 2 for bad usage."""
+    # A command in an experiment may name `loadstone` although its virtual environment is not activated.
+    installed = (os.path.dirname(os.path.abspath(path)) for path in (sys.argv[0], sys.executable) if os.sep in path)
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *installed])
     try:
         return run(sys.argv[1:])
     except LoadstoneError as error:
@@ -133,4 +137,5 @@ options:
   -V, --version  the version
 
 environment:
-  {program.VARIABLE}  the engine to run instead of the one installed"""
+  {program.VARIABLE}  the engine to run instead of the one installed
+  LOADSTONE_DOCS    the docs site that reports and messages link to: an address, or the folder of `make site`"""

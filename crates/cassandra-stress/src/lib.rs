@@ -1,6 +1,7 @@
 //! The cassandra-stress front end: a drop-in replacement for `cassandra-stress write|read|mixed|counter_write|counter_read …`.
 
 mod coverage;
+mod graph;
 mod printer;
 mod run;
 mod schema;
@@ -74,7 +75,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     for warning in warnings {
         err(&format!("warning: {}\n", shorten(warning)));
     }
-    run::run(&settings, &profiles, controls).map_err(name_options)
+    run::run(&settings, &profiles, arguments, controls).map_err(name_options)
 }
 
 /// Names the options of this command line where a hint names the store's properties, with the tool's exit status.
@@ -98,7 +99,6 @@ fn name_options(mut error: EngineError) -> EngineError {
 /// The options that change nothing here although they change something in the tool.
 fn list_ignored_options(settings: &Settings) -> impl Iterator<Item = &str> {
     let options = [
-        (settings.graph.file.is_some(), "-graph writes no page: an experiment of `loadstone run` writes a report"),
         (settings.mode.compression != "none", "-mode compression= has no effect: requests are sent uncompressed"),
         (settings.node.whitelist, "-node whitelist has no effect: the nodes of the data centre are used"),
     ];

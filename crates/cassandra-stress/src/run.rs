@@ -22,6 +22,7 @@ use loadstone_wire::output::{err, out};
 use loadstone_wire::spec::{StatementsSpec, WorkSpec};
 
 use super::coverage;
+use super::graph::Graph;
 use super::printer::{HdrLog, Names, Printer, Step};
 use super::schema;
 use super::translate::{options, translate, translate_warmups};
@@ -33,21 +34,26 @@ const SETTLE: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub struct Log {
     file: Option<(String, File)>,
+    /// The text of the current step, for `-graph`.
+    step: Option<String>,
 }
 
 impl Log {
-    fn open(path: Option<&str>) -> Result<Self, EngineError> {
+    fn open(path: Option<&str>, keeps_steps: bool) -> Result<Self, EngineError> {
         let file = path.map(|path| match File::create(path) {
             Ok(file) => Ok((path.to_owned(), file)),
             Err(error) => Err(EngineError::usage(format!("cannot write {path}: {error}"))
                 .hint("-log file= names a file in a writable directory")),
         });
-        Ok(Self { file: file.transpose()? })
+        Ok(Self { file: file.transpose()?, step: keeps_steps.then(String::new) })
     }
 
     /// Prints to both.
     pub fn print(&mut self, text: &str) {
         out(text);
+        if let Some(step) = &mut self.step {
+            step.push_str(text);
+        }
         if let Some((path, file)) = &mut self.file
             && let Err(error) = file.write_all(text.as_bytes())
         {
@@ -59,8 +65,14 @@ impl Log {
 
 /// Performs what the settings ask for. Returns the exit code.
 #[allow(clippy::too_many_lines, reason = "the steps of a run, in their order")]
-pub fn run(settings: &Settings, profiles: &[Profile], controls: &Receiver<Control>) -> Result<u8, EngineError> {
-    let mut log = Log::open(settings.log.file.as_deref())?;
+pub fn run(
+    settings: &Settings,
+    profiles: &[Profile],
+    arguments: &[String],
+    controls: &Receiver<Control>,
+) -> Result<u8, EngineError> {
+    let mut graph = Graph::open(&settings.graph, arguments)?;
+    let mut log = Log::open(settings.log.file.as_deref(), graph.is_some())?;
     let has_rate = matches!(&settings.rate, RateSettings::Threads { limit, .. } if limit.per_second() > 0);
     let hdr = settings.log.hdr_file.as_ref().map(|path| HdrLog::create(path, has_rate));
     let mut hdr = hdr.transpose()?;
@@ -138,6 +150,9 @@ pub fn run(settings: &Settings, profiles: &[Profile], controls: &Receiver<Contro
             err(&format!("warning: {explained}\n"));
         }
         log.print(&render_results(&summary, settings.compat));
+        if let (Some(graph), Some(step)) = (&mut graph, &mut log.step) {
+            graph.add_run(&std::mem::take(step), steps.then_some(threads));
+        }
         rates.push(summary.total.operation_rate());
         if let Some((earlier, ..)) = done.last() {
             out(&render_improvement(*earlier, &rates));
@@ -146,6 +161,7 @@ pub fn run(settings: &Settings, profiles: &[Profile], controls: &Receiver<Contro
         if end != End::Done {
             finish(&mut log, settings, &done, steps);
             err("note: the run was interrupted; the results cover the operations before the interruption\n");
+            graph.map_or(Ok(()), Graph::finish)?;
             return hdr.map_or(Ok(()), HdrLog::finish).map(|()| end.code());
         }
         if unanswered > 0 || (failed > 0 && !settings.errors.ignore) {
@@ -176,6 +192,7 @@ pub fn run(settings: &Settings, profiles: &[Profile], controls: &Receiver<Contro
         }
     }
     finish(&mut log, settings, &done, steps);
+    graph.map_or(Ok(()), Graph::finish)?;
     hdr.map_or(Ok(()), HdrLog::finish)?;
     Ok(0)
 }

@@ -16,7 +16,7 @@ pub use messages::{
 };
 pub use profiles::render_profiles;
 pub use results::{Summary, render_results};
-pub use rows::{Figures, Garbage, Interval, render_header, render_interval};
+pub use rows::{Figures, Garbage, Interval, METRICS, render_header, render_interval};
 pub use settings_block::render_settings;
 pub use uncertainty::Uncertainty;
 

@@ -33,6 +33,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--explain", action="store_true", help="also list the data read, the omissions, and their reasons"
     )
+    parser.add_argument(
+        "--processes",
+        action="store_true",
+        help="the files are histogram logs of processes that ran together: merge them into one trial",
+    )
     parser.add_argument("--name", metavar="NAME", help="the folder's name (default: that of the first file)")
     parser.add_argument("--question", metavar="TEXT", default="", help="the question that the results answer")
     parser.results_option()
@@ -40,6 +45,7 @@ def main(arguments: list[str]) -> int:
 
     from loadstone.importers.explain import explain
     from loadstone.importers.json_paths import parse_figure
+    from loadstone.importers.processes import merge_logs
     from loadstone.importers.read import parse_fact, read_all
     from loadstone.importers.store import store
 
@@ -51,7 +57,8 @@ def main(arguments: list[str]) -> int:
         raise UsageError(str(error.args[0]), error.hint) from None
     if options.json:
         facts["json"] = "\n".join(options.json)
-    imported = read_all(options.files, facts, options.format)
+    read = merge_logs if options.processes else read_all
+    imported = read(options.files, facts, options.format)
     folder = store(imported, options.results, options.name or options.files[0].stem, options.question, options.files)
     if options.explain:
         for path in options.files:

@@ -27,6 +27,8 @@ __all__ = ["ExperimentError", "Loaded", "change_question", "changed_keys", "load
 
 # The keys that may change when existing results are judged again.
 CHANGEABLE = ("compare", "claims", "checks")
+# Experiments that do not answer a report of the mission are kept apart in this folder; scripts have their former paths.
+MOVED = "more"
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def load(path: Path | str, scale: str | None = None, settings: Sequence[str] = (
 
     Raises ExperimentError with all mistakes, including those in the scales that were not selected.
     """
-    path = Path(path)
+    path = find_moved(Path(path))
     tree, mistakes = read(path)
     tree, scales = split_scales(tree, mistakes)
     bases = (path.parent, Path())
@@ -77,6 +79,12 @@ def load(path: Path | str, scale: str | None = None, settings: Sequence[str] = (
             checked = examine(merge(tree, each), bases)
             mistakes += [mistake for mistake in checked.mistakes if mistake.location in of_scale]
     return valid(examined, mistakes)
+
+
+def find_moved(path: Path) -> Path:
+    """The path, or if nothing is there, the file in the folder to which its experiment was moved."""
+    new_path = path.parent / MOVED / path.name
+    return new_path if not path.exists() and new_path.is_file() else path
 
 
 def of_command(document: Mapping[str, Any], command: str) -> Loaded:

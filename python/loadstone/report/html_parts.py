@@ -17,7 +17,7 @@ from loadstone.report.reproduce import Recipe
 from loadstone.report.sections import Section, answer, gist, headline, meaning
 from loadstone.report.table import Entry, Table
 from loadstone.report.view import View
-from loadstone.report.warnings import Warnings
+from loadstone.report.warnings import Warnings, page_address
 
 # How deep an environment is shown, and how many entries of one list.
 DEPTH_MAX = 6
@@ -235,10 +235,16 @@ def warned(found: Warnings) -> Markup:
             tag("small", concerned),
         ),
         tag("ul", *messages),
-        tag("p", "Formula, threshold and reason: ", tag("code", found.page), class_="page"),
+        tag("p", "Formula, threshold and reason: ", link_page(found.page), class_="page"),
         class_=f"warning {found.label}",
         id=f"{anchor(found.check)}-{found.label}",
     )
+
+
+def link_page(page: str) -> Markup:
+    """A page of the docs, with a link if a site is configured."""
+    address = page_address(page)
+    return tag("a", tag("code", page), href=address) if address else tag("code", page)
 
 
 def anchor(check: str) -> str:

@@ -12,7 +12,7 @@ from loadstone.report.expectations import describe_figure
 from loadstone.report.sections import Section, answer, gist, headline, meaning
 from loadstone.report.table import Entry, Table
 from loadstone.report.view import View
-from loadstone.report.warnings import Warnings
+from loadstone.report.warnings import Warnings, page_address
 
 # Sections that a pull request can do without; the page has them.
 LEFT_OUT = frozenset({"environment", "trials"})
@@ -102,7 +102,7 @@ def pictured(figure: Figure) -> Iterator[str]:
 def warned(found: Warnings) -> str:
     """A check's findings as a list."""
     concerned = f", {units.many(found.trials, 'trial')}" if found.trials else ""
-    lines = [f"- **{found.label}: {plain(found.check)}**{concerned} (`{found.page}`)"]
+    lines = [f"- **{found.label}: {plain(found.check)}**{concerned} ({link_page(found.page)})"]
     for message, hint in zip(found.messages, found.hints, strict=True):
         lines.append(f"  - {coded(message)}")
         lines += [f"    - What to do: {coded(hint)}"] if hint else []
@@ -110,6 +110,12 @@ def warned(found: Warnings) -> str:
         lines.append(f"  - and {units.many(found.more, 'more message')} of this check")
         lines += [f"    - What to do: {coded(hint)}" for hint in found.more_hints]
     return "\n".join(lines)
+
+
+def link_page(page: str) -> str:
+    """A page of the docs, with a link if a site is configured."""
+    address = page_address(page)
+    return f"[`{page}`]({address})" if address else f"`{page}`"
 
 
 def coded(text: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from loadstone.format import units
 from loadstone.judge.finding import Finding, Severity
@@ -17,6 +19,9 @@ from loadstone.results.result_set import variant_name
 MESSAGES_MAX = {severity: 2 if severity == Severity.NOTE else 4 for severity in Severity}
 # A separate number (not the 99 of p99), with its unit where both are scaled together.
 SCALES = {name: factor for scale in (units.DURATIONS, units.SIZES) for factor, name in scale}
+# The docs site, as an address or the folder of `make site`; without it, pages are named by their paths.
+SITE = "LOADSTONE_DOCS"
+PAGE = re.compile(r"\bdocs/([\w/-]+)\.md\b")
 NUMBER = re.compile(rf"(?<![\w.])(\d[\d,]*(?:\.\d+)?)(?![\w.]\d)(?: ({'|'.join(SCALES)})\b)?")
 
 
@@ -46,6 +51,20 @@ class Warnings:
         return f"docs/checks/{PAGES.get(self.check, self.check)}.md"
 
 
+def page_address(page: str) -> str | None:
+    """The address of a page of the docs on the configured site; None without one."""
+    match, site = PAGE.fullmatch(page), os.environ.get(SITE)
+    if not site or not match:
+        return None
+    root = site.rstrip("/") if "://" in site else Path(site).expanduser().resolve().as_uri()
+    return f"{root}/{match[1]}.html"
+
+
+def replace_pages(text: str) -> str:
+    """A text with the addresses of the pages that it names, if a site is configured."""
+    return PAGE.sub(lambda match: page_address(match[0]) or match[0], text)
+
+
 def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
     """By check and severity, the worst first: of messages that differ only in numbers the worst one, or the `whole`."""
     variants = judgement.variants if len(judgement.variants) > 1 else {}
@@ -60,7 +79,7 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
             if whole
             else list(worst_messages(findings, owners, judgement))
         )
-        lines = list(dict.fromkeys(lines))
+        lines = [(message, replace_pages(hint)) for message, hint in dict.fromkeys(lines)]
         content = lines if whole else lines[: MESSAGES_MAX[severity]]
         hints = [hint for _, hint in content]
         # A hint follows the last of the messages that share it.

@@ -35,7 +35,7 @@ from loadstone.runner.trial import Conductor
 from loadstone.statistics.steady import pooled_warm_up_end
 
 # MSER leaves a bias as large as the noise of one series, which is too much for a comparison of many repeats. In
-# simulations (tests/test_judge_simulations.py) a warm-up longer by half leaves a third of that bias.
+# simulations (tests/unit/test_judge_simulations.py) a warm-up longer by half leaves a third of that bias.
 MARGIN = 1.5
 # A warm-up is a multiple of this.
 STEP_SECONDS = 0.5

@@ -17,7 +17,7 @@ AT_LEAST, AT_MOST = 3, 6
 # A bracket whose ends are within this ratio is not halved further.
 RATIO = 1.1
 # Trials of the load that holds, which is twice the number for the load above it. With 12, the bracket contains the
-# answer in at least 90 % of simulated searches (tests/test_search_simulations.py), also where noise lasts for many
+# answer in at least 90 % of simulated searches (tests/unit/test_search_simulations.py), also where noise lasts for many
 # trials or a server exits in one trial of four; with 10, that server's limit is found in 88 %.
 CONFIRMATIONS = 12
 CONFIDENCE = 0.9

@@ -1,7 +1,7 @@
 //! What every networked store must do, case by case, on real servers.
 //!
-//! `tests/test_stores_networked.py` starts each server and runs the cases of its store; a case by hand wants the store's
-//! properties in the variable of its line below, with spaces between. A new store is one line in the list.
+//! `tests/servers/test_stores_networked.py` starts each server and runs the cases of its store; a case by hand wants the
+//! store's properties in the variable of its line below, with spaces between. A new store is one line in the list.
 
 mod faults;
 mod opening;
@@ -43,7 +43,7 @@ macro_rules! cases {
     ($store:ty; $($module:ident: $($case:ident),*;)*) => {
         $($(
             #[test]
-            #[ignore = "needs a server: tests/test_stores_networked.py starts it"]
+            #[ignore = "needs a server: tests/servers/test_stores_networked.py starts it"]
             fn $case() {
                 crate::$module::$case::<$store>(&SUBJECT, stringify!($case));
             }

@@ -83,7 +83,9 @@ pub struct Interval {
     pub run_time_ms: u64,
 }
 
-const HEAD: [&str; 18] = [
+/// The names of a row's values.
+pub const METRICS: [&str; 19] = [
+    "type",
     "total ops",
     "op/s",
     "pk/s",
@@ -116,8 +118,8 @@ const fn name_width(compat: Compat) -> usize {
 /// The header, after `prefix` (of the auto table; empty elsewhere).
 #[must_use]
 pub fn render_header(prefix: &str, compat: Compat) -> String {
-    let cells: Vec<String> = HEAD.iter().zip(WIDTHS).map(|(name, width)| format!("{name:>width$}")).collect();
-    format!("{prefix}{:<width$}{}\n", "type", cells.join(","), width = name_width(compat))
+    let cells: Vec<String> = METRICS[1..].iter().zip(WIDTHS).map(|(name, width)| format!("{name:>width$}")).collect();
+    format!("{prefix}{:<width$}{}\n", METRICS[0], cells.join(","), width = name_width(compat))
 }
 
 /// The rows of an interval: one for each kind that has any if there are several kinds, then the total. Nothing for an

@@ -23,7 +23,7 @@ from loadstone.report.table import Column, Entry
 from loadstone.report.table import Table as Content
 from loadstone.report.terminal.curve import plot_percentiles
 from loadstone.report.view import View
-from loadstone.report.warnings import not_looked, warnings
+from loadstone.report.warnings import not_looked, page_address, warnings
 from loadstone.results.projection import Projected
 from loadstone.results.result_set import natural, variant_name
 from loadstone.results.trial_result import Scalar
@@ -325,6 +325,8 @@ def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
         if each.more:
             lines.append(Text(f"  … and {units.many(each.more, 'more message')} of this check", style="dim"))
             lines += [Text(f"  hint: {hint}", style="dim") for hint in each.more_hints]
+        if address := page_address(each.page):
+            lines.append(Text(f"  page: {address}", style="dim"))
     if whole or not lines:
         lines += [Text(f"could not look: {each}", style="dim") for each in not_looked(judgement)]
     return lines

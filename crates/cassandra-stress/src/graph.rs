@@ -1,0 +1,178 @@
+//! The page of `-graph`: a chart of the intervals, and the object `stats` for scripts that read it from the page.
+//!
+//! The object has the tool's form (Cassandra's `StressGraph.java`): for each run `test`, `revision`, `command`,
+//! `metrics`, `intervals`, and the labels of `Results:` in lower case. A page that exists gets another run.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, Write};
+
+use loadstone_stress::output::METRICS;
+use loadstone_stress::settings::GraphSettings;
+use loadstone_wire::error::EngineError;
+use serde_json::{Map, Value, json};
+
+const PAGE: &str = include_str!("graph.html");
+const START: &str = "/* stats start */";
+const END: &str = "/* stats end */";
+
+/// A page, and the runs on it.
+#[derive(Debug)]
+pub struct Graph {
+    path: String,
+    file: File,
+    stats: Value,
+    test: String,
+    revision: String,
+    command: String,
+}
+
+impl Graph {
+    /// Opens the page, if the settings name one. Fails for a file that is not a page of this kind.
+    pub fn open(settings: &GraphSettings, arguments: &[String]) -> Result<Option<Self>, EngineError> {
+        let Some(path) = &settings.file else { return Ok(None) };
+        let mut page = String::new();
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let file = file.and_then(|mut file| file.read_to_string(&mut page).map(|_| file)).map_err(|error| {
+            EngineError::usage(format!("cannot write {path}: {error}"))
+                .hint("-graph file= names a page in a writable directory")
+        })?;
+        let title = settings.title.clone().unwrap_or_else(|| format!("cassandra-stress - {}", settings.operation));
+        let stats = if page.is_empty() { Some(json!({ "title": title, "stats": [] })) } else { parse_page(&page) };
+        let stats = stats.ok_or_else(|| {
+            EngineError::usage(format!("{path} has no `stats` of cassandra-stress, to which a run could be added"))
+                .hint("-graph file= names a new file, or a page of an earlier run")
+        })?;
+        Ok(Some(Self {
+            path: path.clone(),
+            file,
+            stats,
+            test: settings.operation.clone(),
+            revision: settings.revision.clone(),
+            command: mask_passwords(&arguments.join(" ")),
+        }))
+    }
+
+    /// Adds a run from its printed rows and results. `threads` are named where a command has several runs.
+    pub fn add_run(&mut self, printed: &str, threads: Option<u32>) {
+        let revision = match threads {
+            Some(threads) => format!("{} - {threads} threads", self.revision),
+            None => self.revision.clone(),
+        };
+        let (rows, results) = printed.split_once("\nResults:\n").unwrap_or((printed, ""));
+        let mut run = Map::new();
+        for (label, text) in results.lines().take_while(|line| !line.is_empty()).filter_map(|line| line.split_once(':'))
+        {
+            run.insert(label.trim().to_lowercase(), text.trim().into());
+        }
+        run.insert("test".to_owned(), self.test.clone().into());
+        run.insert("revision".to_owned(), revision.into());
+        run.insert("command".to_owned(), self.command.clone().into());
+        run.insert("metrics".to_owned(), METRICS.to_vec().into());
+        run.insert("intervals".to_owned(), rows.lines().filter_map(parse_row).collect());
+        if let Some(runs) = self.stats["stats"].as_array_mut() {
+            runs.push(run.into());
+        }
+    }
+
+    /// Writes the page.
+    pub fn finish(mut self) -> Result<(), EngineError> {
+        let page = render_page(&self.stats);
+        let written = self.file.rewind().and_then(|()| self.file.set_len(0));
+        written.and_then(|()| self.file.write_all(page.as_bytes())).map_err(|error| {
+            EngineError::failed(format!("cannot write {}: {error}", self.path)).hint("free space and run again")
+        })
+    }
+}
+
+/// The values of a printed row; the name of its kind is null, as in the tool. `None` for any other line.
+fn parse_row(line: &str) -> Option<Value> {
+    let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+    let is_row = cells.len() == METRICS.len() && cells[1].parse::<u64>().is_ok();
+    is_row.then(|| cells.iter().map(|cell| serde_json::from_str::<Value>(cell).unwrap_or_default()).collect())
+}
+
+/// The object `stats` of a page.
+fn parse_page(page: &str) -> Option<Value> {
+    let text = page.split_once(START)?.1.split_once(END)?.0.trim();
+    let text = text.strip_prefix("stats = ").or_else(|| text.strip_prefix("var stats = "))?.trim_end_matches(';');
+    let stats: Value = serde_json::from_str(text).ok()?;
+    stats["stats"].is_array().then_some(stats)
+}
+
+fn render_page(stats: &Value) -> String {
+    // A title may contain the end of a script.
+    let text = stats.to_string().replace("</", "<\\/");
+    PAGE.replacen(START, &format!("{START}\nstats = {text};"), 1)
+}
+
+/// Hides the values of `password=` and of the passwords of key stores.
+fn mask_passwords(text: &str) -> String {
+    const NAME: &str = "password=";
+    let mut parts = text.split(NAME);
+    let mut masked = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find([' ', ',', ')']).unwrap_or(part.len());
+        masked.push_str(&format!("{NAME}*******{}", &part[end..]));
+    }
+    masked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: &str = include_str!("../../stress/fixtures/write.txt");
+
+    fn graph(directory: &str, title: &str) -> (Graph, GraphSettings) {
+        let path = std::env::temp_dir().join(format!("loadstone-graph-{}-{directory}.html", std::process::id()));
+        let settings = GraphSettings {
+            file: path.to_str().map(str::to_owned),
+            revision: "first".to_owned(),
+            title: Some(title.to_owned()),
+            operation: "WRITE".to_owned(),
+        };
+        let arguments = ["write", "-mode", "native", "cql3", "password=secret", "-graph"].map(str::to_owned);
+        (Graph::open(&settings, &arguments).unwrap().unwrap(), settings)
+    }
+
+    #[test]
+    fn page_has_every_interval_and_result() {
+        let (mut graph, settings) = graph("rows", "</script><b>");
+        graph.add_run(SAMPLE, Some(20));
+        graph.finish().unwrap();
+        let mut graph = Graph::open(&settings, &[]).unwrap().unwrap();
+        graph.add_run(SAMPLE, None);
+        graph.finish().unwrap();
+        let path = settings.file.unwrap();
+        let page = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        assert!(!page.contains("</script><b>") && !page.contains("secret"));
+        let stats = parse_page(&page).unwrap();
+        assert_eq!(stats["title"], "</script><b>");
+        let runs = stats["stats"].as_array().unwrap();
+        let rows = SAMPLE.lines().filter(|line| line.starts_with("total,")).count();
+        assert!(rows > 20);
+        for (run, revision) in runs.iter().zip(["first - 20 threads", "first"]) {
+            assert_eq!(run["revision"], revision);
+            assert_eq!(run["metrics"].as_array().unwrap().len(), 19);
+            let intervals = run["intervals"].as_array().unwrap();
+            assert_eq!(intervals.len(), rows);
+            assert!(intervals.iter().all(|row| row[0].is_null() && row[1].is_u64() && row[5].is_f64()));
+        }
+        assert_eq!(runs[0]["command"], "write -mode native cql3 password=******* -graph");
+        assert!(runs[0]["op rate"].as_str().unwrap().ends_with("op/s]"));
+        assert!(runs[0]["total operation time"].as_str().unwrap().starts_with("00:01"));
+    }
+
+    #[test]
+    fn foreign_file_is_left_alone() {
+        let (graph, settings) = graph("foreign", "title");
+        drop(graph);
+        let path = settings.file.clone().unwrap();
+        std::fs::write(&path, "a diary").unwrap();
+        let refusal = Graph::open(&settings, &[]).unwrap_err().to_string();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a diary");
+        std::fs::remove_file(path).unwrap();
+        assert!(refusal.contains("has no `stats` of cassandra-stress"), "{refusal}");
+    }
+}

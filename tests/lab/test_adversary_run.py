@@ -1,0 +1,139 @@
+"""Valid experiments that behave badly: their errors, interruptions and ends."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from lab_support import experiment, loadstone, only_folder, start, trials
+from loadstone.runner import hooks
+
+pytestmark = pytest.mark.usefixtures("chosen")
+
+HEAD = """
+systems: {first: {store: lmdb}}
+workload:
+  file: %s/workloads/workloada
+  properties: {recordcount: 100, fieldcount: 1}
+measure: {warmup: 0, duration: 100ms}
+repeats: 2
+"""
+TORN = r"head -c 100000 /dev/zero; printf '\377\376 the end\303'; exit 3"
+
+
+def run(home: Path, more: str, *arguments: str, code: int = 0, head: str = HEAD) -> str:
+    """Runs HEAD with more keys; returns its output."""
+    file = experiment(home, head + more)
+    return loadstone(home, "run", file, "--no-report", *arguments, code=code).stderr
+
+
+def test_a_hook_may_print_megabytes_of_binary_data(tmp_path: Path) -> None:
+    with pytest.raises(hooks.HookError, match="the end\ufffd") as caught:
+        hooks.run([TORN], "before", {}, tmp_path / "hooks.log", 10)
+    assert len(str(caught.value.hint)) < 2 * hooks.SHOWN_CHARS
+    hooks.run([TORN.replace("exit 3", "true")], "before", {}, tmp_path / "hooks.log", 10)
+
+
+def test_unusable_hook_fails_only_its_trial(tmp_path: Path) -> None:
+    with pytest.raises(hooks.HookError, match=r"cannot be run: .*Argument list too long"):
+        hooks.run(["true"], "before", {"x": "x" * 200_000}, tmp_path / "hooks.log", 10)
+
+
+@pytest.mark.parametrize("text", [r"a\0b", r"\ud800"])
+def test_a_nul_character_is_a_mistake(tmp_path: Path, text: str) -> None:
+    for more in (f'hooks: {{before: ["{text}"]}}', f'vary: {{x: ["{text}"]}}'):
+        assert "must not contain NUL or a lone surrogate" in run(tmp_path, more, code=2)
+
+
+def test_hooks_after_failures_run_without_hiding_the_error(tmp_path: Path) -> None:
+    stderr = run(tmp_path, 'hooks: {before: ["exit 3"], after: ["echo cleaned >> cleaned; exit 4"]}', code=1)
+    assert (tmp_path / "cleaned").read_text() == "cleaned\n" * 2
+    assert stderr.count("the hook `exit 3` (before) failed with exit status 3") == 2
+    assert "exit 4" not in stderr
+
+
+def test_failing_hook_does_not_swallow_ctrl_c(tmp_path: Path) -> None:
+    text = HEAD.replace("100ms", "20s") + 'hooks: {before: ["touch begun"], after: ["exit 3"]}'
+    process = start(tmp_path, "run", experiment(tmp_path, text), "--no-report")
+    while not (tmp_path / "begun").exists() and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=15)
+    assert process.returncode == 130
+    assert "interrupted" in stderr
+    assert trials(only_folder(tmp_path)) == []
+
+
+def test_hook_killed_by_ctrl_c_preserves_it(tmp_path: Path) -> None:
+    text = HEAD.replace("100ms", "20s") + 'hooks: {before: ["kill -INT $PPID"]}'
+    process = start(tmp_path, "run", experiment(tmp_path, text), "--no-report")
+    _, stderr = process.communicate(timeout=15)
+    assert process.returncode == 130, stderr
+    assert "interrupted" in stderr
+
+
+def test_interrupted_run_waits_only_briefly_for_a_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from loadstone.experiment.file import load
+    from loadstone.experiment.plan.plan import plan
+    from loadstone.fleet.local import Local
+    from loadstone.runner import trial
+    from loadstone.runner.datasets import DataSpaces
+    from loadstone.runner.progress import PlainLines
+    from loadstone.runner.servers import RunServers
+
+    monkeypatch.setattr(trial, "LEAVING_SECONDS", 0.1)
+    loaded = load(experiment(tmp_path, HEAD + 'hooks: {after: ["sleep 60"]}'), None, [])
+    (planned, *_), *_ = plan(loaded.experiment).blocks()
+    with DataSpaces("test") as spaces:
+        shown = PlainLines.__new__(PlainLines)
+        conductor = trial.Conductor(loaded.experiment, spaces, shown, Local(), RunServers())
+        begun = time.monotonic()
+        with pytest.raises(KeyboardInterrupt), conductor._hooked(planned, tmp_path, tmp_path):
+            raise KeyboardInterrupt
+        assert time.monotonic() - begun < 30
+
+
+def test_a_workload_file_need_not_set_an_end(tmp_path: Path) -> None:
+    from loadstone.experiment.file import load
+    from loadstone.experiment.plan.plan import plan
+    from loadstone.runner.rehearsal import preflight
+    from loadstone.workloads.ycsb import run_spec
+
+    (tmp_path / "endless").write_text("recordcount=100\nupdateproportion=1\nreadproportion=0\n")
+    loaded = load(experiment(tmp_path, HEAD.replace("%s/workloads/workloada", "endless")), None, [])
+    planned = plan(loaded.experiment)
+    preflight(planned)
+    assert run_spec(planned.variants[0], loaded.experiment.measure, tmp_path, 1)["until"] == {"seconds": 0.1}
+
+
+def test_overdue_last_operation_does_not_change_the_rate(tmp_path: Path) -> None:
+    run(tmp_path, "rate: 0.5")
+    found = trials(only_folder(tmp_path))
+    assert [(each.value("operations"), each.value("runtime")) for each in found] == [(1, 1e8)] * 2
+    assert [each.value("throughput") for each in found] == [10.0] * 2
+
+
+def test_a_changing_rate_is_an_open_loop(tmp_path: Path) -> None:
+    run(tmp_path, "", head=HEAD.replace("fieldcount: 1", 'fieldcount: 1, rate.ramp: "100:1000:1"'))
+    (first, _) = trials(only_folder(tmp_path))
+    assert first.loop == "open"
+    assert first.value("all.service.mean") is not None
+
+
+def test_hook_may_hide_the_directory_for_any_seed(tmp_path: Path) -> None:
+    # Previous contents are hidden, as if something had been mounted over the directory.
+    run(tmp_path, 'load: {reuse: copy}\nseed: 99999999999999999999999\nhooks: {before: ["rm -rf data/*"]}')
+    assert {each.end for each in trials(only_folder(tmp_path))} == {"done"}
+
+
+def test_trials_of_another_run_are_named(tmp_path: Path) -> None:
+    run(tmp_path, "")
+    folder = only_folder(tmp_path)
+    assert folder.load().warnings == ()
+    lines = (folder.path / "values.jsonl").read_text().replace('"first"', '"second"')
+    (folder.path / "values.jsonl").write_text(lines)
+    (warning,) = folder.load().warnings
+    assert warning == "2 trials are not in plan.jsonl, such as 0000-first-r1: another run's?"

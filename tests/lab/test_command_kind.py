@@ -1,0 +1,367 @@
+"""The workload kind `command`: figures of any command, its phases and names, and what becomes of its failures."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab_support import ROOT, experiment, loadstone, only_folder, start, trials
+from loadstone.engine.histogram import decode, encode
+from loadstone.errors import LoadstoneError
+from loadstone.experiment.file import load
+from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand, Use
+from loadstone.importers.read import FORMATS, read
+from loadstone.importers.run import Run, bucketed
+from loadstone.importers.source import Source
+from loadstone.judge import record
+from loadstone.judge.judge import judge
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import Value
+from loadstone.runner import phase_result
+from loadstone.runner.command import CommandError
+from loadstone.workloads.command import Command, check_program, program_of, read_figures, shell, single_run
+from systems_support import free_port, systems, temporary_root
+from test_guides import blocks
+
+GUIDE = ROOT / "docs/guides/any-command.md"
+REDIS, POSTGRES, GZIP = blocks(GUIDE, "yaml")
+TPS = {"regex": {"throughput": ["tps = ([0-9.]+)", "op/s"]}}
+
+
+def run_command(home: Path, command: dict[str, Any], code: int = 0, **keys: Any) -> list[TrialResult]:
+    """The trials of an experiment with a command."""
+    document = {"systems": {"local": {}}, "workload": {"command": command}, "repeats": 2, **keys}
+    path = experiment(home, yaml.safe_dump(document).replace("%", "%%"))
+    path.write_text(yaml.safe_dump(document))
+    loadstone(home, "run", path, "--no-report", code=code)
+    return trials(only_folder(home))
+
+
+def failure(home: Path, command: dict[str, Any], **keys: Any) -> tuple[str, str]:
+    """Message and hint of the first trial, which fails."""
+    trial = run_command(home, command, code=1, **keys)[0]
+    assert trial.end == "failed"
+    return trial.notes[-1].message, trial.notes[-1].hint
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The servers' state directory."""
+    with temporary_root() as path:
+        monkeypatch.setenv("LOADSTONE_SYSTEMS", str(path))
+        yield path
+        for system in ("redis", "postgres"):
+            systems(path, "down", system)
+
+
+@pytest.mark.usefixtures("servers")
+def test_redis_benchmark_ends_with_a_verdict(tmp_path: Path) -> None:
+    assert len(REDIS.splitlines()) == 9
+    path = experiment(tmp_path, REDIS.replace("100000", "2000"))
+    port = f"systems.redis.start.settings.port={free_port()}"
+    loadstone(tmp_path, "run", path, "--no-report", "--set", "systems.redis.start.system=redis", "--set", port)
+    results = only_folder(tmp_path).load()
+    assert [trial.end for trial in results.trials] == ["done"] * 12
+    judgement = judge(results)
+    (comparison,) = [pair for pair in judgement.comparisons if pair.metric == "throughput"]
+    assert (comparison.ratio.n, comparison.by) == (6, "pipeline")
+    trial = results.trials[0]
+    assert trial.facts["version"] == "redis-benchmark 7.0.15"
+    assert (trial.facts["tool"], trial.facts["system"], trial.facts["store"]) == ("redis-benchmark", "redis", "redis")
+    assert trial.clients == 16
+    assert trial.value("get.p99")
+    assert trial.value("server.redis.network.received")
+    assert "-c {clients} -P {pipeline} -n 2000" in str(trial.requested["work.run"])
+
+
+@pytest.mark.usefixtures("servers")
+def test_pgbench_runs_on_a_started_server(tmp_path: Path) -> None:
+    path = experiment(tmp_path, POSTGRES)
+    changes = {
+        "systems.postgres.start.system": "postgres",
+        "systems.postgres.start.settings.port": free_port(),
+        "measure.duration": "1s",
+        "repeats": 2,
+        "vary.clients": "[2]",
+    }
+    changed = [part for key, value in changes.items() for part in ("--set", f"{key}={value}")]
+    loadstone(tmp_path, "run", path, "--no-report", *changed)
+    results = trials(only_folder(tmp_path))
+    assert [trial.end for trial in results] == ["done"] * 2
+    for trial in results:
+        assert trial.clients == trial.config["clients"]
+        assert trial.facts["scale"] == 1
+        assert trial.facts["durability"] == "device"
+        assert str(trial.facts["version"]).startswith("15.")
+        assert trial.value("load.time")
+        assert trial.value("operations")
+    assert not any("PGPASSWORD" in str(trial.to_json()) for trial in results)
+
+
+def test_time_is_measured_without_figures(tmp_path: Path) -> None:
+    path = experiment(tmp_path, GZIP)
+    loadstone(tmp_path, "run", path, "--no-report", "--set", "repeats=2")
+    results = only_folder(tmp_path).load()
+    assert results.headline_metrics == ("time", "cpu_time")
+    for trial in results.trials:
+        assert (trial.end, trial.requested["work.run"]) == ("done", "gzip -{level} -c data > data.gz")
+        files = results.path / "trials" / trial.trial  # type: ignore[operator]
+        level = trial.config["level"]
+        assert (files / "commands.sh").read_text().splitlines()[-1] == f"gzip -{level} -c data > data.gz"
+    assert not list((tmp_path / "data").iterdir())
+
+
+def test_peak_memory_is_the_commands_own(tmp_path: Path) -> None:
+    python = shlex.quote(sys.executable)
+    results = run_command(tmp_path, {"run": f"{python} -c 'x = bytearray({{size}} << 20)'"}, vary={"size": [50, 100]})
+    memory = {trial.config["size"]: trial.value("memory_max") or 0 for trial in results}
+    assert 40e6 < memory[100] - memory[50] < 65e6
+    assert memory[50] < 80e6
+
+
+def parse_output(home: Path, text: str, figures: Any) -> Run:
+    """The figures in the output of a command. Raises CommandError."""
+    context = CommandContext(home, home)
+    ended = Ended(0, home / "command.stdout", home / "command.stderr", Use(1, 1, None), context)
+    with ended.stdout.open("wb") as out, ended.stderr.open("wb") as errors:
+        subprocess.run(shell(text, context), stdout=out, stderr=errors, check=True)
+    work = Command.model_validate({"run": text, "figures": figures})
+    phase = ObservedCommand("command", lambda _: [], partial(read_figures, work, "command", None))
+    return phase_result.parsed(phase, ended)
+
+
+def test_figures_are_read_by_path_and_pattern(tmp_path: Path) -> None:
+    paths = {"json": {"all.mean": ["$['a b'][0].x", "ms"], "operations": ["$.n", "op"]}}
+    run = parse_output(tmp_path, 'echo \'{{"a b": [{{"x": "1.5"}}], "n": 3}}\'', paths)
+    known = {value.metric: value.value for value in run.values}
+    assert known == {"all.mean": 1_500_000, "operations": 3, "time": 1, "cpu_time": 1}
+    run = parse_output(tmp_path, "awk 'BEGIN {{ print \"it'\\''s tps = 7\" }}'", TPS)
+    assert run.values[0] == Value("throughput", 7.0, "op/s", 1, resolution=1.0)
+    run = parse_output(tmp_path, "echo load 22 5 %", {"regex": {"miss": ["2{2} ([0-9]) %", "%"]}})
+    assert run.values[0].value == 0.05
+    assert parse_output(tmp_path, "true", None).facts["work"] == "command"
+
+
+FAILURES = [
+    ("printf 'tps = 5\\0'", TPS, "no figures can be read: command.stdout is a binary file", "print text"),
+    ("echo ERROR: refused", TPS, "the pattern of throughput has no match", "ERROR: refused"),
+    ("echo tps = 5; echo tps = 6", TPS, "the pattern of throughput has 2 matches", "match one line"),
+    ("echo tps = 5 >&2", TPS, "it printed nothing to standard output", "2>&1"),
+    ("true", TPS, "it printed nothing to standard output", "have the command print its figures"),
+    ("echo tps = 1..2", TPS, 'throughput is not a number: "1..2"', "group"),
+    ("echo '{{\"a\":'", {"json": {"throughput": ["$.a", "op/s"]}}, "the JSON is cut or damaged", "import"),
+    ("echo '[1, 2]'", {"json": {"throughput": ["$[*]", "op/s"]}}, "it printed 2 results", "once"),
+    ("echo pgbench is fine", "pgbench", "the pgbench report is cut", "whole output"),
+    ("head -c 70000000 /dev/zero", TPS, "it printed 70.0 MB; figures are read from at most 67.1 MB", "print less"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "figures", "message", "hint"), FAILURES)
+def test_missing_figures_are_named(tmp_path: Path, text: str, figures: Any, message: str, hint: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        parse_output(tmp_path, text, figures)
+    assert str(caught.value.args[0]).startswith(f"command: {message}")
+    assert hint in caught.value.hint
+    assert "\n" not in str(caught.value.args[0]) + caught.value.hint
+
+
+def test_exit_status_fails_the_trial(tmp_path: Path) -> None:
+    message, hint = failure(tmp_path, {"run": "echo tps = 5; echo broken >&2; exit 3", "figures": TPS})
+    assert (message, hint) == ("command ended with exit status 3", "the end of its output: broken")
+    for trial in trials(only_folder(tmp_path)):
+        assert trial.value("throughput") is None
+        assert (only_folder(tmp_path).path / "trials" / trial.trial / "command.stderr").read_text() == "broken\n"
+
+
+def test_missing_figure_of_one_repeat_is_one_failure(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    text = f"echo x >> {count}; [ $(wc -l < {count}) = 2 ] || echo tps = 5"
+    results = run_command(tmp_path, {"run": text, "figures": TPS}, code=1, repeats=6)
+    assert sorted(trial.end for trial in results) == ["done"] * 5 + ["failed"]
+    # The next run repeats what failed.
+    loadstone(tmp_path, "run", tmp_path / "small.yaml", "--no-report", "--resume")
+    resumed = trials(only_folder(tmp_path))
+    assert [trial.end for trial in resumed] == ["done"] * 6
+    assert [trial.attempt for trial in resumed].count(2) == 1
+    assert len(count.read_text().splitlines()) == 7
+
+
+def test_hanging_command_is_killed_with_its_daemons(tmp_path: Path) -> None:
+    message, hint = failure(tmp_path, {"run": "setsid sleep 4721 & sleep 4721"}, timeout="1s")
+    assert message == "command did not end within 1 s"
+    assert "`timeout`" in hint
+    assert subprocess.run(["pgrep", "-f", "^sleep 4721"]).returncode == 1
+
+
+def test_daemon_is_killed_and_named(tmp_path: Path) -> None:
+    daemon = "setsid sleep 4722 &"
+    results = run_command(tmp_path, {"prepare": daemon, "run": f"{daemon} echo tps = 5", "figures": TPS})
+    for trial in results:
+        assert [note.name for note in trial.notes] == ["survivors"] * 2
+        assert all("sleep" in note.message for note in trial.notes)
+    assert [trial.end for trial in results] == ["done", "done"]
+    assert subprocess.run(["pgrep", "-f", "^sleep 4722"]).returncode == 1
+
+
+def test_middle_of_a_large_output_is_cut(tmp_path: Path) -> None:
+    first, _ = run_command(tmp_path, {"run": "echo begin; head -c 80000000 /dev/zero; echo end"})
+    output = only_folder(tmp_path).path / "trials" / first.trial / "command.stdout"
+    assert 32 << 20 < output.stat().st_size < 33 << 20
+    data = output.read_bytes()
+    assert data.startswith(b"begin")
+    assert data.endswith(b"end\n")
+    assert "loadstone: 46" in str(data[16 << 20 :][:80])
+    assert first.notes[-1].name == "output-cut"
+
+
+def test_phases_run_in_order(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    command = {
+        "prepare": f"echo prepare {{seed}} {{repeat}} > data; cat data >> {log}",
+        "run": f"cat data; echo run {{trial}} >> {log}",
+        "warmups": 2,
+        "figures": {"regex": {"x": ["prepare ([0-9]+)", "s"]}},
+    }
+    results = run_command(tmp_path, command, hooks={"before": [f"echo before >> {log}"]})
+    lines = [line.split()[0] for line in log.read_text().splitlines()]
+    assert lines == ["before", "prepare", "run", "run", "run"] * 2
+    # The trials of a block have equal seeds, and other blocks have others.
+    assert len({trial.value("x") for trial in results}) == 2
+    assert all(trial.value("load.time") for trial in results)
+
+
+@pytest.mark.parametrize("phase", ["prepare", "warmups"])
+def test_failed_phase_is_named(tmp_path: Path, phase: str) -> None:
+    command = {"prepare": "exit 7", "run": "true"} if phase == "prepare" else {"run": "exit 7", "warmups": 1}
+    message, _ = failure(tmp_path, command)
+    assert message.startswith("load ended with exit status 7" if phase == "prepare" else "warmup-1 ended with exit")
+
+
+def test_histograms_of_the_tool_are_kept(tmp_path: Path) -> None:
+    histogram = bucketed([(1000, 10), (2000, 90)])
+    log = "#[Histogram log format version 1.3]\n#[Unit: ns]\n" + f"Tag=READ,0.0,1.0,2.0,{encode(histogram)}\n"
+    text = base64.b64encode(log.encode()).decode()
+    results = run_command(
+        tmp_path, {"run": f"echo tps = 5; echo {text} | base64 -d > {{results}}/tool.hlog", "figures": TPS}
+    )
+    for trial in results:
+        assert trial.value("read.p50") == pytest.approx(2000, rel=0.001)
+        log_file = only_folder(tmp_path).path / "trials" / trial.trial / "command.hlog"
+        assert decode(log_file.read_text().rstrip().rpartition(",")[2]) == histogram
+
+
+def test_secrets_are_no_names(tmp_path: Path) -> None:
+    document = {"systems": {"redis": {"start": "redis"}}, "workload": {"command": {"run": "echo {password}"}}}
+    path = experiment(tmp_path, yaml.safe_dump(document))
+    assert "{password} in workload.command.run is not defined" in loadstone(tmp_path, "run", path, code=2).stderr
+
+
+REFUSED = [
+    ({"run": "echo {hots}"}, {}, "{hots} in workload.command.run is not defined"),
+    ({"run": "echo {host}"}, {}, "have the lab start its servers"),
+    ({"run": "echo {"}, {}, 'an unmatched "{"'),
+    ({"run": " "}, {}, "the command is empty"),
+    ({"run": "true", "figures": "pgbenhc"}, {}, 'did you mean "pgbench"?'),
+    ({"run": "true", "figures": {"regex": {"x": ["(a)(b)", "s"]}}}, {}, "a pattern with several groups"),
+    ({"run": "true", "figures": {"regex": {"x": ["(", "s"]}}}, {}, "an invalid pattern for x"),
+    ({"run": "true", "figures": {"regex": {"x": ["a", "lightyears"]}}}, {}, 'an unknown unit "lightyears"'),
+    ({"run": "true", "figures": {"json": {"x": ["a", "s"]}}}, {}, "an invalid path"),
+    ({"run": "true", "figures": {"xml": {}}}, {}, "must be an importer's name"),
+    ({"run": "true"}, {"measure": {"duration": "5s"}}, "sets duration, but the command does not use it"),
+    ({"run": "true"}, {"vary": {"clients": [1, 2]}}, "sets clients, but the command does not use it"),
+    ({"run": "true"}, {"measure": {"warmup": "5s"}}, "measure.warmup has no effect"),
+    ({"run": "true"}, {"find": {"max": "throughput"}}, "`find` needs a steady workload"),
+]
+
+
+@pytest.mark.parametrize(("command", "keys", "message"), REFUSED)
+def test_invalid_commands_are_refused(tmp_path: Path, command: dict[str, Any], keys: Any, message: str) -> None:
+    document = {"systems": {"local": {}}, "workload": {"command": command}, **keys}
+    path = tmp_path / "x.yaml"
+    path.write_text(yaml.safe_dump(document))
+    with pytest.raises(LoadstoneError, match=re.escape(message)):
+        load(path)
+
+
+def test_invalid_shell_is_refused_before_the_first_trial(tmp_path: Path) -> None:
+    for text, message in (("echo 'a", "the shell cannot parse"), ("no-such-program -x", "there is no program")):
+        path = experiment(tmp_path, yaml.safe_dump({"systems": {"a": {}}, "workload": {"command": {"run": text}}}))
+        assert message in loadstone(tmp_path, "run", path, code=1).stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_command_ends_with_the_lab(tmp_path: Path) -> None:
+    path = experiment(tmp_path, yaml.safe_dump({"systems": {"a": {}}, "workload": {"command": {"run": "sleep 4723"}}}))
+    lab = start(tmp_path, "run", path, "--no-report")
+    while subprocess.run(["pgrep", "-f", "^sleep 4723"], capture_output=True).returncode:
+        assert lab.poll() is None
+    lab.send_signal(signal.SIGKILL)
+    lab.communicate(timeout=60)
+    deadline = 600
+    while not subprocess.run(["pgrep", "-f", "^sleep 4723"], capture_output=True).returncode and deadline:
+        deadline -= 1
+    assert deadline
+
+
+def test_program_of_a_command_is_found() -> None:
+    assert program_of("A=b pgbench -n") == "pgbench"
+    assert program_of("n=$(cat count) x") == ""
+    assert program_of("'unfinished") == ""
+    assert program_of("{tool} -x") == ""
+    check_program("cd /; true")
+
+
+def test_command_may_name_loadstone_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    (trial, _) = run_command(tmp_path, {"run": "loadstone teragen 10 in && loadstone teragen 10 in2"})
+    assert trial.end == "done"
+
+
+def test_results_of_several_tests_are_one_run() -> None:
+    source = ROOT / "tests/fixtures/imports/redis-benchmark.csv"
+    runs = [imported.result for imported in read(source, {})]
+    chosen = FORMATS["redis-benchmark"]
+    whole = single_run(chosen.runs(Source(source, source.read_text(), {})), chosen)
+    names = {value.metric for value in whole.values}
+    assert len(runs) > 1
+    assert {f"{str(run.config['test']).lower()}.throughput" for run in runs[:2]} <= names
+    doubled = [*chosen.runs(Source(source, source.read_text(), {})) * 2]
+    with pytest.raises(LoadstoneError, match="results of redis-benchmark, and a trial has one"):
+        single_run(doubled, chosen)
+
+
+LACKING = {
+    "pgbench-rate.txt": [],
+    "sysbench-oltp.txt": [],
+    "redis-benchmark.txt": ["pipeline", "keyspace"],
+    "redis-benchmark.csv": ["clients", "record_bytes", "pipeline", "keyspace"],
+    "memtier.json": [],
+    "memtier.txt": ["record_bytes", "records", "pipeline", "distribution"],
+    "hyperfine.json": [],
+    "latte.json": [],
+    "scylla-bench.txt": [],
+    "cql-stress.txt": ["record_bytes"],
+}
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_tools_state_what_a_comparison_needs(name: str) -> None:
+    result = read(ROOT / "tests/fixtures/imports" / name, {})[0].result
+    assert str(record.work_of(result)) in record.NEEDED
+    assert record.missing([record.record(result)] * 2, counted=True) == LACKING[name]
+
+
+def test_equal_commands_state_their_work() -> None:
+    trial = TrialResult("a", {}, 1, {}, requested={"work.run": "mytool"}, facts={"tool": "redis-benchmark"})
+    assert record.missing([record.record(trial)] * 2, counted=False) == []

@@ -1,0 +1,200 @@
+"""fio itself, as a kind of work and as a command: its figures, by job, and what becomes of its failures."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from figure_support import find_conflicts
+from lab_support import experiment, loadstone, only_folder, start
+from loadstone.engine.histogram import Histogram, Layout, decode, encode
+from loadstone.importers.run import bucketed
+from loadstone.judge.judge import judge
+
+pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+JOBS = """[global]
+size=2m
+bs=16k
+ioengine=psync
+
+[seq write]
+rw=write
+end_fsync=1
+
+[mixed]
+stonewall
+rw=randrw
+rwmixread=50
+"""
+TWO = """
+systems: {disk: {}}
+workload: {fio: {job: "[write]\\nrw=write\\nsize=1m\\nbs={bs}\\n"}}
+vary: {bs: [4k, 64k]}
+repeats: 2
+"""
+
+
+def test_variants_of_a_job_are_compared(tmp_path: Path) -> None:
+    loadstone(tmp_path, "run", experiment(tmp_path, TWO), "--no-report")
+    folder = only_folder(tmp_path)
+    results = folder.load()
+    assert find_conflicts(judge(results)) == []
+    assert [trial.end for trial in results.trials] == ["done"] * 4
+    for trial in results.trials:
+        size = {"4k": 4096, "64k": 65536}[str(trial.config["bs"])]
+        assert trial.value("operations") == (1 << 20) / size
+        assert trial.value("stored") == 1 << 20
+        assert trial.values["throughput"].unit == "B/s"
+        assert trial.facts["block_size"] == trial.config["bs"]
+        assert trial.value("write.p50")
+        assert trial.value("write.bandwidth")
+        files = folder.path / "trials" / trial.trial
+        assert json.loads((files / "fio.stdout").read_text())["jobs"]
+        assert (files / "job.fio").read_text() == f"[write]\nrw=write\nsize=1m\nbs={trial.config['bs']}\n"
+        tag, text = (files / "fio.hlog").read_text().splitlines()[-1].split(",", 1)
+        assert tag == "Tag=WRITE"
+        assert decode(text.rpartition(",")[2]).count == trial.value("operations")
+
+
+VOLUME = """
+systems:
+  disk:
+    hooks:
+      before: ["mount -t tmpfs -o size={mb}m loadstone {directory}"]
+      after: ["umount {directory}"]
+workload: {fio: {job: "[write]\\nrw=write\\nsize=1m\\n"}}
+vary: {mb: [4, 8]}
+repeats: 2
+"""
+
+
+def test_fio_works_in_a_volume_mounted_per_trial(tmp_path: Path) -> None:
+    """As in the scale `volume` of experiments/hdfs-replication.yaml."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount")
+    loadstone(tmp_path, "run", experiment(tmp_path, VOLUME), "--no-report")
+    results = only_folder(tmp_path).load()
+    assert [(trial.end, trial.facts["file_system"]) for trial in results.trials] == [("done", "tmpfs")] * 4
+    assert "loadstone /" not in Path("/proc/mounts").read_text()
+    assert not list((tmp_path / "data").iterdir())
+
+
+def test_command_prints_fio_jobs_and_saves_the_results(tmp_path: Path) -> None:
+    (tmp_path / "two.fio").write_text(JOBS)
+    shown = loadstone(tmp_path, "fio", "two.fio").stdout
+    rows = {line.split()[0]: line for line in shown.splitlines() if line.strip().startswith(("seq_", "mixed."))}
+    assert rows.keys() == {"seq_write.write", "mixed.read", "mixed.write"}
+    # Of 256 operations, too few lie beyond the p99.
+    assert all(row.split().count("withheld") == 2 for row in rows.values())
+    assert "verdict: " in shown
+    (trial,) = only_folder(tmp_path).load().trials
+    assert trial.value("operations") == 256
+    assert trial.value(
+        "stored",
+    ) == trial.value("seq_write.stored") + trial.value("mixed.stored")  # type: ignore[operator]
+    assert trial.clients is None
+    # Its files were below a directory that is gone.
+    assert {path.name for path in tmp_path.iterdir()} == {"two.fio", "results", "data"}
+    written, page = (next(tmp_path.glob(f"results/*/*/report.{kind}")).read_text() for kind in ("md", "html"))
+    for figure in ("seq write write bandwidth", "mixed read p99", "mixed write throughput"):
+        assert f"### {figure}" in written
+    assert "<h2>Other headline figures" in page
+
+
+def test_jobs_of_similar_names_keep_their_figures(tmp_path: Path) -> None:
+    names = {"a b": "a_b", "a-b": "a_b_2", "写": "job", "读": "job_2"}
+    (tmp_path / "names.fio").write_text("".join(f"[{name}]\nrw=write\nsize=64k\nbs=16k\n" for name in names))
+    shown = loadstone(tmp_path, "fio", "names.fio", "--no-report").stdout
+    results = only_folder(tmp_path).load()
+    (trial,) = results.trials
+    assert [trial.value(f"{name}.operations") for name in names.values()] == [4] * 4
+    assert all(f"{name}.write" in shown for name in names.values())
+    assert trial.value("operations") == 16
+    assert {f"{name}.write.p99" for name in names.values()} <= set(results.headline_metrics)
+
+
+@pytest.mark.parametrize("first", ["", "[global]\nstonewall\n"])
+def test_consecutive_jobs_of_one_name_stay_separate(tmp_path: Path, first: str) -> None:
+    (tmp_path / "two.fio").write_text(f"{first}[a]\nrw=write\nsize=64k\n[a]\nstonewall\nrw=write\nsize=32k\n")
+    loadstone(tmp_path, "fio", "two.fio", "--no-report")
+    results = only_folder(tmp_path).load()
+    assert [results.trials[0].value(f"{name}.stored") for name in ("a", "a_2")] == [64 << 10, 32 << 10]
+    assert {"a.write.p99", "a_2.write.p99"} <= set(results.headline_metrics)
+
+
+def test_failed_job_is_a_failed_trial_with_output(tmp_path: Path) -> None:
+    (tmp_path / "full.fio").write_text("[w]\nrw=write\nsize=1m\nfilename=/dev/full\n")
+    done = loadstone(tmp_path, "fio", "full.fio", "--no-report", code=1)
+    assert "verdict: invalid" in done.stdout
+    (trial,) = only_folder(tmp_path).load().trials
+    assert trial.end == "failed"
+    assert trial.value("errors") == 1
+    assert any("exit status" in note.message for note in trial.notes)
+
+
+@pytest.mark.parametrize(
+    ("job", "words", "message"),
+    [
+        ("[w]\nrw=wrong\n", (), "fio refuses the job"),
+        ("[w]\nrw=write\nsize=1m\n", ("--output=x",), "--output=x cannot be used here"),
+        ("[w]\nrw=write\nsize=1m\n", ("--status-interval=1",), "--status-interval=1 cannot be used here"),
+        ("[w]\nrw=write\nsize=1m\n", ("-status=1",), "-status=1 cannot be used here"),
+    ],
+)
+def test_unusable_job_is_refused_before_the_first_trial(
+    tmp_path: Path, job: str, words: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "job.fio").write_text(job)
+    done = loadstone(tmp_path, "fio", "job.fio", *words, code=1 if not words else 2)
+    assert message in done.stderr
+    assert not list((tmp_path / "results").glob("*/*/values.jsonl"))
+
+
+def test_a_missing_job_file_is_named(tmp_path: Path) -> None:
+    assert "there is no job file nowhere.fio" in loadstone(tmp_path, "fio", "nowhere.fio", code=2).stderr
+
+
+def test_an_encoded_histogram_is_read_as_equal() -> None:
+    for values in ([(5, 3)], [(1, 1), (1 << 40, 2_000_000)], [(n * n, n) for n in range(1, 500)]):
+        histogram = bucketed(values)
+        assert decode(encode(histogram)) == histogram
+    assert decode(encode(Histogram(Layout()))).count == 0
+
+
+def working_in(directory: Path) -> list[str]:
+    """The processes whose directory is below this one."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            # That of a trial's data.
+            at = os.readlink(process / "cwd").removesuffix(" (deleted)")
+            if Path(at).is_relative_to(directory) and Path(at) != directory:
+                found.append(process.name)
+    return found
+
+
+def waits_for(done: Callable[[], object]) -> None:
+    """Waits until something has come."""
+    until = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_fio_ends_with_the_lab(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "long.fio").write_text("[a]\nrw=read\nsize=1m\nruntime=600\ntime_based\n[b]\nrw=read\nsize=1m\n")
+    lab = start(tmp_path, "fio", "long.fio", "--no-report")
+    waits_for(lambda: len(working_in(tmp_path)) >= 2)
+    lab.send_signal(number)
+    lab.communicate(timeout=60)
+    assert lab.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
+    waits_for(lambda: not working_in(tmp_path))

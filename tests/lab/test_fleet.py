@@ -1,0 +1,389 @@
+"""Several engines for one trial: splitting, simultaneous start, exact merging, and lost engines."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import stat
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from event_support import SECOND, earlier, interval, outcome, parsed, ready, summary
+from lab_support import experiment, loadstone, only_folder, start, trials
+from loadstone.engine import program
+from loadstone.engine.events import Event, Interval, Note, Outcome, Result, parse
+from loadstone.engine.histogram import Histogram, decode
+from loadstone.engine.trial import EngineError
+from loadstone.fleet.interface import split
+from loadstone.fleet.merge import Merger
+from loadstone.results import hlog
+from loadstone.runner import figures
+from results_support import by_tag, intervals
+from tera_support import tera
+
+LOST = EngineError("the engine was ended by SIGKILL", "it wrote nothing", -9)
+HEAD = """
+systems: {ours: {store: "null"}}
+workload: {file: %s/workloads/workloada, properties: {recordcount: 1000}}
+clients: 6
+fleet: {engines: 3}
+repeats: 2
+"""
+
+
+# An engine whose second segment becomes ready and then sends nothing more.
+LATE = """#!%s
+import os, subprocess, sys, threading, time
+real = "%s"
+if sys.argv[1:] != ["trial"]:
+    os.execv(real, [real, *sys.argv[1:]])
+spec = sys.stdin.readline()
+pipe = subprocess.PIPE
+process = subprocess.Popen([real, "trial"], stdin=pipe, stdout=pipe, text=True)
+process.stdin.write(spec)
+process.stdin.flush()
+def forward():
+    for line in sys.stdin:
+        process.stdin.write(line)
+        process.stdin.flush()
+    process.stdin.close()
+threading.Thread(target=forward, daemon=True).start()
+late = '"k": 1' in spec
+for line in process.stdout:
+    if not late or '"ready"' in line:
+        print(line, end="", flush=True)
+if late:
+    time.sleep(600)
+os._exit(process.wait())
+"""
+
+
+def titles(segments: int) -> list[str]:
+    """The titles of the segments of a trial."""
+    return [f"segment {segment}/{segments}" for segment in range(segments)]
+
+
+def merge(*received: tuple[int, dict[str, Any] | EngineError], segments: int) -> tuple[list[Interval], Result]:
+    """The merged events of several segments."""
+    events: list[Event] = []
+    with Merger(titles(segments)) as merger:
+        for segment, event in received:
+            if isinstance(event, EngineError):
+                merger.lose(segment, event)
+                events += merger.take(event)
+            else:
+                line = json.dumps(event)
+                merger.hear(segment, line)
+                events += merger.take(parse(line))
+        return [event for event in events if isinstance(event, Interval)], merger.result()
+
+
+def counted(outcomes: Iterable[Outcome]) -> Counter[tuple[str, str]]:
+    """The number of operations by status."""
+    found: Counter[tuple[str, str]] = Counter()
+    for each in outcomes:
+        found[each.operation, each.status] += each.count
+    return found
+
+
+def events_of(segment: int, *events: dict[str, Any]) -> list[tuple[int, dict[str, Any] | EngineError]]:
+    """The events of one segment."""
+    return [(segment, event) for event in events]
+
+
+def test_merging_one_engine_changes_nothing() -> None:
+    events = [ready(), interval(0, [outcome("READ", "OK", [1, 2])]), summary([outcome("READ", "OK", [1, 2])])]
+    merged, result = merge(*((0, event) for event in events), segments=1)
+    first, second, third = parsed(*events)
+    assert merged == [second]
+    assert (result.ready, result.summary, result.notes) == (first, third, ())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_merged_segments_equal_one_engine(seed: int) -> None:
+    draw = random.Random(seed)
+    segments = draw.randint(2, 5)
+    sent: list[list[tuple[int, dict[str, Any] | EngineError]]] = []
+    every: Counter[tuple[str, str]] = Counter()
+    for segment in range(segments):
+        intervals, outcomes = [], []
+        for k in range(draw.randint(1, 6)):
+            here = [outcome("READ", draw.choice(["OK", "ERROR"]), [draw.randint(1, 10**9) for _ in range(5)])]
+            intervals.append(interval(k, here))
+            outcomes += here
+        for each in outcomes:
+            every[each["operation"], each["status"]] += each["count"]
+        sent.append(events_of(segment, ready(), *intervals, summary(outcomes)))
+    # Segments arrive in any order, the events of each in order.
+    order = draw.sample([k for k, events in enumerate(sent) for _ in events], sum(map(len, sent)))
+    merged, result = merge(*(sent[k].pop(0) for k in order), segments=segments)
+    assert [each.k for each in merged] == sorted({each.k for each in merged})
+    assert counted(each for part in merged for each in part.outcomes) == every
+    assert counted(result.summary.outcomes) == every
+    assert result.summary.operations == every.total()
+
+
+def test_an_interval_waits_for_the_slowest_running_segment() -> None:
+    first, second, ended = (json.dumps(event) for event in (interval(0, []), interval(1, []), summary([])))
+    with Merger(titles(2)) as merger:
+
+        def complete(segment: int, line: str) -> list[int]:
+            merger.hear(segment, line)
+            return [event.k for event in merger.take(parse(line)) if isinstance(event, Interval)]
+
+        assert complete(0, first) == complete(0, second) == []
+        assert complete(1, first) == [0]
+        assert complete(1, ended) == [1]
+
+
+def test_unmergeable_event_is_an_error() -> None:
+    damaged = interval(0, [{**outcome("READ", "OK", [1]), "service": "no histogram"}])
+    with Merger(titles(2)) as merger:
+        merger.hear(0, json.dumps(interval(0, [outcome("READ", "OK", [1])])))
+        with pytest.raises(EngineError, match="a histogram cannot be merged"):
+            merger.hear(1, json.dumps(damaged))
+
+
+def test_late_additions_to_an_interval_are_written(tmp_path: Path) -> None:
+    late = interval(1, [], earlier=[earlier(0, [outcome("READ", "OK", [900])])])
+    merged, _ = merge(
+        *events_of(0, ready(), interval(0, [outcome("READ", "OK", [100])]), late, summary([])),
+        *events_of(1, ready(), interval(0, [outcome("READ", "OK", [200])]), interval(1, []), summary([])),
+        segments=2,
+    )
+    with (tmp_path / "run.hlog").open("w") as file:
+        writer = hlog.Writer(file)
+        for each in merged:
+            writer.take(each)
+    found = by_tag(intervals(tmp_path / "run.hlog"))["READ"]
+    assert sorted(found.counts.elements()) == [100, 200, 900]
+
+
+def test_percentiles_are_of_all_operations_across_segments() -> None:
+    slow, fast = [10**6] * 100, [10**3] * 9_900
+    parts = [events_of(k, ready(), summary([outcome("READ", "OK", times)])) for k, times in enumerate((slow, fast))]
+    _, result = merge(*parts[0], *parts[1], segments=2)
+    values = {value.metric: value.value for value in figures.figures(result, 0)}
+    together = Histogram()
+    for each in result.summary.outcomes:
+        together.add(decode(each.service))
+    assert values["read.p99"] == together.quantile(0.99) < 2_000
+    assert values["read.p99.9"] == together.quantile(0.999) > 900_000
+
+
+def test_throughput_divides_by_the_longest_segment() -> None:
+    short = events_of(0, ready(), summary([], completed=100, measured_ns=SECOND))
+    long = events_of(1, ready(), summary([], completed=100, measured_ns=2 * SECOND))
+    _, result = merge(*short, *long, segments=2)
+    assert result.summary.throughput == 100
+
+
+def test_a_trial_ends_as_its_worst_segment() -> None:
+    for ends, worst in ((("done", "stopped"), "stopped"), (("failed", "done"), "failed"), (("lease", "done"), "lease")):
+        parts = [events_of(k, ready(), summary([], end=end)) for k, end in enumerate(ends)]
+        assert merge(*parts[0], *parts[1], segments=2)[1].summary.end == worst
+
+
+def test_lost_segment_is_named_and_the_remainder_retained() -> None:
+    well = events_of(1, ready(), interval(0, []), summary([outcome("READ", "OK", [5])], completed=1))
+    merged, result = merge(*events_of(0, ready()), (0, LOST), *well, segments=2)
+    assert [each.k for each in merged] == [0]
+    assert result.notes == (Note("lost-segment", f"segment 0/2: {LOST.args[0]}", "it wrote nothing"),)
+    assert result.summary.completed == 1
+
+
+def test_engine_failing_after_its_summary_is_lost() -> None:
+    with pytest.raises(EngineError, match="SIGKILL"):
+        merge(*events_of(0, ready(), summary([])), (0, LOST), segments=1)
+
+
+def test_specs_divide_clients_rate_and_operations() -> None:
+    specs = split({"clients": 6, "until": {"operations": 10}}, 3)
+    assert [each["segment"] for each in specs] == [{"k": k, "n": 3} for k in range(3)]
+    assert all((each["clients"], each["wait_for_start"]) == (6, True) for each in specs)
+    assert "wait_for_start" not in split({}, 1)[0]
+
+
+@pytest.mark.parametrize("more", ["rate: 3000\nmeasure: {warmup: 200ms, duration: 1s}", "measure: {operations: 30001}"])
+def test_three_engines_do_what_one_would(tmp_path: Path, more: str) -> None:
+    loadstone(tmp_path, "run", experiment(tmp_path, HEAD + more), "--no-report")
+    folder = only_folder(tmp_path)
+    for trial in trials(folder):
+        assert trial.end == "done"
+        counts = 3_000 if "rate" in more else 30_001
+        assert trial.value("operations") == counts
+        assert trial.value("due") == (counts if "rate" in more else None)
+        assert [trial.value(name) for name in ("segments", "segments.lost", "errors")] == [3, 0, 0]
+        files = folder.path / "trials" / trial.trial
+        assert len([*files.glob("run.*.events.jsonl")]) == len([*files.glob("run.*.spec.json")]) == 3
+        kept = by_tag(intervals(files / "run.hlog"))
+        assert sum(each.count for tag, each in kept.items() if tag in ("READ", "UPDATE")) == counts
+
+
+def engines_of(lab: int) -> list[int]:
+    """The processes of the engines that a lab has started."""
+    found = []
+    for each in Path(f"/proc/{lab}/task").glob("*/children"):
+        found += [int(pid) for pid in each.read_text().split()]
+    return [pid for pid in found if b"trial" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def test_killed_engine_makes_only_its_trial_invalid(tmp_path: Path) -> None:
+    file = experiment(tmp_path, HEAD + "rate: 1000\nmeasure: {warmup: 0, duration: 3s}")
+    lab = start(tmp_path, "run", file, "--no-report")
+    deadline = time.monotonic() + 60
+    logs = tmp_path / "results"
+    while time.monotonic() < deadline and not any(each.stat().st_size for each in logs.rglob("run.1.events.jsonl")):
+        time.sleep(0.05)
+    os.kill(engines_of(lab.pid)[1], signal.SIGKILL)
+    _, error = lab.communicate(timeout=60)
+    first, second = trials(only_folder(tmp_path))
+    assert (first.end, second.end) == ("lost", "done"), error
+    assert (first.value("segments"), first.value("segments.lost")) == (3, 1)
+    # Two of three segments ran to the end.
+    assert first.value("operations") == 2_000
+    assert [note.message for note in first.notes if note.name == "lost-segment"] == [
+        "segment 1/3: the engine was ended by SIGKILL"
+    ]
+    assert "lost-segment" in loadstone(tmp_path, "show", only_folder(tmp_path).path).stdout
+
+
+def test_engine_that_cannot_start_ends_the_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = tmp_path / "engine"
+    real = program.find()
+    engine.write_text(
+        f'#!/bin/sh\n[ "$1" = trial ] || exec {real} "$@"\n'
+        f"read -r spec\ncase $spec in *'\"k\": 1'*) echo 'error: no memory' >&2; exit 1;; esac\n"
+        f'{{ printf "%s\\n" "$spec"; exec cat; }} | exec {real} trial\n'
+    )
+    engine.chmod(engine.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv(program.VARIABLE, str(engine))
+    started = time.monotonic()
+    loadstone(
+        tmp_path, "run", experiment(tmp_path, HEAD + "measure: {warmup: 0, duration: 60s}"), "--no-report", code=1
+    )
+    assert time.monotonic() - started < 55, "the others were not waited for"
+    first, *_ = trials(only_folder(tmp_path))
+    assert first.end == "failed"
+    assert first.notes[-1].message == "no memory"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEAD.replace("clients: 6", "clients: 2"), "fleet.engines is 3, but some trials have fewer clients: 2"),
+        (
+            HEAD.replace('"null"', "lmdb"),
+            "lmdb keeps its data in files of the engine, which several engines cannot share",
+        ),
+        (HEAD.replace("engines: 3", "engines: 0"), "fleet.engines must be a whole number of at least 1, got 0"),
+        (HEAD + "load: {clients: 1}", "fewer clients: 1"),
+    ],
+)
+def test_an_invalid_fleet_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    assert message in loadstone(tmp_path, "run", experiment(tmp_path, text), code=2).stderr
+
+
+def test_engine_killed_at_the_timeout_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, engine = program.find(), tmp_path / "engine"
+    engine.write_text(LATE % (sys.executable, real))
+    engine.chmod(engine.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv(program.VARIABLE, str(engine))
+    text = HEAD.replace("repeats: 2", "repeats: {at_least: 2}") + "measure: {warmup: 0, duration: 300ms}\ntimeout: 2s"
+    loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report", code=1)
+    for trial in trials(only_folder(tmp_path)):
+        assert trial.end == "lost"
+        (note,) = [each for each in trial.notes if each.name == "lost-segment"]
+        assert note.message == "segment 1/3: run: the engine did not end within 2 s"
+
+
+SORT = """
+systems: {local: {store: file}}
+workload: {sort: {rows: 400000, parts: 3, memory: "{memory}"}}
+fleet: {engines: 2}
+vary: {memory: [64MB, 1GB]}
+repeats: 2
+"""
+# One engine prepares and commits; two share what is between.
+BEFORE = ("generate.prepare", "generate.generate", "generate.commit", "sort.prepare", "sort.sample")
+SORTS = {"64MB": ("sort.sort", "sort.merge"), "1GB": ("sort.sort_in_memory",)}
+AFTER = ("sort.commit", "validate.prepare", "validate.validate", "validate.commit")
+ROW_BYTES = 100
+
+
+def summaries(files: Path, name: str) -> list[dict[str, Any]]:
+    """What each engine of a phase or stage said at its end."""
+    last = [path.read_text().splitlines()[-1] for path in sorted(files.glob(f"{name}.*events.jsonl"))]
+    return [json.loads(line) for line in last]
+
+
+def test_two_engines_sort_what_one_would(tmp_path: Path) -> None:
+    checksum = tera(Path(program.find()), "teragen", "400000", tmp_path / "rows").checksum
+    loadstone(tmp_path, "run", experiment(tmp_path, SORT), "--no-report")
+    folder = only_folder(tmp_path)
+    for trial in trials(folder):
+        assert trial.end == "done", trial.notes
+        assert (trial.facts["checksum"], trial.facts["rows"]) == (checksum, 400_000)
+        assert (trial.value("validate.faults"), trial.value("validate.rows")) == (0, 400_000)
+        files = folder.path / "trials" / trial.trial
+        ended, seconds, moved = 0, 0.0, [0, 0]
+        for name in (*BEFORE, *SORTS[str(trial.config["memory"])], *AFTER):
+            found = summaries(files, name)
+            alone = name.endswith(("prepare", "commit"))
+            assert len(found) == (1 if alone else 2), name
+            if name.endswith(("generate.generate", "sort.sort", "merge", "in_memory", "validate.validate")):
+                assert sum(each["sort"]["rows"] for each in found) == 400_000
+                assert all(each["sort"]["rows"] for each in found)
+            # No engine begins a stage before all of them have ended the one before.
+            assert min(each["start_unix_ns"] for each in found) >= ended, name
+            ended = max(each["start_unix_ns"] + each["measured_ns"] for each in found)
+            if name.startswith("sort."):
+                seconds += max(each["sort"]["seconds"] for each in found)
+                moved[0] += sum(each["sort"]["bytes_read"] for each in found)
+                moved[1] += sum(each["sort"]["bytes_written"] for each in found)
+        assert (trial.value("segments"), trial.value("segments.lost"), trial.facts["engines"]) == (2, 0, 2)
+        assert trial.value("throughput") == pytest.approx(400_000 * ROW_BYTES / seconds)
+        assert trial.value("runtime") == pytest.approx(seconds * 1e9)
+        assert [trial.value("returned"), trial.value("stored")] == moved
+
+
+DFSIO = """
+systems: {local: {store: file}}
+workload: {dfsio: {operation: "{what}", files: 3, file_size: 2MB, buffer: 64KB, sync: close}}
+clients: 2
+fleet: {engines: 2}
+vary: {what: [write, read]}
+measure: {verify: true}
+repeats: 2
+"""
+
+
+def test_two_engines_move_the_files_that_one_would(tmp_path: Path) -> None:
+    loadstone(tmp_path, "run", experiment(tmp_path, DFSIO), "--no-report")
+    folder = only_folder(tmp_path)
+    for trial in trials(folder):
+        assert trial.end == "done", trial.notes
+        reads = trial.config["what"] == "read"
+        assert [trial.value(name) for name in ("segments", "segments.lost", "errors")] == [2, 0, 0]
+        assert trial.value("operations") == 3 * 32
+        assert trial.value("returned" if reads else "stored") == 6 << 20
+        if reads:
+            assert (trial.value("verified"), trial.value("wrong")) == (3 * 32, 0)
+        files = folder.path / "trials" / trial.trial
+        found = [each["files"] for each in summaries(files, str(trial.config["what"]))]
+        assert sorted(each["done"] for each in found) == [1, 2]
+        if reads:
+            assert sorted(each["files"]["done"] for each in summaries(files, "load")) == [1, 2]
+        task_ns = sum(each["task_ns"] for each in found)
+        assert trial.value("dfsio.task_throughput") == pytest.approx((6 << 20) * 1e9 / task_ns)
+        first = min(each["first_start_unix_ns"] for each in found)
+        last = max(each["last_done_unix_ns"] for each in found)
+        assert trial.value("throughput") == pytest.approx((6 << 20) * 1e9 / (last - first))

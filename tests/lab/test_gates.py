@@ -1,0 +1,138 @@
+"""Expectations as a gate: exit statuses, JUnit XML, the summary, and the experiment that would decide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from lab_support import Done, experiment, loadstone, only_folder
+from loadstone.experiment.file import load
+from loadstone.judge.judge import judge
+from loadstone.report.gate import junit, summary
+from loadstone.results.folder import Folder
+from loadstone.results.result_set import ResultSet
+from report_support import page, pull_request
+from test_expectations import answers, make_run, scatter
+
+HOSTILE = '</td><script>alert("x")</script> | `*_'
+SIDES = {"old": scatter(1000), "new": scatter(900, seed=2)}
+EXPERIMENT = """
+systems: {only: {store: lmdb, properties: {lmdb.mapsize: %s}}}
+workload: {file: workloads/workloada}
+measure: {warmup: 1s}
+repeats: {at_least: 3}
+"""
+
+
+def write(path: Path, results: ResultSet, experiment_text: str = "") -> Path:
+    """The results as a folder."""
+    folder = Folder.create(path, results.name, results.question, interleaved=True, experiment=experiment_text)
+    for block in range(1, 1 + max(trial.repeat for trial in results.trials)):
+        folder.plan(block, {trial.trial: trial.config for trial in results.trials if trial.repeat == block})
+    for trial in results.trials:
+        folder.append(trial)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("conditions", "code"),
+    [
+        (["throughput >= 0.8x", "errors == 0"], 0),
+        (["throughput >= 0.95x"], 1),
+        (["throughput >= 0.9x"], 3),
+        (["throughput >= 0.9x", "throughput >= 0.95x"], 1),
+        (["throughput > 1 apple"], 2),
+    ],
+)
+def test_exit_status_of_check_follows_answers(tmp_path: Path, conditions: list[str], code: int) -> None:
+    write(tmp_path / "made", make_run(SIDES))
+    done = loadstone(tmp_path, "check", "made", *(f"--expect={item}" for item in conditions), code=code)
+    assert all(item.partition(" ")[0] in done.stdout + done.stderr for item in conditions)
+
+
+def test_recorded_expectations_are_checked_again(tmp_path: Path) -> None:
+    write(tmp_path / "made", make_run(SIDES, "throughput >= 0.95x"))
+    assert "✗ throughput >= 0.95x: false for new ÷ old" in loadstone(tmp_path, "check", "made", code=1).stdout
+    assert "✗ throughput >= 0.95x" in loadstone(tmp_path, "show", "made").stdout
+
+
+def compare_builds(home: Path, *experiments: str) -> Done:
+    """Compares one run of each of two builds, which is undecided."""
+    for name, level, hour, text in zip("ab", (1000, 500), (0, 2), experiments, strict=True):
+        write(home / name, make_run({"only": scatter(level)}, hour=hour), text)
+    return loadstone(home, "compare", "a", "b", "--expect", "throughput >= 0.95x", code=3)
+
+
+def test_undecided_comparison_prints_deciding_experiment(tmp_path: Path) -> None:
+    old, new = EXPERIMENT % 1000000, EXPERIMENT % 2000000
+    output = compare_builds(tmp_path, old, new).stdout
+    text = output[output.index("# This experiment would decide") :]
+    document = yaml.safe_load(text)
+    assert document["systems"]["new"]["properties"] == {"lmdb.mapsize": 2000000}
+    (tmp_path / "decide.yaml").write_text(text.replace("workloads/", f"{Path(__file__).parents[2]}/workloads/"))
+    decided = load(tmp_path / "decide.yaml").experiment
+    assert (decided.compare.baseline, decided.repeats.at_least) == ("old", 6)
+    assert decided.expect == ("throughput >= 0.95x",)
+    assert loadstone(tmp_path, "run", "decide.yaml", "--dry-run").stdout
+
+
+def test_experiments_that_differ_print_commands(tmp_path: Path) -> None:
+    old = EXPERIMENT % 1
+    output = compare_builds(tmp_path, old, old.replace("workloada", "workloadb")).stdout
+    assert "six of each, alternately" in output
+    assert "loadstone compare OLD1,OLD2" in output
+
+
+def test_json_of_compare_stays_one_document(tmp_path: Path) -> None:
+    for name in "ab":
+        write(tmp_path / name, make_run({"only": scatter(1000)}))
+    done = loadstone(tmp_path, "compare", "a", "b", "--json", "--expect", "throughput >= 1x", code=3)
+    (expectation,) = yaml.safe_load(done.stdout)["expectations"]
+    assert expectation["answer"] == "undecided"
+
+
+def test_run_is_gated_by_its_file(tmp_path: Path) -> None:
+    path = experiment(tmp_path)
+    path.write_text(path.read_text() + 'expect: "throughput < 1"\n')
+    loadstone(
+        tmp_path,
+        *("run", path, "--set", "repeats=6", "--expect", "errors == 0"),
+        *("--junit", "out/j.xml", "--summary", "s.md"),
+        code=1,
+    )
+    folder = only_folder(tmp_path)
+    assert folder.question.expect == ("throughput < 1", "errors == 0")
+    cases = ElementTree.parse(tmp_path / "out/j.xml").getroot().findall("testsuite/testcase")
+    assert [case.find("failure") is not None for case in cases] == [True, True, False, False]
+    assert "**false** | throughput &lt; 1 | system=first" in (tmp_path / "s.md").read_text()
+    assert 'class="badge false"' in (folder.path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("text", ["fast", "reed.p99 < 1s", "read.p98 < 1s"])
+def test_invalid_expectation_is_refused_before_the_run(tmp_path: Path, text: str) -> None:
+    path = experiment(tmp_path)
+    done = loadstone(tmp_path, "run", path, "--set", f"expect=[{text}]", "--dry-run", code=2)
+    assert "--set" in done.stderr
+
+
+def test_every_output_has_every_answer() -> None:
+    judgement = judge(make_run(SIDES, "throughput >= 0.8x", "throughput >= 0.95x", "throughput >= 0.9x"))
+    for text in (page(judgement), pull_request(judgement), summary(judgement)):
+        assert all(answer in text for answer in ("true", "false", "undecided"))
+    root = ElementTree.fromstring(junit(judgement))
+    assert root.attrib == {"tests": "3", "failures": "1", "errors": "1"}
+
+
+def test_hostile_names_stay_text() -> None:
+    results = make_run({"old": scatter(1000), HOSTILE + "\x00\x1b": scatter(900, seed=2)}, "throughput >= 1x")
+    judgement = judge(results)
+    assert answers(results) == ["false"]
+    assert "<script>" not in page(judgement) + summary(judgement)
+    case = ElementTree.fromstring(junit(judgement)).find(".//testcase")
+    assert case is not None
+    assert HOSTILE in case.attrib["name"]
+    (row,) = [line for line in summary(judgement).splitlines() if line.startswith("| **false**")]
+    assert row.replace("\\|", "").count("|") == 6

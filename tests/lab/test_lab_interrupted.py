@@ -1,0 +1,112 @@
+"""An attempt during which the lab ended is recorded as interrupted, keeps its files, and never counts."""
+
+from __future__ import annotations
+
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from lab_support import experiment, loadstone, only_folder, rows, start, trials
+from loadstone.judge.judge import judge
+from loadstone.results.folder import BEGUN, PILOT_TRIALS, VALUES, Folder
+from loadstone.results.result_set import Question
+from loadstone.results.trial_result import TrialResult
+
+LONG = """
+systems: {first: {store: "null"}}
+workload: {file: %s/workloads/workloada, properties: {recordcount: 100}}
+measure: {warmup: 0, duration: 1500ms}
+repeats: 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """A new folder."""
+    return Folder.create(tmp_path / "run", "run", Question(), interleaved=True)
+
+
+def begun(attempt: int = 1) -> TrialResult:
+    """What an attempt that has begun leaves if it never ends."""
+    return TrialResult("a", {"system": "lmdb"}, 1, {}, end="interrupted", attempt=attempt)
+
+
+def ends(folder: Folder, table: str = VALUES) -> list[tuple[int, str]]:
+    """The attempts in a table, and how they ended."""
+    return [(each.attempt, each.end) for each in folder.attempts(table)[0]]
+
+
+@pytest.mark.parametrize("table", [VALUES, PILOT_TRIALS])
+def test_an_attempt_without_an_end_is_recorded_once(folder: Folder, table: str) -> None:
+    with suppress(KeyboardInterrupt), folder.trial("a", begun=begun(), table=table) as files:
+        (files / "run.hlog").write_text("what was measured so far")
+        raise KeyboardInterrupt
+    folder.repair()
+    folder.repair()
+    assert ends(folder, table) == [(1, "interrupted")]
+    assert [path.name for path in (folder.path / "trials" / "a").iterdir()] == ["run.hlog"]
+    assert folder.load().trials == []
+    assert folder.pilots() == []
+
+
+def test_attempt_that_ended_before_its_line_is_interrupted(folder: Folder) -> None:
+    with folder.trial("a", begun=begun()):
+        pass
+    folder.repair()
+    assert ends(folder) == [(1, "interrupted")]
+
+
+def test_attempt_with_a_written_line_is_not_interrupted(folder: Folder) -> None:
+    with folder.trial("a", begun=begun()) as files:
+        kept = (files / BEGUN).read_bytes()
+    folder.append(TrialResult("a", {"system": "lmdb"}, 1, {}))
+    # The lab was killed before it removed this file.
+    (folder.path / "trials" / "a" / BEGUN).write_bytes(kept)
+    folder.repair()
+    assert ends(folder) == [(1, "done")]
+    assert not (folder.path / "trials" / "a" / BEGUN).exists()
+
+
+def test_interrupted_attempt_neither_hides_nor_is_a_failure(folder: Folder) -> None:
+    folder.append(TrialResult("a", {"system": "lmdb"}, 1, {}, end="failed"))
+    folder.append(begun(2))
+    (trial,) = folder.load().trials
+    assert (trial.end, trial.attempt, trial.failures) == ("failed", 1, ())
+    folder.append(TrialResult("a", {"system": "lmdb"}, 1, {}, attempt=3))
+    (trial,) = folder.load().trials
+    assert (trial.end, trial.attempt, trial.failures) == ("done", 3, ("failed",))
+
+
+def test_file_truncated_by_power_failure_allows_a_resume(folder: Folder) -> None:
+    with folder.trial("a", begun=begun()) as files:
+        (files / BEGUN).write_text('{"table": "val')
+    folder.repair()
+    assert ends(folder) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("pilot", [False, True])
+def test_run_ended_in_a_trial_has_interrupted_attempt(tmp_path: Path, number: signal.Signals, pilot: bool) -> None:
+    file = experiment(tmp_path, LONG.replace("warmup: 0, ", "") if pilot else LONG)
+    process = start(tmp_path, "run", file, "--no-report")
+    while not [*tmp_path.glob("results/*/*/trials/*/run.spec.json")] and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    table = PILOT_TRIALS if pilot else VALUES
+    # A killed lab writes nothing; the next one does.
+    assert ends(only_folder(tmp_path), table) == ([] if number == signal.SIGKILL else [(1, "interrupted")])
+    loadstone(tmp_path, "run", file, "--no-report", "--resume")
+    folder = only_folder(tmp_path)
+    assert ends(folder, table)[:2] == [(1, "interrupted"), (2, "done")]
+    assert len(trials(folder)) == 3
+    assert not [each for found in judge(folder.load()).trials.values() for each in found if each.check == "retried"]
+    tried = [
+        *rows(folder),
+        *({"trial": each.trial, "attempt": each.attempt} for each in folder.attempts(PILOT_TRIALS)[0]),
+    ]
+    names = {each["trial"] + (f".{each['attempt']}" if each["attempt"] > 1 else "") for each in tried}
+    assert {path.name for path in (folder.path / "trials").iterdir()} == names

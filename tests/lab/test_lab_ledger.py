@@ -1,0 +1,90 @@
+"""`measure.ledger`: after each trial the lab reads back which acknowledged writes are missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab_support import experiment, loadstone, only_folder, trials
+from scripted_relay import FakeRedis, Fault
+
+RECORDS = 100
+CLEAN = ("lost", "lost_loaded", "undecided", "corrupt", "other_run", "phantom", "missed", "unsure")
+UPDATES = """
+systems: {lmdb: {store: lmdb, properties: {lmdb.mapsize: 64m}}}
+workload: {file: %s/workloads/workloada, properties: {recordcount: 100, fieldlength: 40, writeallfields: true}}
+clients: 4
+repeats: 2
+rate: 2500
+measure: {warmup: 0s, operations: 5000, ledger: true}
+"""
+INSERTS = """
+systems: {fake: {store: redis, properties: {redis.host: 127.0.0.1, redis.port: PORT}}}
+workload:
+  file: %s/workloads/workloada
+  properties:
+    recordcount: 100
+    fieldlength: 40
+    updateproportion: 0
+    readproportion: 0.5
+    insertproportion: 0.5
+    requestdistribution: latest
+clients: 4
+rate: 1000
+repeats: 2
+fleet: {engines: 2}
+measure: {warmup: 0s, duration: 3s, ledger: true}
+"""
+
+
+def test_durable_store_loses_no_writes(tmp_path: Path) -> None:
+    loadstone(tmp_path, "run", experiment(tmp_path, UPDATES), timeout=300)
+    for trial in trials(only_folder(tmp_path)):
+        assert trial.end == "done", trial.notes
+        updates = sum(trial.statuses["UPDATE"].values())
+        assert trial.value("ledger.acknowledged") == updates > 2_000
+        assert [trial.value(f"ledger.{name}") for name in CLEAN] == [0] * len(CLEAN)
+        assert trial.value("ledger.proved") == 1
+        assert (trial.value("ledger.proven") or 0) > 0.95
+        assert trial.value("verified")
+        assert 0 < (trial.value("verified.whole") or 0) < 0.2
+    # Spec and ledger were in the directory of the data; what was found stays.
+    assert not list(tmp_path.rglob("ledger.spec.json"))
+    assert list(only_folder(tmp_path).path.rglob("ledger.stdout"))
+
+
+def test_forgotten_inserts_are_settled_as_lost_across_engines(tmp_path: Path) -> None:
+    with FakeRedis() as server:
+        # Acknowledged and forgotten; the first ones are loaded.
+        server.faults.append(Fault("forget", every=RECORDS + 30))
+        path = experiment(tmp_path, INSERTS.replace("PORT", str(server.port)))
+        loadstone(tmp_path, "run", path, timeout=300)
+        first, second = trials(only_folder(tmp_path))
+        forgotten = len(server.forgotten)
+    assert forgotten > 10
+    lost = [trial.value("ledger.lost") or 0 for trial in (first, second)]
+    # The second trial writes the same records.
+    assert sum(lost) == forgotten
+    assert (first.value("ledger.missed") or 0) + (second.value("ledger.missed") or 0) > 0
+    report = (only_folder(tmp_path).path / "report.md").read_text()
+    assert "acknowledged writes are lost" in report
+    assert "another engine's insert had been acknowledged" in report
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "message"),
+    [
+        (("ledger: true", "ledger: true, verify: true"), 2, "`measure.ledger` and `measure.verify` cannot be combined"),
+        (("clients: 4", "clients: 4\nload: {reuse: copy}"), 2, "`measure.ledger` and `load.reuse` cannot be combined"),
+        (("lmdb: {store: lmdb, properties: {lmdb.mapsize: 64m}}", 'ours: {store: "null"}'), 1, "keeps no data"),
+        (("fieldlength: 40", "fieldlength: 10"), 1, "21"),
+    ],
+)
+def test_a_ledger_that_cannot_be_kept_is_refused(
+    tmp_path: Path, change: tuple[str, str], code: int, message: str
+) -> None:
+    path = experiment(tmp_path, UPDATES.replace(*change))
+    done = loadstone(tmp_path, "run", path, code=code)
+    assert message in done.stderr
+    assert "hint: " in done.stderr

@@ -1,0 +1,140 @@
+"""The live page in a real browser: a run from its start to a killed lab, on a desk and on a phone."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import signal
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from browser_support import Browser
+from event_support import interval, outcome
+from lab_support import SMALL, experiment, only_folder, start
+from live_support import serve, write_folder
+from loadstone.results.fault import FaultRecord
+from test_expectations import make_run, scatter
+
+LAYOUT = (Path(__file__).parents[1] / "support/browser_layout.js").read_text()
+# Long enough to be killed while a trial runs.
+LONG = SMALL.replace("duration: 200ms", "duration: 2m").replace("clients: 2", "clients: 1\nrate: 500")
+HOSTILE = '<img src=x onerror="document.title=1">'
+
+
+def text_of(browser: Browser, selector: str) -> str:
+    """The text of an element."""
+    return str(browser.value(f"document.querySelector({json.dumps(selector)}).textContent"))
+
+
+def wait_for_text(browser: Browser, selector: str, text: str) -> None:
+    """Waits until an element contains a text."""
+    browser.wait(f"document.querySelector({json.dumps(selector)}).textContent.includes({json.dumps(text)})")
+
+
+def test_run_is_shown_until_its_lab_is_killed(browser: Browser, tmp_path: Path) -> None:
+    lab = start(tmp_path, "run", experiment(tmp_path, LONG), "--live")
+    try:
+        assert lab.stderr is not None
+        address = next(line for line in lab.stderr if line.startswith("live: ")).removeprefix("live: ").strip()
+        browser.open(address, 1280, 900)
+        wait_for_text(browser, "#status", "running")
+        browser.wait("document.querySelectorAll('#chart-throughput .mark-line path').length > 1")
+        wait_for_text(browser, "#tile-due", "500")
+        wait_for_text(browser, "#trial", "measure")
+        assert text_of(browser, "h1") == "Do two copies of one store differ?"
+        assert browser.value("document.querySelectorAll('.variant .trials i').length") == 6
+        lab.send_signal(signal.SIGKILL)
+        lab.wait()
+        wait_for_text(browser, "#status", "interrupted")
+        assert browser.complaints() == []
+    finally:
+        lab.kill()
+        lab.communicate()
+    assert only_folder(tmp_path).load().trials == []
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def write_trial(home: Path, name: str = "demo") -> Path:
+    """A finished run whose last trial has intervals, a fault and hostile names."""
+    results = make_run({HOSTILE: scatter(1000), "new": scatter(900, seed=2)})
+    fault = FaultRecord("kill", ("a",), 2_000_000_000, 4_000_000_000, held_ns=2_100_000_000, lifted_ns=4_000_000_000)
+    trials = [*results.trials[:-1], replace(results.trials[-1], faults=(fault,))]
+    question = replace(results.question, text=HOSTILE, expect=(HOSTILE,))
+    named = replace(results, name=name, trials=trials, question=question)
+    folder = write_folder(home / "results" / name / "1", named)
+    directory = folder.files(trials[-1].trial, 1)
+    directory.mkdir()
+    outcomes = [outcome("READ", "OK", [1_000_000, 2_000_000, 30_000_000])]
+    lines = [json.dumps(interval(k, outcomes, due=3, failed=k % 2)) for k in range(8)]
+    (directory / "run.events.jsonl").write_text("\n".join(lines) + "\n")
+    return folder.path
+
+
+def test_page_connects_again_to_a_new_server(browser: Browser, tmp_path: Path) -> None:
+    path = write_trial(tmp_path)
+    port = free_port()
+    arguments = ("--no-token", "--port", str(port))
+    with (path / "lock").open("a") as lock, serve(tmp_path, *arguments) as server:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        browser.open(f"{server.address}run/demo/1", 1280, 900)
+        wait_for_text(browser, "#status", "running")
+        server.process.kill()
+        server.process.wait()
+        wait_for_text(browser, "#status", "connection lost")
+        with serve(tmp_path, *arguments):
+            wait_for_text(browser, "#status", "running")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+def test_nothing_overlaps_or_leaves_the_window(browser: Browser, tmp_path: Path, width: int, height: int) -> None:
+    write_trial(tmp_path)
+    with serve(tmp_path) as server:
+        browser.open(server.address, width, height, touch=width < 500)
+        wait_for_text(browser, "#rows", HOSTILE)
+        browser.wait("![...document.querySelectorAll('.badge')].some(badge => badge.textContent === '…')")
+        for dark in (False, True):
+            browser.dark(dark)
+            assert browser.value(LAYOUT) == []
+        browser.value("document.querySelector('#rows a').click()")
+        browser.wait("document.documentElement.dataset.drawn === 'all'")
+        browser.wait("document.querySelectorAll('#chart-latency .mark-line path').length === 3")
+        wait_for_text(browser, "#findings", "")
+        for dark in (False, True):
+            browser.dark(dark)
+            assert browser.value(LAYOUT) == []
+        assert browser.complaints() == []
+
+
+def test_hostile_names_and_faults_are_drawn_as_text(browser: Browser, tmp_path: Path) -> None:
+    write_trial(tmp_path)
+    with serve(tmp_path) as server:
+        browser.open(server.address, 1280, 900)
+        browser.value("document.querySelector('#rows a').click()")
+        wait_for_text(browser, "#plan", HOSTILE)
+        wait_for_text(browser, "#expected", HOSTILE)
+        wait_for_text(browser, "#chart-throughput", "kill")
+        assert browser.value("document.querySelectorAll('main img').length") == 0
+        assert "Loadstone" in browser.value("document.title")
+
+
+def test_search_and_choice_lead_to_a_comparison(browser: Browser, tmp_path: Path) -> None:
+    for name in ("first", "second", "third"):
+        write_trial(tmp_path, name)
+    with serve(tmp_path) as server:
+        browser.open(server.address, 1280, 900)
+        browser.page.fill("#search", "ir")
+        wait_for_text(browser, "#number", "2 of 3")
+        assert browser.value("document.querySelector('#compare').disabled")
+        for box in browser.page.query_selector_all("#rows tr:not([hidden]) input"):
+            box.check()
+        browser.page.click("#compare")
+        browser.wait("document.documentElement.dataset.drawn === 'all'")
+        assert browser.value("document.querySelectorAll('figure svg').length") > 0

@@ -1,0 +1,335 @@
+"""The report's charts as specifications, and the figures in them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import altair as alt
+import pytest
+
+import report_support
+from judge_support import given as set_figures
+from judge_support import sound
+from loadstone.judge.judge import judge
+from loadstone.judge.judgement import Judgement
+from loadstone.report import course as thinning
+from loadstone.report.charts import course, device, figure, intervals, percentiles, scaling, theme
+from loadstone.report.charts.figure import Figure
+from loadstone.report.markup import countable
+from loadstone.report.percentile_curve import nines
+from loadstone.report.sections import sections
+from loadstone.report.view import View, shorten, spread
+from loadstone.results.result_set import Question, ResultSet, variant
+from loadstone.results.trial_result import Scalar, Series
+
+
+def figures(judgement: Judgement) -> dict[str, Figure]:
+    """All figures of a report."""
+    return {each.name: each for section in sections(View(judgement)) for each in section.figures}
+
+
+def rows(found: Figure, panel: int) -> list[dict[str, Any]]:
+    """All rows of a panel."""
+    return [row for data in found.panels[panel].spec["datasets"].values() for row in data]
+
+
+@pytest.mark.parametrize("name", ["usual", "scaling"])
+def test_every_chart_is_valid_vega_lite(name: str) -> None:
+    for found in figures(report_support.ALL[name]()).values():
+        # One of a kind is enough: the panels of a figure differ in their rows.
+        spec = {**found.panels[0].spec, "config": theme.picture_config()}
+        alt.LayerChart.from_dict(countable(spec)).to_dict(validate=True)
+
+
+def test_system_has_one_colour_and_mark_everywhere() -> None:
+    found = figures(report_support.usual())
+    assert set(found) == {
+        "throughput",
+        "headline",
+        "percentiles",
+        "throughput-over-time",
+        "latency-over-time",
+        "device",
+    }
+    scales = [scale for each in found.values() for scale in colours([dict(panel.spec) for panel in each.panels])]
+    assert len(scales) > 40
+    assert {tuple(scale["domain"]) for scale in scales} == {("rocksdb", "fjall", "lmdb")}
+
+
+def colours(spec: object) -> list[dict[str, Any]]:
+    """Every colour scale of a specification."""
+    if isinstance(spec, dict):
+        own = [spec["color"]["scale"]] if isinstance(spec.get("color"), dict) else []
+        return [*own, *(each for value in spec.values() for each in colours(value))]
+    return [each for value in spec for each in colours(value)] if isinstance(spec, list) else []
+
+
+def test_page_and_image_charts_share_the_palette() -> None:
+    from loadstone.report.html import read
+
+    for number, colour in enumerate(theme.PALETTE, start=1):
+        # In light and in print.
+        assert read("style.css").count(f"--series-{number}: {colour};") == 2
+
+
+def test_throughput_shows_median_interval_and_repeats() -> None:
+    judgement = report_support.usual()
+    found = intervals.throughput(View(judgement))
+    assert [panel.title for panel in found.panels] == ["workload a", "workload c"]
+    cell = judgement.cells[variant({"system": "lmdb", "workload": "a"}), "throughput"]
+    (mark,) = [row for row in rows(found, 0) if row["name"] == "lmdb" and "median" in row]
+    assert (mark["value"], mark["low"], mark["high"]) == (cell.estimate.value, cell.estimate.low, cell.estimate.high)
+    dots = [row for row in rows(found, 0) if row["name"] == "lmdb" and "repeat" in row]
+    assert sorted(dot["value"] for dot in dots) == sorted(value for _, value in cell.samples)
+
+
+def test_a_withheld_percentile_is_not_drawn_but_named() -> None:
+    found = percentiles.curves(View(report_support.usual()))
+    drawn = {
+        (row["name"], row["percentile"])
+        for number, panel in enumerate(found.panels)
+        if panel.title == "update · workload a"
+        for row in rows(found, number)
+    }
+    assert ("fjall", "99.95 %") in drawn
+    assert ("fjall", "99.99 %") not in drawn
+    assert ("lmdb", "99.99 %") in drawn
+    assert found.caption.endswith("Withheld for too few samples: fjall update p99.99.")
+
+
+def test_each_further_nine_has_the_same_room() -> None:
+    assert [round(nines(name), 6) for name in ("p90", "p99", "p99.9", "p99.99")] == [1, 2, 3, 4]
+
+
+def test_a_lone_percentile_is_no_curve() -> None:
+    assert not percentiles.curves(View(report_support.imported()))
+
+
+def test_a_system_in_memory_has_no_device() -> None:
+    found = device.bars(View(report_support.usual()))
+    shown = {row["name"]: row["figure"] for row in rows(found, 0)}
+    assert shown["fjall"] == "no device"
+    assert shown["lmdb"].endswith(" B/op")
+    assert [panel.title for panel in found.panels][-1] == "write amplification · workload a"
+
+
+def test_knee_is_drawn_where_claimed() -> None:
+    judgement = report_support.scaling()
+    chart = scaling.curves(View(judgement))
+    for panel in range(len(chart.panels)):
+        (knee,) = [row for row in rows(chart, panel) if "knee" in row]
+        assert (knee["name"], knee["low"], knee["high"], knee["knee"]) == (
+            "cassandra",
+            16,
+            32,
+            "cassandra: knee 16 to 32",
+        )
+    assert scaling.sentences(View(judgement)) == [
+        "cassandra: throughput peaks at a plateau of 55,600 op/s; 95 % of that is reached between 16 and 32 clients;"
+        " throughput falls below that again between 32 and 64 clients, to 48,000 op/s at 64",
+        "scylla: throughput still rises at 64 clients (195,000 op/s there)",
+    ]
+
+
+def test_law_is_drawn_only_where_it_fits() -> None:
+    judgement = report_support.scaling()
+    assert {row["name"] for row in law_rows(View(judgement))} == {"cassandra", "scylla"}
+    without = [replace(curve, law=None) for curve in judgement.curves]
+    assert law_rows(View(replace(judgement, curves=without))) == []
+
+
+def law_rows(view: View) -> list[dict[str, Any]]:
+    """The points of the fitted curves."""
+    return [row for row in rows(scaling.curves(view), 0) if "figure" not in row and "knee" not in row]
+
+
+def test_sweep_of_one_system_has_one_series() -> None:
+    judgement = report_support.scaling()
+    results = replace(judgement.results, question=replace(judgement.results.question, by="clients", baseline=1))
+    view = View(replace(judgement, results=results))
+    chart = scaling.curves(view)
+    assert chart.legend == ()
+    assert [panel.title for panel in chart.panels[::3]] == [
+        "throughput, op/s · system cassandra",
+        "throughput, op/s · system scylla",
+    ]
+    assert [row["knee"] for row in rows(chart, 0) if "knee" in row] == ["knee 16 to 32"]
+    assert scaling.sentences(view)[1].startswith("system scylla: throughput still rises at 64 clients")
+    one = View(replace(judgement, results=replace(results, trials=results.trials[:42]), curves=judgement.curves[:1]))
+    assert scaling.sentences(one)[0].startswith("throughput peaks at a plateau of 55,600 op/s; 95 % of that is reached")
+
+
+def test_every_load_is_a_joined_point() -> None:
+    results = report_support.scaling().results
+    loads = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+    trials = [
+        replace(trial, trial=f"{load}-{trial.repeat}", config={"clients": load}, clients=load)
+        for load in loads
+        for trial in results.trials[:6]
+    ]
+    question = Question(by="clients", metrics=("throughput", "read.p99"))
+    judgement = judge(replace(results, trials=trials, question=question))
+    view = View(judgement)
+    chart = scaling.curves(view)
+    assert [panel.title for panel in chart.panels] == ["throughput, op/s", "read p99", "read p50"]
+    for number, panel in enumerate(chart.panels):
+        assert [row["load"] for row in rows(chart, number) if "figure" in row] == list(loads)
+        assert sum(layer["mark"].get("strokeJoin") == "round" for layer in panel.spec["layer"]) == 1
+    assert "variants are drawn" not in chart.caption
+    # Bars by variant would leave most of the loads out.
+    assert not {"throughput", "headline"} & {section.name for section in sections(view)}
+
+
+def test_panels_share_the_axis_of_the_load() -> None:
+    layers = [layer for panel in scaling.curves(View(report_support.scaling())).panels for layer in panel.spec["layer"]]
+    axes = [layer["encoding"]["x"] for layer in layers if layer["mark"].get("strokeJoin") == "round"]
+    assert len(axes) > 2
+    assert all(axis == axes[0] for axis in axes)
+
+
+@pytest.mark.parametrize("loads", [[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64], [100, 200, 300, 310, 320, 400], [1, 2]])
+def test_labels_of_loads_keep_their_distance(loads: list[float]) -> None:
+    ends, wide = [loads[0] / 1.12, loads[-1] * 1.12], loads[-1] > 10 * loads[0]
+    labels = scaling.axis_labels(loads, ends, wide=wide)
+    places = [scaling.axis_place(load, ends, wide=wide) for load in labels]
+    assert labels[-1] == loads[-1]
+    assert set(labels) <= set(loads)
+    assert all(later - earlier >= scaling.LABEL_GAP for earlier, later in pairwise(places))
+
+
+def test_charts_limit_their_panels_and_lines() -> None:
+    found = figures(report_support.large(400))
+    # Each of many metrics has a panel in each context: more of them, but not of one metric.
+    panels = {name: len(each.panels) for name, each in found.items()}
+    assert 12 < panels.pop("headline") <= intervals.HEADLINES_MAX
+    assert set(panels.values()) == {12}
+    lines = [row for number in range(12) for row in rows(found["throughput-over-time"], number) if "trial" in row]
+    assert len(lines) == 60
+    assert "12 of 40 panels are drawn" in found["throughput-over-time"].caption
+    assert "5 of 10 repeats are drawn." in found["throughput-over-time"].caption
+
+
+def test_systems_beyond_the_colours_are_omitted_with_note() -> None:
+    usual = report_support.alone()
+    trials = [
+        replace(trial, trial=f"{system}-{trial.repeat}", config={"system": f"system-{system}"})
+        for system in range(11)
+        for trial in usual.results.trials
+    ]
+    found = intervals.throughput(View(report_support.judged(replace(usual.results, trials=trials))))
+    assert len({row["name"] for row in rows(found, 0)}) == 8
+    assert found.caption.endswith("8 of 11 variants are drawn: the tables and values.jsonl have the rest.")
+
+
+def test_pictures_carry_their_own_colours_and_legend() -> None:
+    found = percentiles.curves(View(report_support.usual()))
+    spec = json.dumps(countable(figure.picture(found, theme.picture_config())))
+    assert "var(--" not in spec
+    assert len(json.loads(spec)["vconcat"][0]["concat"]) == 3
+    assert found.legend == (("rocksdb", 0), ("fjall", 1), ("lmdb", 2))
+
+
+SERIES = Series((0, 1, 2, 3, 4), (1, 1, 1, 1, 0.1), (10, 30, 20, 40, 5), (1, None, 3, 5, 9), (7, None, 2, 9, 99))
+
+
+def test_thinned_throughput_is_a_mean_without_partial_end() -> None:
+    assert thinning.thinned(SERIES, "throughput", 1) == [(0, 10), (1, 30), (2, 20), (3, 40)]
+    assert thinning.thinned(SERIES, "throughput", 2) == [(0, 20), (2, 30)]
+
+
+def test_percentiles_are_never_averaged_over_time() -> None:
+    assert thinning.thinned(SERIES, "p50", 2) == [(0, 1), (2, 4)]
+    assert thinning.thinned(SERIES, "p99", 2) == [(0, 7), (2, 9)]
+
+
+def test_strong_line_is_the_median_of_enough_lines() -> None:
+    lines = [((0, 1), (1, 5)), ((0, 2), (1, 9)), ((0, 9), (2, 1))]
+    assert thinning.middle(lines) == [(0, 2), (1, 7)]
+
+
+def test_long_time_series_is_thinned_for_a_phone() -> None:
+    hour = report_support.course(1000, 1000, 1, seconds=3600)
+    seconds = thinning.step([hour])
+    assert seconds == 30
+    assert len(thinning.thinned(hour, "throughput", seconds)) == 120
+
+
+def test_panels_of_one_context_share_their_axes() -> None:
+    view = View(report_support.usual())
+    found = course.throughput(view, course.courses(view))
+    tops = [panel.spec["layer"][1]["encoding"]["y"]["scale"]["domain"] for panel in found.panels]
+    assert tops[0] == tops[1] == tops[2]
+    assert tops[3] == tops[4] == tops[5]
+    assert tops[0] != tops[3]
+
+
+def test_short_logarithmic_axis_has_labels() -> None:
+    assert figure.ticks([90, 210]) == [100, 200]
+    assert figure.ticks([9.0, 1.1e6]) == [10, 100, 1000, 10_000, 100_000, 1_000_000]
+    assert len(figure.ticks(figure.decade_domain([300.0, 310.0]))) >= 1
+
+
+def test_long_names_are_shortened_and_stay_apart() -> None:
+    view = View(report_support.hostile())
+    assert len(set(view.short.values())) == 4
+    assert max(map(len, view.short.values())) <= 26
+    assert shorten("a very long name of a system-17", 16) == "a very lon…em-17"
+
+
+def test_selection_of_many_includes_both_ends() -> None:
+    keys = [(("n", number),) for number in range(100)]
+    found = spread(keys, 12)
+    assert len(set(found)) == 12
+    assert (found[0], found[-1]) == (keys[0], keys[-1])
+
+
+def test_search_draws_objective_and_answer() -> None:
+    latencies = {1: 5e6, 2: 8e6, 4: 20e6, 3: 12e6}
+    trials = [
+        replace(
+            set_figures(all__p99=latency)(sound(repeat=repeat)),
+            trial=f"{load}-{repeat}",
+            config={"clients": load},
+            clients=10,
+        )
+        for load, latency in latencies.items()
+        for repeat in range(1, 4)
+    ]
+    find: dict[str, Scalar | None] = {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": 4}
+    question = Question(at_least=3, at_most=3, find=find)
+    chart = scaling.curves(View(judge(ResultSet("searched", trials, question))))
+    assert [panel.title for panel in chart.panels[:2]] == ["p99", "throughput, op/s"]
+    points = [row for row in rows(chart, 0) if "figure" in row]
+    assert [(row["load"], row["holds"]) for row in points] == [(1, True), (2, True), (3, False), (4, False)]
+    assert [row["text"] for row in rows(chart, 0) if "text" in row] == ["objective < 10.0 ms"]
+    (answer,) = [row["load"] for row in rows(chart, 1) if set(row) == {"name", "load"}]
+    assert answer == 2
+
+
+def test_confounded_loads_are_charted_by_variant() -> None:
+    trials = [
+        replace(trial, config={"system": f"s{trial.config['clients']}", "clients": trial.config["clients"]})
+        for trial in report_support.scaling().results.trials[:18]
+    ]
+    results = ResultSet("confounded", trials, Question(by="clients", metrics=("throughput",)))
+    names = {section.name for section in sections(View(judge(results)))}
+    assert "scaling" not in names
+    assert "throughput" in names
+
+
+def test_load_of_zero_has_a_linear_axis() -> None:
+    trials = [
+        replace(
+            set_figures(throughput=100.0 * load)(sound(repeat=repeat)), trial=f"{load}-{repeat}", config={"rate": load}
+        )
+        for load in (0, 100, 2000)
+        for repeat in range(1, 4)
+    ]
+    chart = scaling.curves(View(judge(ResultSet("rates", trials, Question(by="rate")))))
+    domains = [
+        layer["encoding"]["x"]["scale"]["domain"] for layer in chart.panels[0].spec["layer"] if "y" in layer["encoding"]
+    ]
+    assert domains[0] == [0, 2120]

@@ -1,0 +1,97 @@
+"""A report never shows two values for one figure: tables, charts, Markdown and terminal, compared with each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import report_support
+from figure_support import agree, collect_figures, count_repeated, find_conflicts
+from imports_support import FIXTURES
+from judge_support import experiment
+from judge_support import given as set_figures
+from loadstone.importers.read import read
+from loadstone.judge.judge import judge
+from loadstone.judge.judgement import Judgement
+from loadstone.report.charts import intervals
+from loadstone.results.folder import Folder
+from loadstone.results.result_set import Question, ResultSet
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import Value
+
+OUTPUTS = sorted(path for path in FIXTURES.iterdir() if ".facts." not in path.name and path.name != "README.md")
+VERSIONS = sorted((Path(__file__).parents[1] / "fixtures/results").iterdir())
+
+
+@pytest.mark.parametrize("name", report_support.ALL)
+def test_crafted_report_has_one_value_per_figure(name: str) -> None:
+    assert find_conflicts(report_support.ALL[name]()) == []
+
+
+@pytest.mark.parametrize("path", OUTPUTS, ids=lambda path: path.name)
+def test_imported_report_has_one_value_per_figure(path: Path) -> None:
+    trials = [run.result for run in read(path, {})]
+    assert find_conflicts(judge(ResultSet(path.stem, trials))) == []
+
+
+@pytest.mark.parametrize("path", VERSIONS, ids=lambda path: path.name)
+def test_recorded_report_has_one_value_per_figure(path: Path) -> None:
+    judgement = judge(Folder(path).load())
+    assert find_conflicts(judgement) == []
+    assert count_repeated(judgement) > 0
+
+
+def texts_of(judgement: Judgement, metric: str) -> set[str]:
+    """All texts of a metric's figures."""
+    figures = collect_figures(judgement).items()
+    return {place.text for (_, name), places in figures if name == metric for place in places}
+
+
+def judge_late_trials() -> Judgement:
+    """Trials at a rate whose latencies are upper bounds, as the generator was late."""
+
+    def damage(trial: TrialResult) -> TrialResult:
+        noise = 1 + 0.01 * (trial.repeat % 3)
+        late = set_figures(
+            due=100_000, censored=0, late__generator=400, read__p99=3e7 * noise, read__lower__p99=2e7 * noise
+        )
+        return replace(late(trial), loop="open")
+
+    return judge(experiment(damage, question=Question(metrics=("read.p99", "throughput"))))
+
+
+def test_upper_bound_has_one_value() -> None:
+    judgement = judge_late_trials()
+    assert find_conflicts(judgement) == []
+    texts = texts_of(judgement, "read p99")
+    assert texts
+    assert all(text.startswith("at most ") for text in texts)
+
+
+def test_pages_made_dirty_are_not_device_bytes() -> None:
+    def serve(trial: TrialResult) -> TrialResult:
+        served = {"server.memory_max": 1e9, "server.written": 487e6, "device.written": 23e6}
+        figures = {metric: Value(metric, number, "B", 1) for metric, number in served.items()}
+        return replace(trial, values={**trial.values, **figures})
+
+    judgement = judge(experiment(serve))
+    assert find_conflicts(judgement) == []
+    assert texts_of(judgement, "written") == {"23.0 MB"}
+    assert texts_of(judgement, "pages made dirty") == {"487 MB"}
+
+
+def test_second_value_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = intervals.mark
+    monkeypatch.setattr(intervals, "mark", lambda view, cell: {**mark(view, cell), "figure": "1.00 op/s"})
+    assert any("throughput of system=lmdb" in line for line in find_conflicts(judge(experiment())))
+
+
+def test_rounded_texts_agree() -> None:
+    assert agree("1.05 GB/s", "1,048.6 MB/s")
+    assert agree("1,770 op/s", "1,770.70 op/s")
+    assert agree("27.3 ms", "27,341 µs")
+    assert not agree("487 MB", "23 MB")
+    assert not agree("1.84 – 26.5 µs", "26.5 µs")
+    assert not agree("1.05 GB/s", "1.05 GB")

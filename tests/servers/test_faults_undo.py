@@ -1,0 +1,403 @@
+"""The life of faults on real tiny servers: verified, lifted, and undone by whichever command comes next."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from loadstone.engine.events import ServerEvent
+from loadstone.experiment.plan.faults import PlannedFault
+from loadstone.faults.cut import Cut
+from loadstone.faults.fault import FaultError
+from loadstone.faults.injector import Injector, choose_servers
+from loadstone.faults.pause import Pause, states_of_threads
+from loadstone.faults.power import Power
+from loadstone.faults.site import StartedSite
+from loadstone.observe.device import mounts
+from loadstone.observe.kernel_file import PROC
+from loadstone.results.fault import FaultRecord
+from loadstone.systems.base import disks, undo
+from loadstone.systems.base.networks import label, names
+from loadstone.systems.base.running import Running, ServerState
+from loadstone.systems.base.system import SystemsError
+from tiny_support import Tiny, until
+from tiny_support import tiny as tiny
+from tiny_system import Tiny as TinySystem
+
+MS = 1_000_000
+DISK_BYTES = 32 << 20
+PLANNED = PlannedFault("kill", 0, ("tiny-2",), 1, (0.2, 0.2), (0.2, 0.2), 0.1, "silence", 0.95, 0.0, 0.1)
+# A lab in a separate process: pauses a server of the system in a root, prints a line, and waits.
+LAB = """
+import sys, time
+sys.path[:] = {path!r}
+from pathlib import Path
+from test_faults_undo import PLANNED, injector_of, running_of
+from dataclasses import replace
+injector = injector_of(running_of(Path(sys.argv[1])), replace(PLANNED, kind="pause", lift_s=(60.0, 60.0)))
+with injector:
+    print("ready", flush=True)
+    injector.begin(time.monotonic_ns(), time.time_ns())
+    time.sleep(600)
+"""
+
+
+def running_of(root: Path) -> Running:
+    """The tiny system below a root."""
+    return Running(TinySystem(), root)
+
+
+def injector_of(running: Running, *faults: PlannedFault) -> Injector:
+    """The prepared faults of a trial."""
+    injector = Injector(StartedSite(running), faults, 1, 1)
+    injector.prepare()
+    return injector
+
+
+def run_fault(running: Running, planned: PlannedFault, seconds: float = 20.0) -> FaultRecord:
+    """A fault in a trial that lasts until it is settled, at most so long."""
+    injector = injector_of(running, planned)
+    with injector:
+        injector.begin(time.monotonic_ns(), time.time_ns())
+        until_s = time.monotonic() + seconds
+        while injector.records[0].settled_ns is None and time.monotonic() < until_s:
+            time.sleep(0.01)
+    return injector.records[0]
+
+
+def is_lifted(injector: Injector) -> bool:
+    """Whether the first fault was lifted."""
+    return injector.records[0].lifted_ns is not None
+
+
+@pytest.fixture
+def up(tiny: Tiny) -> Iterator[Running]:
+    """Three tiny servers that are up."""
+    running = running_of(tiny.root)
+    running.up(3, {"port": str(tiny.port)})
+    yield running
+    running.down()
+    assert tiny.nothing_left()
+
+
+@pytest.mark.parametrize("kind", ["kill", "stop", "restart", "pause"])
+def test_fault_is_verified_and_lifted(up: Running, tiny: Tiny, kind: str) -> None:
+    before = tiny.pids()
+    record = run_fault(up, replace(PLANNED, kind=kind))
+    assert record.unverified == {}
+    assert record.is_verified
+    instants = [record.ordered_ns, record.held_ns, record.lift_ordered_ns, record.lifted_ns, record.ready_ns]
+    known = [instant for instant in instants if instant is not None]
+    assert len(known) == 5
+    # The start of a process is known to 10 ms.
+    assert all(after >= before - 10 * MS for before, after in pairwise(known)), known
+    assert known[0] >= record.planned_at_ns
+    states = tiny.states()
+    assert {state for state, _ in states.values()} == {"up"}
+    assert (tiny.pids()["tiny-2"] == before["tiny-2"]) == (kind == "pause")
+    assert {name: pid for name, pid in tiny.pids().items() if name != "tiny-2"} == {
+        name: pid for name, pid in before.items() if name != "tiny-2"
+    }
+    assert not (tiny.root / "tiny" / undo.FILE).exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("kind", ["power", "full", "slow"])
+def test_fault_of_a_host_is_verified(tiny: Tiny, kind: str) -> None:
+    running = running_of(tiny.root)
+    running.up(2, {"port": str(tiny.port), "manner": "busy"}, file_system_bytes=DISK_BYTES)
+    data = running.place.data
+    (data / "tiny-2/unsynced").write_bytes(b"x" * 100_000)
+    synced = data / "tiny-2/synced"
+    with synced.open("wb") as file:
+        file.write(b"y" * 100_000)
+        file.flush()
+        os.fsync(file.fileno())
+    (data / "tiny-1/unsynced").write_bytes(b"z" * 100_000)
+    # The smallest quota: the spinning server uses it up, however busy the host is.
+    record = run_fault(running, replace(PLANNED, kind=kind, cpu=0.01, lift_s=(2.0, 2.0)))
+    assert record.unverified == {}
+    assert record.held_ns is not None
+    assert {state for _, state in running.status()} == {ServerState.UP}
+    assert synced.read_bytes() == b"y" * 100_000
+    lost = not (data / "tiny-2/unsynced").exists() or (data / "tiny-2/unsynced").stat().st_size == 0
+    assert lost == (kind == "power")
+    assert (data / "tiny-1/unsynced").stat().st_size == 100_000
+    running.down()
+    assert tiny.nothing_left()
+    assert not any(str(tiny.root) in mount.point for mount in mounts(PROC))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("how", ["silence", "reset"])
+def test_cut_node_is_not_reached(tiny: Tiny, how: str) -> None:
+    running = running_of(tiny.root)
+    running.up(2, {"port": str(tiny.port)}, isolated=True)
+    assert all(server.address.startswith(f"{running.plan.network}.") for server in running.processes())
+    record = run_fault(running, replace(PLANNED, kind="cut", how=how, lift_s=(0.5, 0.5)))
+    assert record.unverified == {}
+    assert record.held_ns is not None
+    assert {state for _, state in running.status()} == {ServerState.UP}
+    cut = Cut(running, ["tiny-2"], replace(PLANNED, kind="cut", how=how))
+    cut.prepare()
+    cut.aim()
+    cut.journal()
+    cut.inject()
+    # The lab is killed here.
+    running.up(2, {"port": str(tiny.port)}, isolated=True)
+    assert cut.remaining_effect() is None
+    running.down()
+    assert tiny.nothing_left()
+    assert not any(name.startswith(label(running.place.root)) for name in names())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("error", [errno.EIO, errno.EROFS])
+def test_stopped_disk_is_mounted_again(tiny: Tiny, error: int) -> None:
+    running = running_of(tiny.root)
+    running.up(1, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
+    directory = running.place.data / "tiny-1"
+    if error == errno.EROFS:
+        # ext4 does this itself when it notices an error, which a shutdown under load may cause.
+        subprocess.run(["mount", "-o", "remount,ro", directory], check=True)
+    else:
+        disks.shut_down(directory)
+    assert disks.is_shut_down(directory)
+    running.kill()
+    running.up(1, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
+    assert not disks.is_shut_down(directory)
+    running.down()
+    assert tiny.nothing_left()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_down_after_a_power_cut_removes_disks(tiny: Tiny) -> None:
+    running = running_of(tiny.root)
+    running.up(2, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
+    cut = Power(running, ["tiny-2"], replace(PLANNED, kind="power"))
+    cut.journal()
+    cut.aim()
+    # The lab is killed in between.
+    disks.shut_down(running.place.data / "tiny-2")
+    running.down()
+    assert tiny.nothing_left()
+    assert not any(str(tiny.root) in mount.point for mount in mounts(PROC))
+
+
+def test_twin_has_instants_and_touches_nothing(up: Running, tiny: Tiny) -> None:
+    before = tiny.states()
+    record = run_fault(up, replace(PLANNED, kind="none"), 0.5)
+    assert (record.planned_at_ns, record.planned_lift_ns) == (200 * MS, 400 * MS)
+    assert record.ordered_ns is None
+    assert tiny.states() == before
+
+
+def test_all_servers_are_paused_at_once(up: Running) -> None:
+    record = run_fault(up, replace(PLANNED, kind="pause", servers=("all",)))
+    assert record.servers == ("tiny-1", "tiny-2", "tiny-3")
+    assert record.unverified == {}
+
+
+def test_server_that_ignores_its_signal_was_not_stopped(tiny: Tiny) -> None:
+    running = running_of(tiny.root)
+    running.up(1, {"port": str(tiny.port), "manner": "stubborn"})
+    record = run_fault(running, replace(PLANNED, kind="stop", servers=("tiny-1",)))
+    assert not record.is_verified
+    assert "was killed" in record.unverified["held"]
+    assert record.lifted_ns is not None
+    running.down()
+
+
+def test_harm_to_another_server_is_reported(up: Running) -> None:
+    injector = injector_of(up, replace(PLANNED, kind="pause", lift_s=(1.0, 1.0)))
+    with injector:
+        injector.begin(time.monotonic_ns(), time.time_ns())
+        until(lambda: injector.records[0].held_ns is not None, "paused")
+        up.pause("tiny-3")
+        until(lambda: injector.records[0].lifted_ns is not None, "lifted")
+    assert injector.records[0].unverified == {"bystanders": "tiny-3 was affected, too"}
+    up.resume()
+
+
+def test_fault_after_the_end_did_not_happen(up: Running) -> None:
+    record = run_fault(up, replace(PLANNED, at_s=(60.0, 60.0)), 0.1)
+    assert not record.is_verified
+    assert record.unverified == {"held": "the trial ended before the fault"}
+    record = run_fault(up, replace(PLANNED, at_s=(0.4, 0.4)), 0.1)
+    assert not record.is_verified
+    assert not (up.place.root / undo.FILE).exists()
+
+
+def test_failed_trial_lifts_the_fault(up: Running) -> None:
+    injector = injector_of(up, replace(PLANNED, kind="pause", lift_s=(60.0, 60.0)))
+
+    def fail() -> None:
+        with injector:
+            injector.begin(time.monotonic_ns(), time.time_ns())
+            until(lambda: injector.records[0].held_ns is not None, "paused")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert {state for _, state in up.status()} == {ServerState.UP}
+
+
+def test_fault_without_lift_ends_with_the_trial(up: Running) -> None:
+    record = run_fault(up, replace(PLANNED, lift_s=None), 0.6)
+    assert record.planned_lift_ns is None
+    assert record.held_ns is not None
+    assert record.lifted_ns is not None
+    assert {state for _, state in up.status()} == {ServerState.UP}
+
+
+@pytest.mark.parametrize("command", ["up", "down", "restart"])
+def test_next_command_undoes_a_killed_lab(tiny: Tiny, command: str) -> None:
+    running = running_of(tiny.root)
+    running.up(3, {"port": str(tiny.port)})
+    chooser = random.Random(command)
+    for _ in range(2):
+        lab = subprocess.Popen(
+            [sys.executable, "-c", LAB.format(path=sys.path), str(tiny.root)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with lab:
+            assert lab.stdout is not None
+            assert lab.stdout.readline() == "ready\n"
+            time.sleep(chooser.uniform(0, 0.4))
+            lab.send_signal(signal.SIGKILL)
+        if command == "up":
+            running.up(3, {"port": str(tiny.port)})
+        elif command == "restart":
+            running.restart()
+        else:
+            running.down()
+            assert tiny.nothing_left()
+            running.up(3, {"port": str(tiny.port)})
+        assert {state for _, state in running.status()} == {ServerState.UP}
+        assert not (tiny.root / "tiny" / undo.FILE).exists()
+        assert all(states_of_threads(process) & {"T"} == set() for process in running.processes())
+    running.down()
+    assert tiny.nothing_left()
+
+
+def test_undo_is_on_disk_before_the_fault(up: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded: list[bool] = []
+    inject = Pause.inject
+
+    def check_journal(fault: Pause) -> None:
+        recorded.append(undo.load(up.place.root / undo.FILE) is not None)
+        inject(fault)
+
+    monkeypatch.setattr(Pause, "inject", check_journal)
+    run_fault(up, replace(PLANNED, kind="pause"))
+    assert recorded == [True]
+
+
+def test_full_device_prevents_the_fault(up: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, _: undo.Undo) -> None:
+        raise SystemsError(f"cannot write {path}: No space left on device", "make room")
+
+    monkeypatch.setattr(undo, "write", refuse)
+    record = run_fault(up, replace(PLANNED, kind="pause"), 0.5)
+    assert "No space left" in record.unverified["held"]
+    assert record.ordered_ns is None
+    assert {state for _, state in up.status()} == {ServerState.UP}
+
+
+def test_unknown_server_is_refused_before_the_load(up: Running) -> None:
+    with pytest.raises(FaultError, match='names "tiny-9", which does not exist') as raised:
+        injector_of(up, replace(PLANNED, servers=("tiny-9",)))
+    assert "tiny-" in raised.value.hint
+
+
+def test_steps_on_files_are_repeatable(tmp_path: Path) -> None:
+    ballast = tmp_path / "ballast"
+    ballast.write_text("x")
+    steps = (
+        undo.Step("remove", str(ballast)),
+        undo.Step("leave_group", str(tmp_path / "group"), text=str(tmp_path)),
+        undo.Step("run", command=("true",)),
+    )
+    journal = tmp_path / undo.FILE
+    messages: list[str] = []
+    for _ in range(2):
+        undo.write(journal, undo.Undo("test", steps))
+        assert undo.carry_out_all(journal, messages.append)
+        assert not ballast.exists()
+    assert not undo.carry_out_all(journal, messages.append)
+    assert messages == ["undoing a fault: test"] * 2
+
+
+def test_reboot_undoes_volatile_steps(tmp_path: Path) -> None:
+    lasting = undo.Step("remove", "/x", volatile=False)
+    fault = undo.Undo("test", (undo.Step("resume", "a"), lasting))
+    assert undo.pending_steps(fault) == fault.steps
+    assert undo.pending_steps(replace(fault, boot="another")) == [lasting]
+
+
+def test_report_of_a_survivor_is_recorded(up: Running) -> None:
+    addresses = StartedSite(up).addresses()
+    reports = [(-1, "tiny-2", "down"), (6, "tiny-2", "up"), (4, "tiny-1", "down"), (9, "tiny-2", "down")]
+    for count, detected_ns in ((3, None), (4, 9 * 10**9)):
+        zero_unix_ns = time.time_ns()
+        injector = injector_of(up, replace(PLANNED, kind="pause"))
+        events = [ServerEvent(zero_unix_ns + at * 10**9, addresses[name], event) for at, name, event in reports]
+        with injector:
+            injector.begin(time.monotonic_ns(), zero_unix_ns)
+            until(partial(is_lifted, injector), "lifted")
+            injector.note_summary(zero_unix_ns + 5, events[:count])
+        assert injector.records[0].detected_ns == detected_ns
+        assert injector.records[0].facts["clock_offset_ns"] == 5
+
+
+def test_servers_by_role_are_drawn_among_them(up: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = StartedSite(up)
+    assert site.roles() == {"tiny": ["tiny-1", "tiny-2", "tiny-3"]}
+    monkeypatch.setattr(site, "roles", lambda: {"replica": ["tiny-3", "tiny-1"]})
+    victims = {tuple(choose_servers(site, replace(PLANNED, servers=("replica",)), 1, repeat)[0]) for repeat in (1, 2)}
+    assert victims == {("tiny-1",), ("tiny-3",)}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_mount_namespace_does_not_keep_a_stopped_disk(tiny: Tiny) -> None:
+    running = running_of(tiny.root)
+    running.up(2, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
+    # It has a copy of the mount, which an unmount on the host does not remove.
+    command = ["unshare", "--mount", "--propagation", "private", "cat"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as other:
+        device = (running.place.data / "tiny-2").stat().st_dev
+        until(lambda: disks.find_copies(device), "a copy of the mount")
+        record = run_fault(running, replace(PLANNED, kind="power"))
+        assert record.unverified == {}
+        assert not disks.is_shut_down(running.place.data / "tiny-2")
+        running.down()
+        assert other.poll() is None
+        other.kill()
+    assert tiny.nothing_left()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_disk_of_an_unreachable_directory_is_removed(tiny: Tiny) -> None:
+    tiny.root.chmod(0o700)
+    running = running_of(tiny.root)
+    running.up(1, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
+    directory = (running.place.data / "tiny-1").resolve()
+    # Other users cannot enter the root, so that the directory is elsewhere.
+    assert not directory.is_relative_to(tiny.root)
+    assert disks.is_mounted(directory)
+    running.down()
+    assert not directory.exists()
+    assert tiny.nothing_left()

@@ -1,0 +1,102 @@
+"""Files and sorts on a real HDFS, whose servers the lab starts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hadoop_support import hdfs_ports
+from lab_support import experiment, loadstone, only_folder
+from loadstone.judge.judge import judge
+from loadstone.observe.device import IN_MEMORY, file_system_of
+from loadstone.results.result_set import Question, ResultSet
+from loadstone.results.trial_result import TrialResult
+from systems_support import temporary_root
+
+REPLICATION = """
+systems:
+  hdfs:
+    start: {system: hdfs, nodes: 2, settings: SETTINGS}
+workloads:
+  write: {dfsio: {operation: write, files: 2, file_size: 3MB, replication: "{replication}"}}
+  read: {dfsio: {operation: read, files: 2, file_size: 3MB, replication: "{replication}", cold: true}}
+  sort: {sort: {rows: 20000, replication: "{replication}"}}
+clients: 2
+vary: {replication: [1, 2]}
+compare: {by: replication, promises: [replication], repeats: true}
+repeats: 2
+"""
+
+
+@dataclass(frozen=True)
+class Results:
+    """A run's output and results."""
+
+    shown: str
+    trials: Sequence[TrialResult]
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
+    """One run of every kind, on servers that the lab starts in their own directory."""
+    home = tmp_path_factory.mktemp("replication")
+    settings = json.dumps({**hdfs_ports(2), "blocksize": "1m", "data.dir": str(home / "blocks")})
+    with temporary_root() as root, pytest.MonkeyPatch.context() as patched:
+        patched.setenv("LOADSTONE_SYSTEMS", str(root))
+        file = experiment(home, REPLICATION.replace("SETTINGS", settings))
+        shown = loadstone(home, "run", file, "--no-report", timeout=900).stdout
+        folder = only_folder(home)
+        yield Results(shown, folder.load().trials, folder.path)
+
+
+def test_every_kind_works_on_hdfs(results: Results) -> None:
+    trials = results.trials
+    assert [(trial.end, trial.notes if trial.failed else ()) for trial in trials] == [("done", ())] * 12
+    for trial in trials:
+        assert trial.facts["data_nodes"] == 2
+        if trial.config["workload"] == "sort":
+            assert trial.value("validate.faults") == 0
+        else:
+            assert trial.value("stored" if trial.config["workload"] == "write" else "returned") == 6 << 20
+
+
+def test_the_servers_are_kept_up_and_emptied(results: Results) -> None:
+    trials = results.trials
+    blocks = {
+        trial.trial: trial.value("server.before.blocks") for trial in trials if trial.config["workload"] == "write"
+    }
+    assert set(blocks.values()) == {0}
+
+
+def test_the_engine_gets_the_variants_replication_and_directory(results: Results) -> None:
+    """The front end's tests check with the name node that HDFS has as many replicas."""
+    for trial, folder in ((trial, results.folder) for trial in results.trials):
+        if trial.config["workload"] == "write":
+            spec = json.loads((folder / "trials" / trial.trial / "write.spec.json").read_text())
+            assert spec["work"]["replication"] == trial.config["replication"]
+            assert spec["store"]["properties"]["hdfs.dir"].endswith("/loadstone/dfsio")
+            assert trial.value("server.blocks") == 6
+
+
+def test_cold_read_uses_the_devices_of_data_nodes(results: Results) -> None:
+    if file_system_of(results.folder) in IN_MEMORY:
+        pytest.skip("there is no device here")
+    judgement = judge(ResultSet("cold", results.trials, Question(claims="device")))
+    cold = [trial for trial in results.trials if trial.config["workload"] == "read"]
+    assert len(cold) == 4
+    for trial in cold:
+        # What was just written would come from memory, and give nothing.
+        assert (trial.value("device.read") or 0) >= (trial.value("returned") or 0) == 6 << 20
+        assert not [each for each in judgement.trials[trial.trial] if each.check == "page-cache"]
+
+
+def test_each_repeat_is_shown_with_its_average(results: Results) -> None:
+    shown = results.shown
+    assert "throughput: each repeat" in shown
+    assert "dfsio.task_throughput: each repeat" in shown
+    assert "no claim possible" in shown

@@ -1,0 +1,144 @@
+"""Passwords are in nothing that a run leaves behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab_support import experiment, loadstone, only_folder, trials
+from loadstone.engine import program, secrets
+from systems_support import free_port
+
+PASSWORD = "correct-horse"
+SERVED = f"""
+systems: {{redis: {{store: redis, start: {{system: redis, settings: {{port: {free_port()}, password: {PASSWORD}}}}}}}}}
+workload: {{file: %s/workloads/workloada, properties: {{recordcount: 50, fieldcount: 1}}}}
+measure: {{warmup: 0, duration: 200ms, settle: false}}
+repeats: 2
+"""
+
+
+def test_no_file_of_a_run_has_the_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
+    result = loadstone(
+        tmp_path, "run", experiment(tmp_path, SERVED), "--set", f"systems.redis.properties.redis.password={PASSWORD}"
+    )
+    folder = only_folder(tmp_path)
+    assert [each.end for each in trials(folder)] == ["done"] * 2
+    files = [path for path in folder.path.rglob("*") if path.is_file()]
+    assert {"run.spec.json", "experiment.yaml", "folder.json", "report.html"} <= {path.name for path in files}
+    assert [str(path) for path in files if PASSWORD.encode() in path.read_bytes()] == []
+    assert PASSWORD not in result.stdout + result.stderr
+
+
+def test_a_password_from_the_environment_is_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
+    monkeypatch.setenv("DB_PASSWORD", PASSWORD)
+    monkeypatch.setenv("RECORDS", "40")
+    text = SERVED.replace(PASSWORD, '"${DB_PASSWORD}"').replace("recordcount: 50", 'recordcount: "${RECORDS}"')
+    text += 'hooks: {before: ["test ${RECORDS} = 40"]}\n'
+    file = experiment(tmp_path, text)
+    loadstone(tmp_path, "run", file, "--set", "systems.redis.properties.redis.password='${DB_PASSWORD}'")
+    folder = only_folder(tmp_path)
+    assert [(each.end, each.facts["records"]) for each in trials(folder)] == [("done", 40)] * 2
+    resolved = (folder.path / "experiment.yaml").read_text()
+    assert resolved.count("${DB_PASSWORD}") == 2
+    assert "${RECORDS}" in resolved
+    files = [path for path in folder.path.rglob("*") if path.is_file()]
+    assert [str(path) for path in files if PASSWORD.encode() in path.read_bytes()] == []
+    monkeypatch.delenv("DB_PASSWORD")
+    refused = loadstone(tmp_path, "run", file, code=2)
+    assert "uses ${DB_PASSWORD}, which is not set" in refused.stderr
+    assert "hint: set it before the run: export DB_PASSWORD=…" in refused.stderr
+
+
+@pytest.mark.parametrize("password", ["plain", " leading", "back\\slash", "two\nlines", "a=b:c#d!", "ünïcode", "tail "])
+def test_password_reaches_the_engine_outside_its_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, password: str
+) -> None:
+    from loadstone.experiment.file import load
+    from loadstone.experiment.plan.plan import plan
+    from loadstone.workloads import ycsb
+
+    text = SERVED.replace(PASSWORD, "other") + "vary: {system: [redis]}"
+    variant = plan(load(experiment(tmp_path, text)).experiment).variants[0]
+    variant = replace(variant, store_properties={"redis.password": password})
+    arguments: list[list[str]] = []
+    real = subprocess.run
+
+    def watched(command: list[str], **more: Any) -> Any:
+        arguments.append(command)
+        return real(command, **more)
+
+    monkeypatch.setattr(subprocess, "run", watched)
+    assert ycsb.translated(variant, "run")["store"]["properties"]["redis.password"] == password
+    assert not [each for command in arguments for each in command if password in each and len(password) > 4]
+
+
+def test_embedded_password_is_in_no_file_or_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
+    monkeypatch.setenv("DB_PASSWORD", PASSWORD)
+    monkeypatch.setenv("TABLE_NAME", "visible")
+    monkeypatch.setenv("PATH", f"{shim(tmp_path)}:{os.environ['PATH']}")
+    monkeypatch.setenv("LOADSTONE_ENGINE", str(shim(tmp_path) / "loadstone-engine"))
+    # A name that does not look secret, with a value that the engine's facts repeat.
+    text = SERVED.replace(f"settings: {{password: {PASSWORD}}}", "settings: {}").replace(
+        "fieldcount: 1", 'fieldcount: 1, table: "${TABLE_NAME}-${DB_PASSWORD}"'
+    )
+    loadstone(tmp_path, "run", experiment(tmp_path, text))
+    folder = only_folder(tmp_path)
+    assert [each.end for each in trials(folder)] == ["done"] * 2
+    files = [path for path in folder.path.rglob("*") if path.is_file()]
+    assert [str(path) for path in files if PASSWORD.encode() in path.read_bytes()] == []
+    assert "${TABLE_NAME}-${DB_PASSWORD}" in (folder.path / "experiment.yaml").read_text()
+    assert "visible-***" in next(folder.path.rglob("run.spec.json")).read_text()
+    arguments = (tmp_path / "arguments").read_text()
+    assert "ycsb" in arguments
+    assert PASSWORD not in arguments
+
+
+def shim(home: Path) -> Path:
+    """A directory with an engine that records its arguments."""
+    directory = home / "shim"
+    if not directory.exists():
+        directory.mkdir()
+        real = program.find()
+        path = directory / "loadstone-engine"
+        path.write_text(f'#!/bin/sh\necho "$@" >> {home}/arguments\nexec {real} "$@"\n')
+        path.chmod(0o755)
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("variable", "secret"),
+    [
+        *((name, True) for name in ("DB_PASSWORD", "PGPASS", "API_TOKEN", "REDIS_PW", "AWS_SECRET_ACCESS_KEY")),
+        *((name, False) for name in ("RECORDS", "KEYSPACE", "TABLE")),
+    ],
+)
+def test_a_variable_is_secret_by_its_name(variable: str, secret: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "_VALUES", set())
+    secrets.keep(variable, 'se"cret')
+    assert secrets.holds('a se"cret') is secret
+    assert secrets.hidden('{"a": "se\\"cret"}') == ('{"a": "***"}' if secret else '{"a": "se\\"cret"}')
+
+
+def test_short_secret_is_masked_only_as_whole_string(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(secrets, "_VALUES", set())
+    secrets.keep("PASSWORD", "1")
+    assert (secrets.hidden("1"), secrets.hidden("127.0.0.1")) == ("***", "127.0.0.1")
+
+
+def test_a_variable_where_none_is_replaced_is_refused(tmp_path: Path) -> None:
+    text = SERVED + 'vary: {size: ["${SIZE}", "2"]}\nhooks: {before: ["echo {size}"]}\n'
+    refused = loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run", code=2)
+    assert "vary.size uses ${SIZE}, but environment variables are not replaced there (" in refused.stderr
+    assert "small.yaml:" in refused.stderr
+    assert "hint: use ${SIZE} in a property or setting, or set the values: --set vary.size=[…]" in refused.stderr

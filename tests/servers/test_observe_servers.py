@@ -1,0 +1,271 @@
+"""Servers under observation: real processes, real connections, and what the kernel counts of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from loadstone.observe.process import stat
+from loadstone.observe.servers import Servers, Watched, memory
+from loadstone.observe.sockets import Sockets, address, inodes
+from loadstone.observe.watch import Watch
+from loadstone.systems.base.jvm import collections
+from systems_support import free_port
+
+SERVER = Path(__file__).parents[1] / "support/forking_server.py"
+MILLION = 1_000_000
+
+
+@dataclass
+class Running:
+    """A server that runs."""
+
+    port: int
+    pid: int
+
+    @property
+    def watched(self) -> Watched:
+        """As the lab has it."""
+        found = stat(self.pid)
+        assert found is not None
+        return Watched("one", f"127.0.0.1:{self.port}", self.pid, found.start_ticks)
+
+    def children(self) -> list[str]:
+        """Pids of its own processes."""
+        return Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+
+    def connect(self) -> socket.socket:
+        """A client."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
+
+
+@contextlib.contextmanager
+def running(file: Path | None = None) -> Iterator[Running]:
+    """A server until the end of the block."""
+    port = free_port()
+    process = subprocess.Popen([sys.executable, SERVER, str(port), *([str(file)] if file else [])])
+    try:
+        server = Running(port, process.pid)
+        until = time.monotonic() + 60
+        while True:
+            try:
+                server.connect().close()
+                break
+            except OSError:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+        # The child that answered us is gone.
+        while server.children():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        yield server
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def server() -> Iterator[Running]:
+    with running() as found:
+        yield found
+
+
+def exchange(client: socket.socket, data: bytes) -> None:
+    """Sends something and takes it back."""
+    client.sendall(data)
+    left = len(data)
+    while left:
+        left -= len(client.recv(left))
+
+
+def wait_for_ends(sockets: Sockets, server: Running, received: int) -> None:
+    """Waits until the kernel has told all listeners of connections that ended, up to so many bytes."""
+    until = time.monotonic() + 30
+    while received > 0:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+        received -= sum(each.received for each in sockets.ended() if each.local[1] == server.port)
+
+
+def figures(observed: Servers) -> dict[str, float]:
+    """What was seen, by name."""
+    return {value.metric: value.value for value in observed.values()}
+
+
+def test_existing_connections_count_from_the_first_sample(server: Running) -> None:
+    with server.connect() as client:
+        exchange(client, bytes(3 * MILLION))
+        observed = Servers([server.watched], collections)
+        observed.begin()
+        exchange(client, bytes(MILLION))
+        observed.end()
+    found = figures(observed)
+    # The end of the connection that asked whether it serves may be told only now, and counts as a byte.
+    assert found["server.one.network.received"] == pytest.approx(MILLION, abs=10)
+    # What is sent counts when it is acknowledged, which is up to a window of TCP's later.
+    assert found["server.one.network.sent"] == pytest.approx(MILLION, rel=0.2)
+    assert found["server.network.received"] == found["server.one.network.received"]
+
+
+def test_ended_connections_count_to_their_last_sample(server: Running) -> None:
+    observed = Servers([server.watched], collections)
+    observed.begin()
+    with contextlib.closing(Sockets()) as sockets:
+        with server.connect() as client:
+            exchange(client, bytes(MILLION))
+            observed.look()
+            exchange(client, bytes(MILLION))
+        with server.connect() as unseen:
+            exchange(unseen, bytes(MILLION))
+        # The server's side of a connection goes when its process has seen the end.
+        wait_for_ends(sockets, server, 3 * MILLION)
+    observed.end()
+    found = figures(observed)
+    assert found["server.one.network.received"] == pytest.approx(3 * MILLION, abs=10)
+    assert found["server.one.network.sent"] == pytest.approx(3 * MILLION, abs=10)
+
+
+def test_bytes_of_strangers_do_not_count(server: Running) -> None:
+    with running() as stranger, stranger.connect() as client, server.connect() as ours:
+        observed = Servers([server.watched], collections)
+        observed.begin()
+        exchange(client, bytes(MILLION))
+        exchange(ours, bytes(1000))
+        observed.end()
+    assert figures(observed)["server.one.network.received"] == pytest.approx(1000, abs=10)
+
+
+def test_work_of_children_belongs_to_the_server(server: Running) -> None:
+    observed = Servers([server.watched], collections)
+    start = time.monotonic()
+    observed.begin()
+    with server.connect() as lives:
+        exchange(lives, b"work")
+        with server.connect() as ends:
+            exchange(ends, b"work")
+        time.sleep(0.3)
+        observed.end()
+    used = figures(observed)["server.one.cpu"] * (time.monotonic() - start)
+    assert used > 1.6
+
+
+def test_memory_counts_shared_pages_of_all_processes_once(server: Running) -> None:
+    alone = Servers([server.watched], collections)
+    alone.begin()
+    with contextlib.ExitStack() as stack:
+        for _ in range(8):
+            exchange(stack.enter_context(server.connect()), b"x")
+        eight = Servers([server.watched], collections)
+        eight.begin()
+        children = server.children()
+        assert len(children) == 8
+        whole = sum(memory(pid)[0] for pid in (server.pid, *map(int, children)))
+        with_children, without = figures(eight)["server.memory_max"], figures(alone)["server.memory_max"]
+        alone.end()
+        eight.end()
+    assert without < with_children < whole
+
+
+def test_written_bytes_include_child_processes(tmp_path: Path) -> None:
+    with running(tmp_path / "written") as server:
+        observed = Servers([server.watched], collections)
+        observed.begin()
+        with server.connect() as client:
+            exchange(client, bytes(MILLION))
+            observed.end()
+    found = figures(observed)
+    on_device = os.stat(tmp_path).st_dev >> 8 != 0
+    assert found["server.one.written"] >= (MILLION if on_device else 0)
+    assert found["server.one.read"] >= 0
+
+
+def test_server_ended_in_the_window_retains_its_usage(server: Running) -> None:
+    observed = Servers([server.watched], collections)
+    observed.begin()
+    with contextlib.closing(Sockets()) as sockets:
+        with server.connect() as client:
+            exchange(client, bytes(MILLION))
+            observed.look()
+        os.kill(server.pid, 9)
+        until = time.monotonic() + 30
+        while (found := stat(server.pid)) is not None and found.memory_bytes:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        wait_for_ends(sockets, server, MILLION)
+    observed.end()
+    # The end of a connection counts as a byte.
+    assert figures(observed)["server.one.network.received"] == pytest.approx(MILLION, abs=10)
+    assert figures(observed)["server.memory_max"] > 0
+
+
+def test_another_process_with_the_pid_is_another_server(server: Running) -> None:
+    watched = server.watched
+    observed = Servers([Watched("one", watched.address, watched.pid, watched.start_ticks - 1)], collections)
+    observed.begin()
+    observed.end()
+    assert figures(observed) == {}
+
+
+def test_collections_count_from_first_to_last_sample(server: Running, tmp_path: Path) -> None:
+    log = tmp_path / "gc.log"
+    pause = "[{}s][info][gc] GC({}) Pause Young (Normal) (G1 Evacuation Pause) 24M->1M(64M) {}ms\n"
+    log.write_text(pause.format("0.5", 0, "7.500"))
+    watched = server.watched
+    observed = Servers([Watched("one", watched.address, watched.pid, watched.start_ticks, log)], collections)
+    observed.begin()
+    with log.open("a") as out:
+        out.write(pause.format("1.5", 1, "2.250") + pause.format("2.5", 2, "1.250"))
+    observed.end()
+    found = figures(observed)
+    assert found["server.one.gc.count"] == found["server.gc.count"] == 2
+    assert found["server.gc.pause"] == 3_500_000
+
+
+def test_our_servers_are_no_strangers_to_the_host(server: Running, tmp_path: Path) -> None:
+    start = time.monotonic()
+    with (
+        Watch(None, tmp_path / "observed.jsonl", Servers([server.watched], collections)) as watch,
+        server.connect() as client,
+    ):
+        exchange(client, b"work")
+        watch.look()
+    found = {value.metric: value.value for value in watch.values(1)}
+    processors = os.cpu_count() or 1
+    # A second of work: it is in what was busy, and not in what others did.
+    assert found["server.one.cpu"] * (time.monotonic() - start) > 0.9
+    assert found["cpu.busy"] - found["cpu.others"] > 0.5 * found["server.one.cpu"] / processors
+    # What summaries say of any watched process is said of servers by those who know their children.
+    assert "server.one.faults_major" not in found
+
+
+def test_sockets_of_this_process_have_inode_and_bytes(server: Running) -> None:
+    with server.connect() as client, contextlib.closing(Sockets()) as sockets:
+        exchange(client, bytes(5000))
+        mine = set(inodes(os.getpid()))
+        (ours,) = [each for each in sockets.connections() if each.inode in mine and each.received == 5000]
+        assert ours.local == address("{}:{}".format(*client.getsockname()))
+        # The kernel counts the connection's first packet as a byte.
+        assert ours.sent in (5000, 5001)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("127.0.0.1:9042", (bytes([127, 0, 0, 1]), 9042)),
+        ("[::ffff:127.0.0.2]:80", (bytes([127, 0, 0, 2]), 80)),
+        ("[::1]:80", (bytes(15) + b"\x01", 80)),
+        ("db.example:80", None),
+        ("127.0.0.1", None),
+    ],
+)
+def test_addresses_are_read_as_the_kernel_has_them(text: str, found: object) -> None:
+    assert address(text) == found

@@ -1,0 +1,122 @@
+"""User profiles of cassandra-stress, and the lab's named statements, on a real Cassandra.
+
+The recorded rows were written by cassandra-stress 4.0-alpha2.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab_support import experiment, loadstone, only_folder, trials
+from systems_support import up
+from test_cassandra_stress import Target, result
+
+
+@pytest.fixture(scope="module")
+def target(program: Path) -> Iterator[Target]:
+    with up("cassandra") as cassandra:
+        yield Target(cassandra, program)
+
+
+PROFILES = Path(__file__).parents[1] / "fixtures" / "cassandra-stress"
+# Of a partition with three clustering columns, cassandra-stress writes the first rows alone.
+SHAPES = ["simple", "levels", "lists", "statics", "series", "types", "composite", "condition"]
+
+
+def rows_of(target: Target, keyspace: str) -> set[str]:
+    """The rows of a profile's table, as JSON of the server."""
+    return {str(row["[json]"]) for row in target.query(f"SELECT JSON * FROM {keyspace}.t")}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_profiles_write_the_tools_rows(target: Target, shape: str) -> None:
+    profile = PROFILES / f"{shape}.yaml"
+    done = target.run(f"user profile={profile} ops(insert=1) n=20 no-warmup -pop seq=1..20 -rate threads=2")
+    assert result(done.stdout, "total partitions") == 20
+    recorded = set((PROFILES / f"{shape}.rows").read_text().splitlines())
+    assert recorded
+    assert recorded <= rows_of(target, f"p_{shape}")
+    assert shape in ("levels", "series") or recorded == rows_of(target, f"p_{shape}")
+
+
+VALIDATED = """
+keyspace: validated
+keyspace_definition: |
+  CREATE KEYSPACE validated WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}
+table: t
+table_definition: |
+  CREATE TABLE t (id bigint, a int, b text, v text, m frozen<map<text, frozen<list<int>>>>,
+    u frozen<tuple<int, date>>, PRIMARY KEY (id, a, b))
+columnspec:
+  - {name: a, cluster: uniform(1..4)}
+  - {name: b, cluster: fixed(3)}
+  - {name: m, size: fixed(2)}
+queries:
+  partition: {cql: SELECT * FROM t WHERE id = ?, fields: samerow, validate: true}
+  range: {cql: "SELECT a, b, v FROM t WHERE id = ? AND a >= ?", fields: multirow, validate: true}
+  row: {cql: "SELECT v, m, u FROM t WHERE id = ? AND a = ? AND b = ?", fields: samerow, validate: true}
+token_range_queries:
+  all: {columns: "id, v", page_size: 50}
+"""
+
+
+def test_rows_with_clustering_columns_are_validated(target: Target, tmp_path: Path) -> None:
+    profile = tmp_path / "validated.yaml"
+    profile.write_text(VALIDATED)
+    line = f"user profile={profile} n=30 no-warmup"
+    target.run(f"{line} ops(insert=1) -pop seq=1..30 -rate threads=2")
+    reads = f"user profile={profile} n=120 no-warmup ops(partition=1,range=1,row=1,validate=1,all=1)"
+    done = target.run(f"{reads} -pop seq=1..30 -rate threads=2")
+    assert result(done.stdout, "total errors") == 0
+    assert re.search(r"^partition,", done.stdout, re.MULTILINE)
+    (key,) = target.query("SELECT id, a, b FROM validated.t LIMIT 1")
+    target.query("UPDATE validated.t SET v = 'other' WHERE id = {id} AND a = {a} AND b = $${b}$$".format(**key))
+    done = target.run(f"user profile={profile} n=30 no-warmup ops(partition=1) -pop seq=1..30 -rate threads=1", code=1)
+    assert "has another value of v" in done.stderr
+    assert "Data returned was not validated" in done.stdout
+
+
+def test_mistakes_in_profiles_have_lines(target: Target, tmp_path: Path) -> None:
+    profile = tmp_path / "wrong.yaml"
+    profile.write_text(VALIDATED.replace("cluster: fixed(3)", "cluster: fixed(x)").replace("queries:", "querys:", 1))
+    done = target.run(f"user profile={profile} ops(insert=1)", code=1)
+    assert f"{profile}:11: cluster: Invalid parameter list" in done.stderr
+    assert f"{profile}:13: a profile has no key querys" in done.stderr
+
+
+STATEMENTS = """
+question: What does an index cost?
+systems: {cassandra: {store: cassandra, properties: {hosts: %s, port: %s}}}
+workload:
+  statements:
+    define: ["CREATE TABLE users (id bigint PRIMARY KEY, city int, name text)"]
+    table: users
+    indexes: {city: "{index}"}
+    population: 300
+    columns: {city: {population: uniform(1..10)}, name: {size: fixed(20)}}
+    statements:
+      write: {}
+      by_key: {cql: "SELECT * FROM users WHERE id = ?", compare: true}
+      by_city: {cql: "SELECT * FROM users WHERE city = ? LIMIT 5 ALLOW FILTERING", weight: 0.5}
+vary: {index: [none, sai]}
+clients: 2
+measure: {warmup: 0, operations: 100}
+repeats: 2
+"""
+
+
+def test_named_statements_are_a_workload(target: Target, tmp_path: Path) -> None:
+    text = STATEMENTS % (target.up.properties["hosts"], target.up.properties["port"])
+    loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report")
+    folder = only_folder(tmp_path)
+    assert [(trial.end, trial.failed) for trial in trials(folder)] == [("done", False)] * 4
+    for trial in trials(folder):
+        statuses = {name: set(counts) for name, counts in trial.statuses.items() if name != "CLEANUP"}
+        assert statuses == {name: {"OK"} for name in ("write", "by_key", "by_city")}
+    spec = json.loads(next(folder.path.glob("trials/*-sai-*/schema.spec.json")).read_bytes())
+    assert spec["work"]["definitions"][-1] == "CREATE CUSTOM INDEX ON users (city) USING 'StorageAttachedIndex'"

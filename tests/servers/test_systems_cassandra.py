@@ -1,0 +1,368 @@
+"""Cassandra on its own servers: one node, and three of which one dies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cassandra_support import nodetool
+from loadstone.errors import LoadstoneError
+from loadstone.systems.base import process
+from loadstone.systems.base.jvm import collections
+from loadstone.systems.base.running import Running, ServerState
+from loadstone.systems.base.system import Place, Plan
+from loadstone.systems.cassandra import files
+from loadstone.systems.cassandra.cql import Cql, RefusedError, UnreachableError
+from loadstone.systems.cassandra.files import server
+from loadstone.systems.cassandra.ring import connect
+from loadstone.systems.cassandra.system import Cassandra
+from loadstone.systems.cassandra.tables import make_statements
+from systems_support import free_port
+from trial_support import READS, Start, counts, whole, work
+
+DEFAULTS = {setting.name: setting.default for setting in Cassandra.settings}
+COLUMNS = "SELECT column_name, type, kind FROM system_schema.columns WHERE keyspace_name = 'ycsb'"
+# Other tests may have the processors.
+PATIENT_S = 60.0
+COUNT = "SELECT count(*) FROM ycsb.usertable"
+
+
+def free_ports(nodes: int) -> dict[str, str]:
+    """Settings with ports that are free on all addresses of the nodes."""
+    hosts = [f"127.0.0.{node}" for node in range(1, nodes + 1)]
+    port = free_port(hosts)
+    storage = free_port(hosts, after=port)
+    # The first node's is one further on, and all are on one address.
+    jmx = free_port(offsets=range(1, nodes + 1), after=storage)
+    return {"port": str(port), "storage_port": str(storage), "jmx_port": str(jmx)}
+
+
+def is_listening(address: str) -> bool:
+    """Whether anybody takes connections there."""
+    host, _, port = address.partition(":")
+    with socket.socket() as trial:
+        return trial.connect_ex((host, int(port))) == 0
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A single node that syncs its commit log for each batch of writes."""
+    running = Running("cassandra", tmp_path_factory.mktemp("one"))
+    try:
+        settings = {"heap": "512M", "commitlog_sync": "batch", "yaml.concurrent_reads": "7"}
+        running.up(1, free_ports(1) | settings | {"write_request_timeout": "20000ms"})
+        yield running
+    finally:
+        running.down()
+
+
+def test_second_up_of_one_node_changes_nothing(one: Running) -> None:
+    status = one.status()
+    assert [(each.name, state) for each, state in status] == [("cassandra-1", ServerState.UP)]
+    one.up(1, one.plan.settings)
+    assert one.status() == status
+    assert one.properties() == {"hosts": "127.0.0.1", "port": one.plan.settings["port"]}
+    assert status[0][0].address == f"127.0.0.1:{one.plan.settings['port']}"
+
+
+def test_settings_reach_the_server(one: Running) -> None:
+    asked = "SELECT name, value FROM system_views.settings"
+    with connect(one.plan, 1, PATIENT_S) as cql:
+        settings = {row["name"]: row["value"] for row in cql.query(asked)}
+        (local,) = cql.query("SELECT release_version, tokens FROM system.local")
+    assert settings["commitlog_sync"] == "batch"
+    assert settings["concurrent_reads"] == "7"
+    assert (settings["read_request_timeout"], settings["write_request_timeout"]) == ("5000ms", "20000ms")
+    assert local["release_version"] == one.version() == DEFAULTS["version"]
+    assert one.facts() == {
+        "heap": "512M",
+        "durability": "device",
+        "how": "commitlog_sync=batch",
+        "commitlog_sync": "batch",
+        "commitlog_sync_period": "",
+    }
+
+
+def test_keyspace_without_a_log_guarantees_nothing(one: Running) -> None:
+    one.fresh("usertable", {"durable_writes": "false"})
+    facts = one.facts()
+    assert (facts["durability"], facts["how"]) == ("none", "a keyspace has durable_writes=false")
+    one.fresh("usertable")
+    assert one.facts()["durability"] == "device"
+
+
+def test_it_listens_on_loopback_only(one: Running) -> None:
+    (node,) = one.processes()
+    inodes = {os.readlink(handle) for handle in Path(f"/proc/{node.pid}/fd").iterdir() if handle.is_symlink()}
+    rows = [line.split() for line in Path(f"/proc/{node.pid}/net/tcp").read_text().splitlines()[1:]]
+    listening = {row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes}
+    assert listening == {"0100007F"}
+    six = [line.split() for line in Path(f"/proc/{node.pid}/net/tcp6").read_text().splitlines()[1:]]
+    assert not [row for row in six if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
+
+
+def test_fresh_recreates_the_table_of_the_binding(one: Running) -> None:
+    one.fresh("usertable")
+    with connect(one.plan, 1, PATIENT_S) as cql:
+        found = {(row["column_name"], row["type"], row["kind"]) for row in cql.query(COLUMNS)}
+        assert found == {("y_id", "text", "partition_key"), *((f"field{i}", "text", "regular") for i in range(10))}
+        cql.query("INSERT INTO ycsb.usertable (y_id, field0, field9) VALUES ('user1', 'å', 'b')")
+        (row,) = cql.query("SELECT y_id, field0, field1, field9 FROM ycsb.usertable")
+        assert row == {"y_id": "user1", "field0": "å", "field1": None, "field9": "b"}
+    one.fresh("usertable", {"fieldcount": "2", "compression": "none", "durable_writes": "false"})
+    with connect(one.plan, 1, PATIENT_S) as cql:
+        assert cql.query(COUNT) == [{"count": 0}]
+        assert {row["column_name"] for row in cql.query(COLUMNS)} == {"y_id", "field0", "field1"}
+        (keyspace,) = cql.query("SELECT durable_writes FROM system_schema.keyspaces WHERE keyspace_name = 'ycsb'")
+        assert keyspace["durable_writes"] is False
+    # Dropped tables would fill the disk otherwise.
+    assert not list((one.place.data / "cassandra-1").rglob("snapshots"))
+
+
+def test_figures_see_the_data_and_the_collector(one: Running) -> None:
+    one.fresh("usertable", {"compression": "none"})
+    before, pauses = one.figures(), collections(one.gc_logs()["cassandra-1"])
+    assert (before["ring.nodes_up"], before["ring.nodes_down"], before["cassandra-1.up"]) == (1, 0, 1)
+    assert {name for name in before if "compactions" in name} == {
+        "cassandra.compactions",
+        "cassandra-1.compactions_active",
+        "cassandra-1.compactions_pending",
+    }
+    counters = ("messages_dropped_total", "tasks_blocked_total", "hint_files")
+    assert [before[f"ring.{counter}"] for counter in counters] == [0, 0, 0]
+    assert before["ring.tasks_pending"] >= 0
+    assert pauses.pauses > 0
+    with (one.place.logs / "cassandra-1.log").open("a") as log:
+        log.write("INFO  MUTATION messages were dropped in last 5000 ms: 3 internal and 40 cross node. Mean internal\n")
+    assert one.figures()["ring.messages_dropped_total"] == 43
+    assert 0 < before["cassandra-1.live_heap_bytes"] <= 512 << 20
+    with connect(one.plan, 1, PATIENT_S) as cql:
+        for row in range(40):
+            cql.query(f"INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user{row}', '{'x' * 100_000}')")
+    nodetool(one.place, one.plan, 1, "flush", "ycsb")
+    after = one.figures()
+    # The sum, not the growth: meanwhile Cassandra compacts tables of its own, which takes a few kB away.
+    assert before["cassandra-1.load_bytes"] < 4_000_000 < after["cassandra-1.load_bytes"]
+    assert after["cassandra.flushes"] == before["cassandra.flushes"] + 1
+
+
+def test_altered_table_costs_a_client_one_operation(one: Running, start: Start) -> None:
+    one.fresh("usertable")
+    reads = work(records=100, insert_count=100, insert_order="ordered", mix=READS)
+    store = {"name": "cassandra", "properties": {**one.properties()}}
+    with connect(one.plan, 1, PATIENT_S) as cql:
+        for row in range(100):
+            cql.query(f"INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user{row}', 'a')")
+        awake, asleep = (start(store=store, work=reads, interval_ms=100) for _ in range(2))
+        awake.succeed(100)
+        asleep.succeed(100)
+        asleep.process.send_signal(signal.SIGSTOP)
+        cql.query("ALTER TABLE ycsb.usertable ADD more TEXT")
+        # The node has forgotten the statement, and this one prepares it again: the other is not refused.
+        awake.succeed(1000)
+        asleep.process.send_signal(signal.SIGCONT)
+        asleep.succeed(1000)
+    for engine in (awake, asleep):
+        engine.say('"stop"')
+        outcomes = counts(whole(engine.rest()[1]).outcomes)
+        assert outcomes.pop(("READ", "UNEXPECTED_STATE"), 0) <= 2
+        assert {*outcomes} == {("READ", "OK")}
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("SELEC 1", "SyntaxError"),
+        ("SELECT * FROM ycsb.nothing", "Invalid"),
+        ("CREATE KEYSPACE system WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}", None),
+        ("CREATE ROLE me", None),
+    ],
+)
+def test_errors_have_their_names(one: Running, statement: str, name: str | None) -> None:
+    with connect(one.plan, 1, PATIENT_S) as cql:
+        with pytest.raises(RefusedError) as caught:
+            cql.query(statement)
+        assert caught.value.name in ([name] if name else ["Invalid", "Unauthorized"])
+        # The connection is good for more.
+        assert len(cql.query("SELECT key FROM system.local")) == 1
+
+
+def test_more_replicas_than_nodes_are_unavailable(one: Running) -> None:
+    with connect(one.plan, 1, PATIENT_S) as cql:
+        cql.query("CREATE KEYSPACE two WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}")
+        cql.query("CREATE TABLE two.t (k text PRIMARY KEY)")
+        with pytest.raises(RefusedError) as caught:
+            cql.query("INSERT INTO two.t (k) VALUES ('a')", "ALL")
+        cql.query("DROP KEYSPACE two")
+    assert (caught.value.name, caught.value.alive) == ("Unavailable", 1)
+
+
+def test_nodetool_fails_by_name(one: Running) -> None:
+    with pytest.raises(LoadstoneError, match="nodetool nonsense fails at cassandra-1"):
+        nodetool(one.place, one.plan, 1, "nonsense")
+
+
+def test_three_nodes_lose_one_and_find_it_again(tmp_path: Path) -> None:
+    running = Running("cassandra", tmp_path)
+    settings = free_ports(3) | {
+        "heap": "768M",
+        "write_request_timeout": "20000ms",
+        "authenticator": "PasswordAuthenticator",
+    }
+    try:
+        running.up(3, settings | {"authorizer": "CassandraAuthorizer"})
+        port = int(running.plan.settings["port"])
+        assert running.properties() == {
+            "hosts": "127.0.0.1,127.0.0.2,127.0.0.3",
+            "port": str(port),
+            "cassandra.username": "cassandra",
+            "cassandra.password": "cassandra",
+        }
+        for wrong in (None, ("cassandra", "wrong"), ("nobody", "cassandra")):
+            with pytest.raises(RefusedError, match=r"password|credentials") as caught:
+                Cql("127.0.0.2", port, wrong, PATIENT_S)
+            assert caught.value.name == "BadCredentials"
+        assert ring(running) == ["UN 127.0.0.1", "UN 127.0.0.2", "UN 127.0.0.3"]
+        running.fresh("usertable")
+        with connect(running.plan, 1, PATIENT_S) as cql:
+            cql.query("INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user1', 'a')", "ALL")
+
+        running.kill("cassandra-2")
+        assert states(running) == {"cassandra-1": "up", "cassandra-2": "dead", "cassandra-3": "up"}
+        assert running.figures()["cassandra-2.up"] == 0
+        # Others may wait for it once more before they know.
+        until = time.monotonic() + PATIENT_S
+        while [running.figures()[f"ring.nodes_{state}"] for state in ("up", "down")] != [2, 1]:
+            assert time.monotonic() < until
+            time.sleep(0.5)
+        with pytest.raises(UnreachableError, match=r"127\.0\.0\.2:\d+ does not answer CQL: .*refused"):
+            connect(running.plan, 2)
+
+        running.restart("cassandra-2")
+        assert set(states(running).values()) == {"up"}
+        assert ring(running) == ["UN 127.0.0.1", "UN 127.0.0.2", "UN 127.0.0.3"]
+        # Its own copy, from its commit log or not: the reader waits for all.
+        with connect(running.plan, 2, PATIENT_S) as cql:
+            assert cql.query("SELECT field0 FROM ycsb.usertable WHERE y_id = 'user1'", "ALL") == [{"field0": "a"}]
+        processes = running.processes()
+    finally:
+        running.down()
+    assert len(processes) == 3
+    assert not [each for each in processes if process.alive(each)]
+    assert not [each for each in processes if is_listening(each.address)]
+    assert running.status() == []
+    assert not running.place.data.exists()
+    assert {path.name for path in running.log_paths()} >= {"cassandra-1.log", "cassandra-3.log", "cassandra-2.gc.log"}
+
+
+def test_what_cassandra_refuses_is_reported_and_nothing_stays(tmp_path: Path) -> None:
+    running = Running("cassandra", tmp_path)
+    with pytest.raises(LoadstoneError, match="cassandra-1 ended with exit status") as caught:
+        running.up(1, free_ports(1) | {"heap": "256M", "yaml.nonsense": "1"})
+    assert "[nonsense]" in caught.value.hint
+    assert running.status() == []
+    assert not running.place.data.exists()
+
+
+def ring(running: Running) -> list[str]:
+    """What Cassandra's own tool says of each node."""
+    status = nodetool(running.place, running.plan, 3, "status")
+    return sorted(" ".join(line.split()[:2]) for line in status.splitlines() if re.match("[UD][NLJM] ", line))
+
+
+def states(running: Running) -> dict[str, str]:
+    """The state of each server by its name."""
+    return {each.name: str(state) for each, state in running.status()}
+
+
+def test_table_is_created_by_the_bindings_statements() -> None:
+    columns = ", ".join(f"field{field} varchar" for field in range(10))
+    assert make_statements(3, "usertable", {}) == [
+        "DROP KEYSPACE IF EXISTS ycsb",
+        "CREATE KEYSPACE ycsb WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}"
+        " AND durable_writes = true",
+        f"CREATE TABLE ycsb.usertable (y_id varchar PRIMARY KEY, {columns})",
+    ]
+    options = {"cassandra.keyspace": "mine", "replication_factor": "2", "fieldcount": "1", "fieldnameprefix": "f"}
+    assert make_statements(3, "t", options | {"compression": "zstd", "durable_writes": "false"}) == [
+        "DROP KEYSPACE IF EXISTS mine",
+        "CREATE KEYSPACE mine WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}"
+        " AND durable_writes = false",
+        "CREATE TABLE mine.t (y_id varchar PRIMARY KEY, f0 varchar) WITH compression = {'class': 'ZstdCompressor'}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        ("usertable; DROP", {}, "is not a valid CQL identifier"),
+        ("t", {"splits": "3"}, 'no option "splits" for a table'),
+        ("t", {"replication_factor": "4"}, "needs as many nodes, got 3"),
+        ("t", {"fieldcount": "ten"}, 'fieldcount must be a whole number from 1, got "ten"'),
+        ("t", {"compression": "gzip"}, 'compression cannot be "gzip"'),
+        ("t", {"durable_writes": "yes"}, 'durable_writes cannot be "yes"'),
+    ],
+)
+def test_tables_that_cannot_be_are_refused(table: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(LoadstoneError, match=message):
+        make_statements(3, table, options)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"version": "3.11.19"}, 'version cannot be "3.11.19"'),
+        ({"version": "latest"}, 'version cannot be "latest"'),
+        ({"version": "4.0.19", "tls": "yes"}, "tls needs version 4.1 or later"),
+        ({"heap": "much"}, 'heap must be a size, got "much"'),
+        ({"port": "cql"}, 'port must be a whole number from 1, got "cql"'),
+        ({"commitlog_sync": "never"}, 'commitlog_sync cannot be "never"'),
+        ({"commitlog_sync": "batch", "commitlog_sync_period": "5ms"}, "commitlog_sync=batch has no period"),
+        ({"authorizer": "CassandraAuthorizer"}, "CassandraAuthorizer needs users"),
+        ({"yaml.rpc_address": "0.0.0.0"}, r"yaml\.rpc_address cannot be set"),
+        ({"yaml.concurrent_reads": "[7"}, r'yaml.concurrent_reads is not YAML: "\[7"'),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(tmp_path: Path, settings: dict[str, str], message: str) -> None:
+    with pytest.raises(LoadstoneError, match=message):
+        server(Place(tmp_path, tmp_path), Plan(1, DEFAULTS | settings), 1)
+
+
+def test_old_release_gets_old_names(tmp_path: Path) -> None:
+    settings = DEFAULTS | {"version": "4.0.19", "read_request_timeout": "5s", "commitlog_sync": "group"}
+    written = files.settings(Place(tmp_path, tmp_path), Plan(9, settings), 9)
+    assert written["read_request_timeout_in_ms"] == 5_000
+    assert written["commitlog_sync_group_window_in_ms"] == 1_000
+    assert not written.keys() & {"read_request_timeout", "write_request_timeout", "commitlog_sync_group_window"}
+    assert (written["listen_address"], written["initial_token"]) == ("127.0.0.9", str(-(2**63) + 8 * 2**64 // 9))
+
+
+@pytest.mark.parametrize("answer", [None, b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
+def test_who_does_not_speak_cql_is_no_node(answer: bytes | None) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                peer, _ = listener.accept()
+                with peer:
+                    peer.recv(1000)
+                    if answer is None:
+                        peer.recv(1000)
+                    else:
+                        peer.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        expected = {None: "timeout after 0.2 s", b"": "closed the connection"}.get(answer, "ProtocolError")
+        with pytest.raises((UnreachableError, RefusedError), match=expected):
+            Cql("127.0.0.1", listener.getsockname()[1], timeout_s=0.2 if answer is None else PATIENT_S)
+        thread.join()

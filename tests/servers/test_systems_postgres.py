@@ -1,0 +1,299 @@
+"""A real PostgreSQL, through the command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadstone.systems.base import elsewhere, process
+from loadstone.systems.base.system import SystemsError
+from loadstone.systems.postgres import cluster, system
+from loadstone.systems.postgres.cluster import SHARED_MEMORY, Programs
+from systems_support import Up, free_port, systems, temporary_root, up
+from trial_support import READS, Running, Start, counts, whole, work
+
+PASSWORD = "a'b \"c\\d"
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become another user")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Up]:
+    with up("postgres", password=PASSWORD, synchronous_commit="off", conf_max_wal_size="2GB") as found:
+        yield found
+
+
+def programs(server: Up) -> Programs:
+    """Those of the server that runs."""
+    return system.find(server.running.place, server.running.plan, elsewhere.user("postgres"))
+
+
+def ask(server: Up, query: str, **changes: str) -> str:
+    """What the server answers the role of clients."""
+    return cluster.ask(programs(server), "127.0.0.1", {**server.running.plan.settings, **changes}, query)
+
+
+def columns(server: Up, table: str) -> dict[str, str]:
+    """A table's columns and their types."""
+    query = f"SELECT column_name, data_type FROM information_schema.columns WHERE table_name = '{table}'"
+    return dict(line.split("|") for line in ask(server, f"{query} ORDER BY ordinal_position").splitlines())
+
+
+def test_it_serves_as_its_properties_tell(server: Up) -> None:
+    port = server.running.plan.settings["port"]
+    assert server.properties == {
+        "postgrenosql.url": f"jdbc:postgresql://127.0.0.1:{port}/ycsb",
+        "postgrenosql.user": "ycsb",
+        "postgrenosql.passwd": PASSWORD,
+        "db.driver": "org.postgresql.Driver",
+        "db.url": f"jdbc:postgresql://127.0.0.1:{port}/ycsb",
+        "db.user": "ycsb",
+        "db.passwd": PASSWORD,
+    }
+    assert ask(server, "SELECT current_user, current_database()") == "ycsb|ycsb"
+    with pytest.raises(SystemsError, match="password authentication failed"):
+        ask(server, "SELECT 1", password="wrong")
+
+
+def reached(server: Up, store: str = "postgres") -> dict[str, Any]:
+    """A store of this server, as a spec names it."""
+    names = ("db.", "postgrenosql.")
+    return {"name": store, "properties": {k: v for k, v in server.properties.items() if k.startswith(names)}}
+
+
+@pytest.mark.parametrize("change", ["ADD COLUMN more TEXT", "DROP COLUMN field9"])
+def test_altered_table_costs_every_client_one_operation(server: Up, start: Start, change: str) -> None:
+    server.running.fresh("usertable")
+    ask(server, "INSERT INTO usertable SELECT 'user' || n FROM generate_series(0, 99) n")
+    reads = work(records=100, insert_count=100, insert_order="ordered", mix=READS)
+    engine = start(store=reached(server), work=reads, interval_ms=100)
+    engine.succeed(100)
+    ask(server, f"ALTER TABLE usertable {change}")
+    engine.succeed(1000)
+    engine.say('"stop"')
+    _, events = engine.rest()
+    outcomes = counts(whole(events).outcomes)
+    assert outcomes.pop(("READ", "ERROR")) == 2
+    assert {*outcomes} == {("READ", "OK")}
+
+
+def outcomes(engine: Running) -> dict[tuple[str, str], int]:
+    """How often each operation ended how, of a trial to its end."""
+    code, events = engine.rest()
+    counts = {(each.operation, each.status): each.count for each in whole(events).outcomes}
+    return {**counts, ("exit", "status"): code}
+
+
+@pytest.mark.parametrize("integrity", [False, True])
+@pytest.mark.parametrize("store", ["postgres", "postgrenosql"])
+def test_capital_letters_in_field_names_are_preserved(server: Up, start: Start, store: str, integrity: bool) -> None:
+    server.running.fresh("usertable", {"layout": "jdbc" if store == "postgres" else store})
+    mix = READS | {"update": 1, "scan": 1}
+    load = work(
+        records=100, insert_count=100, mix=mix, field_name_prefix="FIELD", integrity=integrity, read_all_fields=False
+    )
+    where = {"store": reached(server, store), "work": load}
+    assert outcomes(start(phase="load", until={"operations": 100}, **where))["INSERT", "OK"] == 100
+    found = outcomes(start(until={"operations": 600}, **where))
+    assert {status for _, status in found} == {"OK", "status"}
+    assert found["exit", "status"] == 0
+    assert found["READ", "OK"] > 0
+    assert (found.get(("VERIFY", "OK"), 0) > 0) == integrity
+
+
+def test_columns_beside_the_fields_are_left_alone(server: Up, start: Start) -> None:
+    server.running.fresh("usertable")
+    ask(
+        server,
+        "ALTER TABLE usertable ADD made TIMESTAMPTZ DEFAULT now(), ADD number INT GENERATED ALWAYS AS IDENTITY,"
+        " ADD twice TEXT GENERATED ALWAYS AS (field0 || field0) STORED",
+    )
+    load = work(records=100, insert_count=100, mix=READS | {"update": 1, "scan": 1})
+    where = {"store": reached(server), "work": load}
+    assert outcomes(start(phase="load", until={"operations": 100}, **where))["INSERT", "OK"] == 100
+    found = outcomes(start(until={"operations": 600}, **where))
+    assert {status for _, status in found} == {"OK", "status"}
+    assert {kind for kind, _ in found} >= {"READ", "UPDATE", "SCAN"}
+
+
+def test_field_that_is_not_text_is_refused(server: Up, start: Start) -> None:
+    server.running.fresh("usertable")
+    ask(server, "ALTER TABLE usertable ALTER field0 TYPE INT USING 0")
+    # Four bytes: they would go into the column as a number.
+    length = {"distribution": "constant", "bytes": 4}
+    load = work(records=10, insert_count=10, field_length=length)
+    found = outcomes(start(store=reached(server), work=load, phase="load", until={"operations": 10}))
+    # A load ends with a client's first failure.
+    assert found["INSERT", "BAD_REQUEST"] > 0
+    assert ("INSERT", "OK") not in found
+    assert ask(server, "SELECT count(*) FROM usertable") == "0"
+
+
+def test_its_settings_are_the_servers(server: Up) -> None:
+    names = ("synchronous_commit", "fsync", "max_wal_size", "listen_addresses", "shared_buffers", "lc_collate")
+    settings = {name: ask(server, f"SHOW {name}") for name in names}
+    assert settings == {
+        "synchronous_commit": "off",
+        "fsync": "on",
+        "max_wal_size": "2GB",
+        "listen_addresses": "127.0.0.1",
+        "shared_buffers": "128MB",
+        "lc_collate": "C",
+    }
+    assert str(server.running.facts()["server_version"]).startswith("15.")
+    assert server.running.facts()["conf.max_wal_size"] == "2GB"
+
+
+def test_checkpoints_are_counted_from_its_log(server: Up) -> None:
+    before = server.running.figures()["postgres.checkpoints"]
+    systems(server.root, "restart", "postgres")
+    # Of the new server none has begun yet, and those of the old one do not count.
+    assert (before, server.running.figures()["postgres.checkpoints"]) == (0, 0)
+
+
+def test_clients_cannot_become_its_user(server: Up) -> None:
+    """A known password on a shared machine must not be an account of it."""
+    assert ask(server, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user") == "f"
+    with pytest.raises(SystemsError, match="must be superuser"):
+        ask(server, "COPY (SELECT 1) TO PROGRAM 'cat'")
+    with pytest.raises(SystemsError, match="password authentication failed"):
+        ask(server, "SELECT 1", user="postgres", password="postgres")
+
+
+def test_it_is_not_root(server: Up) -> None:
+    (one,) = server.running.processes()
+    owner = Path(f"/proc/{one.pid}").stat().st_uid
+    assert owner != 0
+    assert (server.running.place.data / "postgres/cluster").stat().st_uid == owner
+
+
+def test_committed_rows_survive_a_crash(server: Up) -> None:
+    ask(server, "SET synchronous_commit = on; CREATE TABLE kept (x int); INSERT INTO kept VALUES (7)")
+    server.systems("kill", "postgres")
+    output = server.systems("status", "postgres", code=1).stdout
+    assert output.startswith("postgres dead 127.0.0.1:")
+    server.systems("restart", "postgres")
+    assert ask(server, "SELECT x FROM kept") == "7"
+    assert (
+        "was not properly shut down; automatic recovery in progress"
+        in server.systems("logs", "postgres", "--lines", "99").stdout
+    )
+
+
+def test_restarted_it_does_not_wait_for_its_clients(server: Up) -> None:
+    words = [programs(server).path("psql"), "--no-psqlrc", "--command=SELECT pg_sleep(600)"]
+    settings = server.running.plan.settings
+    variables = {"PGHOST": "127.0.0.1", "PGPORT": settings["port"], "PGUSER": "ycsb", "PGPASSWORD": PASSWORD}
+    with subprocess.Popen(
+        words, env={**os.environ, **programs(server).variables, **variables}, stderr=subprocess.PIPE, text=True
+    ) as client:
+        while ask(server, "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)'") != "1":
+            assert client.poll() is None
+        server.systems("restart", "postgres")
+        _, stderr = client.communicate(timeout=60)
+    assert "terminating connection due to administrator command" in stderr
+    log = server.systems("logs", "postgres", "--lines", "99").stdout
+    # In good order, not by SIGKILL.
+    assert log.rindex("database system is shut down") > log.rindex("received fast shutdown request")
+
+
+def test_paused(server: Up) -> None:
+    server.systems("pause", "postgres")
+    assert server.systems("status", code=1).stdout.startswith("postgres paused ")
+    (one,) = server.running.processes()
+    everybody = [found.state for each in process.tree(one) if (found := process.stat(each.pid))]
+    assert len(everybody) > 1
+    assert {*everybody} == {"T"}
+    server.systems("resume", "postgres")
+    assert ask(server, "SELECT 1") == "1"
+
+
+def test_new_table_has_the_layout_of_a_binding(server: Up) -> None:
+    server.systems("fresh", "postgres", "--set", "fieldcount=2")
+    jdbc = {"ycsb_key": "character varying", "field0": "text", "field1": "text"}
+    assert columns(server, "usertable") == jdbc
+    ask(server, "INSERT INTO usertable VALUES ('k', 'a', 'b')")
+    server.systems("fresh", "postgres", "usertable", "--set", "layout=postgrenosql")
+    assert columns(server, "usertable") == {"ycsb_key": "character varying", "ycsb_value": "jsonb"}
+    assert ask(server, "SELECT count(*) FROM usertable") == "0"
+    # As SQL without quotes has it.
+    server.systems("fresh", "postgres", "UserTable2")
+    assert len(columns(server, "usertable2")) == 11
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["x; DROP TABLE y"], 'table cannot be "x; DROP TABLE y" in SQL'),
+        (["--set", "layout=mongo"], 'layout cannot be "mongo"'),
+        (["--set", "splits=2"], 'postgres has no option "splits" for a table'),
+        (["--set", "fieldcount=many"], 'fieldcount must be a whole number from 0, got "many"'),
+    ],
+)
+def test_tables_that_cannot_be(server: Up, words: list[str], message: str) -> None:
+    assert f"error: {message}" in server.systems("fresh", "postgres", *words, code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("shared_buffers=lots", 'invalid value for parameter "shared_buffers": "lots"'),
+        ("conf.no_such=1", 'unrecognized configuration parameter "no_such"'),
+        ("conf.Fsync=off", "conf.Fsync cannot be set: Loadstone sets it"),
+        ("conf.listen_addresses=*", "conf.listen_addresses cannot be set"),
+        ("fsync=maybe", 'fsync must be yes or no, got "maybe"'),
+        ("user=a b", 'user cannot be "a b" in SQL'),
+        ("user=Postgres", "user cannot be postgres: that is the server's own"),
+        ("user=select", 'syntax error at or near "select"'),
+        ("password=a\nb", "the password has unprintable characters"),
+        ("binary=/nowhere", "there is no program /nowhere/postgres"),
+    ],
+)
+def test_settings_that_make_no_sense(setting: str, message: str) -> None:
+    with temporary_root() as root:
+        stderr = systems(root, "up", "postgres", "--set", f"port={free_port()}", "--set", setting, code=1).stderr
+        assert message in stderr
+        assert not (root / "postgres/data").exists()
+
+
+def test_nothing_is_left_after_a_crash() -> None:
+    """A server that is killed leaves memory to its successor: there is none after `down`."""
+    with up("postgres") as found:
+        (one,) = found.running.processes()
+        assert segments_of(one.pid) == 1
+        found.systems("kill", "postgres")
+        assert segments_of(one.pid) == 1
+        found.systems("down", "postgres")
+        assert segments_of(one.pid) == 0
+
+
+def segments_of(pid: int) -> int:
+    """Shared memory that a process has made."""
+    rows = [line.split() for line in SHARED_MEMORY.read_text().splitlines()]
+    return sum(row[rows[0].index("cpid")] == str(pid) for row in rows[1:])
+
+
+@AS_ROOT
+def test_directory_unreachable_for_the_server_user_is_reported(tmp_path: Path) -> None:
+    """As root's home is: its data are elsewhere, and go with the rest. The path is longer than a socket's may be."""
+    root = tmp_path / ("long" * 25)
+    (tmp_path).chmod(0o700)
+    before = left()
+    output = systems(root, "up", "postgres", "--set", f"port={free_port()}").stdout
+    try:
+        assert output.startswith("postgres up ")
+        (made,) = left() - before
+        assert (root / "postgres/data/postgres").resolve() == made
+    finally:
+        systems(root, "down", "postgres")
+    assert left() == before
+    assert {path.name for path in (root / "postgres").iterdir()} == {"logs", "lock"}
+
+
+def left() -> set[Path]:
+    """Data of systems outside of their directories."""
+    return {*elsewhere.DATA.iterdir()} if elsewhere.DATA.exists() else set()

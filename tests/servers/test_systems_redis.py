@@ -1,0 +1,199 @@
+"""A real Redis, through the command line."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadstone.systems.base.files import debian
+from loadstone.systems.redis.client import RedisClient, RedisError
+from loadstone.systems.redis.system import allow
+from systems_support import Up, free_port, systems, temporary_root, up
+
+# Whatever a configuration file or a shell would trip over.
+PASSWORD = "a\"b c\\d'é#"
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[Up]:
+    with up("redis", password=PASSWORD, appendonly="yes", appendfsync="always", maxmemory="64mb") as found:
+        yield found
+
+
+def client(redis: Up, password: str | None = None) -> RedisClient:
+    """A connection as the properties tell."""
+    found = redis.properties
+    word = found.get("redis.password", "") if password is None else password
+    return RedisClient(found["redis.host"], int(found["redis.port"]), word)
+
+
+def configured(redis: Up, name: str) -> object:
+    """What the server says of a setting of its own."""
+    with client(redis) as one:
+        answer = one.ask("CONFIG", "GET", name)
+    assert isinstance(answer, list)
+    return answer[1]
+
+
+def test_it_serves_as_its_properties_tell(redis: Up) -> None:
+    with client(redis) as one:
+        assert one.ask("PING") == "PONG"
+    assert redis.properties["redis.password"] == PASSWORD
+    for wrong, error in (("", "NOAUTH"), ("wrong", "WRONGPASS")):
+        with pytest.raises(RedisError, match=error), client(redis, wrong) as one:
+            one.ask("PING")
+
+
+def test_its_settings_are_the_servers(redis: Up) -> None:
+    expected = {
+        "appendonly": "yes",
+        "appendfsync": "always",
+        "maxmemory": str(64 << 20),
+        "maxmemory-policy": "noeviction",
+        "maxclients": "10100",
+        "save": "",
+        "bind": "127.0.0.1",
+    }
+    assert {name: configured(redis, name) for name in expected} == expected
+    assert redis.running.version() == "7.0.15"
+    assert redis.running.facts()["appendfsync"] == "always"
+
+
+def test_data_that_are_synced_survive_a_crash(redis: Up) -> None:
+    with client(redis) as one:
+        one.ask("SET", "kept", "value")
+    redis.systems("kill", "redis")
+    assert redis.systems("status", "redis", code=1).stdout.startswith("redis dead 127.0.0.1:")
+    words = [word for name, value in redis.running.plan.settings.items() for word in ("--set", f"{name}={value}")]
+    assert redis.systems("up", "redis", *words).stdout.startswith("redis up ")
+    with client(redis) as one:
+        assert one.ask("GET", "kept") == "value"
+
+
+def test_restarted_it_has_its_data(redis: Up) -> None:
+    with client(redis) as one:
+        one.ask("SET", "kept", "again")
+    (before,) = redis.running.processes()
+    redis.systems("restart", "redis")
+    (after,) = redis.running.processes()
+    assert after.pid != before.pid
+    with client(redis) as one:
+        assert one.ask("GET", "kept") == "again"
+
+
+def test_killed_and_paused_servers_have_their_states(redis: Up) -> None:
+    (process,) = redis.running.processes()
+    os.kill(process.pid, signal.SIGSTOP)
+    assert redis.systems("status", code=1).stdout == f"redis paused {process.address} {process.pid}\n"
+    with pytest.raises(TimeoutError):
+        RedisClient("127.0.0.1", int(redis.properties["redis.port"]), PASSWORD, timeout_s=0.5)
+    redis.systems("resume", "redis")
+    assert redis.systems("status").stdout == f"redis up {process.address} {process.pid}\n"
+    os.kill(process.pid, signal.SIGKILL)
+    redis.systems("restart", "redis")
+    assert redis.systems("status").stdout.startswith("redis up ")
+
+
+def test_snapshots_are_counted_from_its_log(redis: Up) -> None:
+    before = redis.running.figures()["redis.snapshots"]
+    with client(redis) as one:
+        one.ask("BGSAVE")
+    assert redis.running.figures()["redis.snapshots"] == before + 1
+
+
+def test_fresh_leaves_no_key(redis: Up) -> None:
+    with client(redis) as one:
+        one.ask("HSET", "user1", "field0", "x")
+        # YCSB's index for scans.
+        one.ask("ZADD", "_indices", "1", "user1")
+        assert redis.running.figures()["redis.keys"] >= 2
+        redis.systems("fresh", "redis")
+        assert one.ask("DBSIZE") == 0
+    assert redis.running.figures()["redis.keys"] == 0
+
+
+def test_ten_thousand_clients(redis: Up) -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allow(10_100)
+    clients = []
+    try:
+        for _ in range(10_000):
+            clients.append(client(redis))
+        assert clients[0].ask("PING") == clients[-1].ask("PING") == "PONG"
+        assert redis.running.figures()["redis.connections"] == 10_001
+    finally:
+        for one in clients:
+            one.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before[0], resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+def test_more_clients_than_the_system_has_files_for() -> None:
+    with temporary_root() as root:
+        stderr = systems(root, "up", "redis", "--set", "maxclients=4000000000", code=1).stderr
+        assert "error: 4000000000 connections take 4000000096 open files, but a process may have only " in stderr
+
+
+def test_setting_refused_by_redis_is_reported_with_message() -> None:
+    with temporary_root() as root:
+        stderr = systems(root, "up", "redis", "--set", f"port={free_port()}", "--set", "maxmemory=lots", code=1).stderr
+        assert "error: redis: redis ended with exit status 1 before it was ready" in stderr
+        assert "maxmemory" in stderr
+        assert "argument must be a memory value" in stderr
+        assert {path.name for path in (root / "redis").iterdir()} == {"logs", "lock"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("appendfsync=sometimes", 'appendfsync cannot be "sometimes"'),
+        ("appendonly=1", 'appendonly must be yes or no, got "1"'),
+        ("port=99999", "redis cannot have port 99999"),
+        ("binary=/nowhere/redis-server", "there is no program /nowhere/redis-server"),
+        ("version=3.1", "there is no package redis-server 3.1"),
+    ],
+)
+def test_settings_that_make_no_sense(setting: str, message: str) -> None:
+    with temporary_root() as root:
+        assert f"error: {message}" in systems(root, "up", "redis", "--set", setting, code=1).stderr
+        assert not (root / "redis/data").exists()
+
+
+def test_without_lists_of_packages_and_then_without_apt(tmp_path: Path) -> None:
+    """As in a fresh container: the lists are fetched into the cache; what is in the cache needs no apt at all."""
+    lists, cache = tmp_path / "lists/partial", tmp_path / "cache"
+    lists.mkdir(parents=True)
+    configuration = tmp_path / "apt.conf"
+    configuration.write_text(f'Dir::State::Lists "{lists.parent}";\n')
+    # `Any`, as keywords are of several kinds.
+    variables: dict[str, Any] = {"LOADSTONE_CACHE": str(cache), "APT_CONFIG": str(configuration)}
+    no_apt: dict[str, Any] = {"LOADSTONE_CACHE": str(cache), "PATH": str(tmp_path)}
+    port = f"port={free_port()}"
+    with temporary_root() as root:
+        stderr = systems(root, "up", "redis", "--set", port, code=1, **no_apt).stderr
+        assert "error: apt-get is not on PATH" in stderr
+        assert "--set binary=PATH" in stderr
+        for each in (variables, no_apt):
+            assert systems(root, "up", "redis", "--set", port, **each).stdout.startswith("redis up ")
+            systems(root, "down", "redis", **each)
+        # Another server than the package's, wherever it is from.
+        (binary,) = cache.glob("debian/redis-server-*/usr/bin/redis-server")
+        libraries: dict[str, Any] = {"LD_LIBRARY_PATH": debian.libraries(binary.parents[2])}
+        words = ["up", "redis", "--set", port, "--set", f"binary={binary}"]
+        assert "error while loading shared libraries" in systems(root, *words, code=1, **no_apt).stderr
+        assert systems(root, *words, **no_apt, **libraries).stdout.startswith("redis up ")
+        systems(root, "down", "redis", **no_apt)
+
+
+def test_a_disk_that_fills_while_files_are_fetched(tmp_path: Path) -> None:
+    with temporary_root() as root:
+        limited = ("prlimit", "--fsize=100000", "--")
+        stderr = systems(root, "up", "redis", code=1, prefix=limited, LOADSTONE_CACHE=str(tmp_path)).stderr
+        assert "error: cannot " in stderr
+        # Nothing that a later command would take for whole.
+        assert [path.name for path in (tmp_path / "debian").iterdir() if path.is_dir()] in ([], ["apt"])

@@ -1,0 +1,96 @@
+"""The table that a store needs is made where the lab started the servers, and never over one that is there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab_support import ROOT, command
+from loadstone.systems import provide
+from loadstone.systems.base import elsewhere
+from loadstone.systems.postgres import cluster, system
+from systems_support import Up, free_port, up
+
+WORKLOAD = str(ROOT / "workloads/workloada")
+SMALL = ["-P", WORKLOAD, "-p", "recordcount=20", "-p", "fieldcount=2"]
+SEARCH = ["--search", "clients", "--search-to", "2", "--search-seconds", "0.2", "--no-report"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Up]:
+    with up("postgres") as found:
+        yield found
+
+
+def ask(server: Up, query: str) -> str:
+    """What the server answers the role of clients."""
+    programs = system.find(server.running.place, server.running.plan, elsewhere.user("postgres"))
+    return cluster.ask(programs, "127.0.0.1", server.running.plan.settings, query)
+
+
+def ycsb(home: Path, root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """`loadstone ycsb …`."""
+    environment = {**os.environ, "LOADSTONE_SYSTEMS": str(root), "LOADSTONE_SHARE_HOST": "1", "NO_COLOR": "1"}
+    arguments = command("ycsb", *words)
+    return subprocess.run(
+        arguments, cwd=home, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.mark.parametrize("store", ["postgres", "jdbc", "postgrenosql"])
+def test_load_creates_its_table_and_reuses_it(server: Up, tmp_path: Path, store: str) -> None:
+    table = f"made_for_{store}"
+    words = [store, *SMALL, *server.arguments(), "-p", f"table={table}"]
+    first = ycsb(tmp_path, server.root, "load", *words)
+    assert first.returncode == 0, first.stderr
+    assert f"postgres: created the missing table {table}" in first.stderr
+    assert ask(server, f"SELECT count(*) FROM {table}") == "20"
+    again = ycsb(tmp_path, server.root, "load", *words)
+    assert "created the missing table" not in again.stderr
+    assert ask(server, f"SELECT count(*) FROM {table}") == "20"
+
+
+@pytest.mark.parametrize("store", ["postgres", "postgrenosql"])
+def test_search_uses_system_properties_and_creates_its_table(server: Up, tmp_path: Path, store: str) -> None:
+    (tmp_path / "lines").write_text(server.systems("properties", "postgres").stdout)
+    words = ["run", store, *SMALL, "-P", "lines", "-p", f"table=search_{store}", *SEARCH]
+    planned = ycsb(tmp_path, server.root, *words, "--dry-run")
+    assert planned.returncode == 0, planned.stderr
+    assert "created the missing table" not in planned.stderr
+    done = ycsb(tmp_path, server.root, *words)
+    assert "created the missing table" in done.stderr, done.stderr
+    assert ask(server, f"SELECT count(*) FROM search_{store}") == "20"
+
+
+def test_foreign_server_leaves_table_creation_to_the_user(server: Up, tmp_path: Path) -> None:
+    for words in (["load", "postgrenosql"], ["run", "postgrenosql"]):
+        more = SEARCH if words[0] == "run" else []
+        done = ycsb(tmp_path, tmp_path / "none", *words, *SMALL, *server.arguments(), "-p", "table=away", *more)
+        output = done.stdout + done.stderr
+        assert "created the missing table" not in output
+        assert "CREATE TABLE away (YCSB_KEY VARCHAR(255) PRIMARY KEY NOT NULL, YCSB_VALUE JSONB NOT NULL)" in output
+    assert ask(server, "SELECT coalesce(to_regclass('away')::text, '')") == ""
+
+
+def test_another_servers_table_is_not_made(server: Up, tmp_path: Path) -> None:
+    url = f"db.url=jdbc:postgresql://127.0.0.1:{free_port()}/ycsb"
+    done = ycsb(tmp_path, server.root, "load", "postgres", *SMALL, "-p", url, "-p", "db.user=ycsb")
+    assert "created the missing table" not in done.stderr
+    assert done.returncode != 0
+
+
+def test_table_with_foreign_columns_is_left_unchanged(server: Up, tmp_path: Path) -> None:
+    words = [*SMALL, *server.arguments(), "-p", "table=prefixed", "-p", "fieldnameprefix=g"]
+    assert "created the missing table" not in ycsb(tmp_path, server.root, "load", "postgres", *words).stderr
+
+
+@pytest.mark.parametrize("words", [["load", "rocksdb", *SMALL], ["run", "postgres"], ["load"], []])
+def test_nothing_is_asked_for_what_needs_no_table(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path))
+    assert provide.made(words) is None

@@ -1,0 +1,136 @@
+"""TeraSort on a real HDFS, side by side with Hadoop's: each accepts what the other wrote."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from conftest import ROOT
+from hadoop_support import hdfs_ports
+from loadstone.systems.base.files import maven
+from loadstone.systems.base.running import Running
+from loadstone.systems.hdfs.system import OPENED
+from tera_support import HANGS_SECONDS, tera
+
+VERSION = "3.4.2"
+ROWS = 20_000
+
+
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One data node with blocks of a megabyte."""
+    running = Running("hdfs", tmp_path_factory.mktemp("systems"))
+    try:
+        running.up(1, hdfs_ports(1) | {"replication": "1", "blocksize": "1m"})
+        yield running
+    finally:
+        running.down()
+
+
+class Hadoop:
+    """Hadoop's own examples, in this machine's JVM."""
+
+    def __init__(self, running: Running, home: Path) -> None:
+        names = (
+            "hadoop-mapreduce-examples",
+            "hadoop-mapreduce-client-jobclient",
+            "hadoop-common",
+            "hadoop-hdfs-client",
+        )
+        jars = maven.class_path("terasort", [f"org.apache.hadoop:{name}:{VERSION}" for name in names])
+        path, services = os.pathsep.join(map(str, jars)), home / "classes/META-INF/services"
+        services.mkdir(parents=True)
+        (services / "org.apache.hadoop.mapreduce.protocol.ClientProtocolProvider").write_text("LocalMaps\n")
+        source = ROOT / "tests/java/LocalMaps.java"
+        subprocess.run(["javac", "-proc:none", "-cp", path, "-d", home / "classes", source], check=True)
+        self.classes = os.pathsep.join([running.properties()["hadoop.conf"], str(home / "classes"), path])
+        self.home = home
+        self.uri = running.properties()["fs.defaultFS"]
+
+    def __call__(self, example: str, *words: str | Path) -> None:
+        """Runs one; it must succeed."""
+        main = f"org.apache.hadoop.examples.terasort.{example}"
+        options = [f"-Dhadoop.tmp.dir={self.home}", "-Dmapreduce.framework.name=local"]
+        line = ["java", "-Xmx512m", *OPENED, "-cp", self.classes, main, *options, *map(str, words)]
+        done = subprocess.run(line, cwd=self.home, capture_output=True, text=True, timeout=HANGS_SECONDS)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def hadoop(hdfs: Running, tmp_path_factory: pytest.TempPathFactory) -> Hadoop:
+    return Hadoop(hdfs, tmp_path_factory.mktemp("hadoop"))
+
+
+def read(running: Running, path: str) -> bytes:
+    """A file of HDFS."""
+    address, target = f"127.0.0.1:{running.plan.settings['http.port']}", f"/webhdfs/v1{path}?op=OPEN&user.name=tester"
+    for _ in range(2):
+        connection = http.client.HTTPConnection(address, timeout=60)
+        connection.request("GET", target)
+        response = connection.getresponse()
+        body = response.read()
+        connection.close()
+        if response.status != 307:
+            assert response.status == 200, body
+            return body
+        where = urlsplit(response.headers["Location"])
+        address, target = where.netloc, f"{where.path}?{where.query}"
+    raise AssertionError("sent on twice")
+
+
+def whole(running: Running, directory: str, kind: str, parts: int) -> list[bytes]:
+    return [read(running, f"{directory}/part-{kind}-{part:05}") for part in range(parts)]
+
+
+def sorted_rows(rows: Sequence[bytes]) -> bytes:
+    everything = b"".join(rows)
+    return b"".join(sorted(everything[at : at + 100] for at in range(0, len(everything), 100)))
+
+
+def test_each_accepts_what_the_other_wrote(program: Path, hdfs: Running, hadoop: Hadoop) -> None:
+    uri = hadoop.uri
+    for parts in (1, 2, 3, 7):
+        # Hadoop's own local runner has one map, whatever it is told (LocalClientProtocolProvider); so has its TeraGen.
+        maps = ["-Dmapreduce.framework.name=local-maps", f"-Dmapreduce.job.maps={parts}"]
+        hadoop("TeraGen", *maps, str(ROWS), f"{uri}/theirs/{parts}")
+        theirs = whole(hdfs, f"/theirs/{parts}", "m", parts)
+        ran = tera(program, "teragen", f"-Dmapreduce.job.maps={parts}", str(ROWS), f"{uri}/ours/{parts}")
+        assert whole(hdfs, f"/ours/{parts}", "m", parts) == theirs
+    checksum = ran.checksum
+    # Ours, of their rows, in both ways, for their validation.
+    for name, options in (("memory", ["--memory", "1GiB"]), ("little", ["--memory", "128MiB"])):
+        out = f"/sorted-{name}"
+        words = ["terasort", *options, "--parts", "3", f"{uri}/theirs/2", f"{uri}{out}"]
+        assert tera(program, *words).checksum == checksum
+        assert b"".join(whole(hdfs, out, "r", 3)) == sorted_rows(theirs)
+        hadoop("TeraValidate", f"{uri}{out}", f"{uri}/report{out}")
+        assert read(hdfs, f"/report{out}/part-r-00000") == f"checksum\t{checksum}\n".encode()
+    # Theirs, of our rows, for our validation, and the report for whoever reads theirs.
+    hadoop("TeraSort", "-Dmapreduce.job.reduces=2", f"{uri}/ours/7", f"{uri}/their-sorted")
+    ran = tera(program, "teravalidate", f"{uri}/their-sorted", f"{uri}/our-report")
+    assert (ran.checksum, ran.err) == (checksum, "")
+    assert read(hdfs, "/our-report/part-r-00000") == f"checksum\t{checksum}\n".encode()
+
+
+def test_an_external_sort_between_disk_and_hdfs(program: Path, hdfs: Running, hadoop: Hadoop, tmp_path: Path) -> None:
+    """A million rows of a local disk, sorted on HDFS with little memory."""
+    tera(program, "teragen", "1m", tmp_path / "in")
+    ran = tera(program, "terasort", "--memory", "128MiB", "--parts", "2", tmp_path / "in", f"{hadoop.uri}/from-disk")
+    assert (ran.checksum, ran.stages) == ("7a27e2d0d55de", ["prepare", "sample", "sort", "merge", "commit"])
+    assert ran.memory_bytes_max < 128 << 20
+    tera(program, "terasort", f"{hadoop.uri}/from-disk", tmp_path / "back")
+    assert tera(program, "teravalidate", tmp_path / "back").checksum == "7a27e2d0d55de"
+
+
+def test_missing_input_or_existing_output_is_one_message(program: Path, hadoop: Hadoop, tmp_path: Path) -> None:
+    tera(program, "teragen", "10", f"{hadoop.uri}/ten")
+    stderr = tera(program, "teragen", "10", f"{hadoop.uri}/ten", code=2).err
+    assert stderr.startswith("error: output directory /ten already exists\nhint: ")
+    stderr = tera(program, "terasort", f"{hadoop.uri}/none", f"{hadoop.uri}/out", code=2).err
+    assert stderr.startswith("error: there is no directory /none\nhint: ")

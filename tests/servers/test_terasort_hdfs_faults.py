@@ -1,0 +1,201 @@
+"""Sorts on a real HDFS that are killed, that start at the same moment, and that lose a data node."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from hadoop_support import hdfs_ports
+from killed_at import TRACEABLE, killed_at
+from loadstone.systems.base.running import Running
+from tera_support import HANGS_SECONDS, ROW_BYTES, Ran, started_together, tera
+
+# Rows that are moved in no time, and so many that a data node dies meanwhile.
+FEW, MANY = "20000", "1500000"
+ONE = ["--threads", "1", "--memory", "128MiB", "--parts", "2"]
+TWO_COPIES = {"teragen": "dfs.replication=2", "terasort": "mapreduce.terasort.output.replication=2"}
+DIES = "data-node-2"
+
+
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Three data nodes with blocks of a megabyte, which are known to be dead in some seconds."""
+    running = Running("hdfs", tmp_path_factory.mktemp("systems"))
+    soon = {"dfs.namenode.heartbeat.recheck-interval": "1000", "dfs.heartbeat.interval": "1"}
+    storage = {"data.dir": str(tmp_path_factory.mktemp("storage")), "replication": "2", "blocksize": "1m"}
+    try:
+        running.up(3, hdfs_ports(3) | storage | soon)
+        yield running
+    finally:
+        running.down()
+
+
+@pytest.fixture(scope="module")
+def uri(hdfs: Running) -> str:
+    return hdfs.properties()["fs.defaultFS"]
+
+
+def listed(hdfs: Running, path: str) -> dict[str, int]:
+    """The names in a directory of HDFS with their bytes; nothing where there is no directory."""
+    port, until = int(hdfs.plan.settings["http.port"]), time.monotonic() + 120
+    while True:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        try:
+            connection.request("GET", f"/webhdfs/v1{path}?op=LISTSTATUS&user.name=root")
+            response = connection.getresponse()
+            body = response.read()
+        except (OSError, http.client.HTTPException):
+            # A name node of a busy machine.
+            assert time.monotonic() < until
+            continue
+        finally:
+            connection.close()
+        assert response.status in (200, 404), body
+        entries = json.loads(body)["FileStatuses"]["FileStatus"] if response.status == 200 else []
+        return {each["pathSuffix"]: each["length"] for each in entries}
+
+
+@pytest.fixture(scope="module")
+def inputs(program: Path, uri: str) -> dict[str, str]:
+    """Inputs with three copies, which survive a data node, and their checksums. The small one is there sorted, too."""
+    made = {}
+    for rows in (FEW, MANY):
+        made[rows] = tera(program, "teragen", "-Ddfs.replication=3", "--parts", "2", rows, f"{uri}/in/{rows}").checksum
+    tera(program, "terasort", *ONE, f"{uri}/in/{FEW}", f"{uri}/in/sorted")
+    return made
+
+
+@pytest.mark.skipif(not TRACEABLE, reason="system calls are counted by their numbers on x86-64")
+@pytest.mark.parametrize("job", ["teragen", "terasort", "teravalidate"])
+def test_killed_job_restarts_cleanly(program: Path, hdfs: Running, uri: str, inputs: dict[str, str], job: str) -> None:
+    place = f"/killed-{job}"
+    out = f"{uri}{place}/out"
+    words = {
+        "teragen": ["teragen", *ONE, FEW, out],
+        "terasort": ["terasort", *ONE, f"{uri}/in/{FEW}", out],
+        "teravalidate": ["teravalidate", *ONE, f"{uri}/in/sorted", out],
+    }[job]
+    calls = "sendto,sendmsg,writev"
+    killed, count = killed_at(0, calls, [program, *words])
+    assert not killed
+    assert [*listed(hdfs, place)] == ["out"]
+    # From the first message to the last; how many there are differs a little from run to run.
+    for n in range(1, count, max(count // 16, 1)):
+        # With a place of its own, as what is complete is not written again.
+        words[-1] = f"{uri}{place}/{n}/out"
+        killed, _ = killed_at(n, calls, [program, *words])
+        there = listed(hdfs, f"{place}/{n}")
+        if "out" in there:
+            assert "_SUCCESS" in listed(hdfs, f"{place}/{n}/out")
+            tera(program, *words, code=2)
+        else:
+            assert killed
+            assert tera(program, *words).checksum == inputs[FEW]
+        assert [*listed(hdfs, f"{place}/{n}")] == ["out"], n
+
+
+def test_of_jobs_started_together_one_writes_the_output(
+    program: Path, hdfs: Running, uri: str, inputs: dict[str, str]
+) -> None:
+    refused = 0
+    for n in range(15):
+        out = f"/together/{n}/out"
+        ended = started_together(program, [["terasort", *ONE, f"{uri}/in/{FEW}", f"{uri}{out}"]] * 4)
+        assert sorted(each.code for each in ended).count(0) == 1, ended
+        for each in ended:
+            if each.code:
+                error, hint = each.err.splitlines()
+                assert f"is writing {out}" in error or f"output directory {out} already exists" in error
+                assert hint.startswith("hint: ")
+                refused += "is writing" in error
+        assert [*listed(hdfs, f"/together/{n}")] == ["out"]
+        assert tera(program, "teravalidate", f"{uri}{out}").checksum == inputs[FEW]
+    assert refused, "they were never at work at the same time"
+
+
+def killed_under(program: Path, hdfs: Running, words: Sequence[str], out: str, kept: str) -> Ran:
+    """Runs a job, and kills a data node once a part of the output has a block, or a run."""
+    command, *rest = words
+    line = [str(program), command, "-D", TWO_COPIES[command], *rest]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    parent, name = out.rsplit("/", 1)
+    try:
+        until = time.monotonic() + HANGS_SECONDS
+        scratch = f"{parent}/.{name}.loadstone"
+        growing, begins = (f"{scratch}/output", "part-") if kept == "output" else (scratch, "run-")
+        while not any(length for file, length in listed(hdfs, growing).items() if file.startswith(begins)):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < until
+        hdfs.kill(DIES)
+        assert process.poll() is None, "it had ended before the data node died"
+        output = process.communicate(timeout=HANGS_SECONDS)
+    finally:
+        process.kill()
+        process.wait()
+    return Ran(process.returncode, *output)
+
+
+@pytest.fixture
+def restored(hdfs: Running) -> Iterator[None]:
+    """Starts the data node again, and waits until it is there."""
+    yield
+    hdfs.up(3, hdfs.plan.settings)
+    until = time.monotonic() + 120
+    while hdfs.figures()["data_nodes.live"] != 3:
+        assert time.monotonic() < until
+        time.sleep(0.5)
+
+
+WORDS = ["--threads", "2", "--parts", "2", "--memory"]
+
+
+@pytest.mark.usefixtures("restored")
+@pytest.mark.parametrize(
+    ("command", "memory", "kept"),
+    [
+        ("teragen", "256MiB", "output"),
+        ("terasort", "1GiB", "output"),
+        ("terasort", "128MiB", "output"),
+        ("terasort", "128MiB", "run"),
+    ],
+)
+def test_job_with_two_copies_survives_a_data_node(
+    program: Path, hdfs: Running, uri: str, inputs: dict[str, str], command: str, memory: str, kept: str
+) -> None:
+    out = f"/lives-{command}-{memory}-{kept}/out"
+    source = MANY if command == "teragen" else f"{uri}/in/{MANY}"
+    ran = killed_under(program, hdfs, [command, *WORDS, memory, "--run-copies", "2", source, f"{uri}{out}"], out, kept)
+    assert (ran.code, ran.err, ran.checksum) == (0, "", inputs[MANY])
+    assert [*listed(hdfs, out.rsplit("/", 1)[0])] == ["out"]
+    there = listed(hdfs, out)
+    assert sum(there.values()) == int(MANY) * ROW_BYTES
+    assert len(there) == 3
+    assert "_SUCCESS" in there
+    # The rows that TeraGen made are all there and right, though not sorted.
+    validated = tera(program, "teravalidate", f"{uri}{out}", code=1 if command == "teragen" else 0)
+    assert validated.checksum == inputs[MANY]
+    assert "differs from the row" not in validated.err
+
+
+@pytest.mark.usefixtures("restored")
+def test_lost_only_copy_leaves_all_rows_or_none(program: Path, hdfs: Running, uri: str, inputs: dict[str, str]) -> None:
+    out = "/lost/out"
+    ran = killed_under(program, hdfs, ["terasort", *WORDS, "128MiB", f"{uri}/in/{MANY}", f"{uri}{out}"], out, "output")
+    if ran.code == 0:
+        # The data node had no run that was still to be read.
+        assert (ran.err, ran.checksum) == ("", inputs[MANY])
+        assert tera(program, "teravalidate", f"{uri}{out}").checksum == inputs[MANY]
+        assert [*listed(hdfs, "/lost")] == ["out"]
+    else:
+        error, hint = ran.err.splitlines()
+        assert re.match(r'error: terasort failed in the stage "[a-z ]+": cannot read /lost/.*/run-', error), ran.err
+        assert "DatanodeInfo" not in error
+        assert "--run-copies" in hint
+        assert listed(hdfs, "/lost") == {}

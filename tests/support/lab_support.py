@@ -1,0 +1,121 @@
+"""Small experiments, run by the command as users run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from loadstone.results.folder import Folder, find
+from loadstone.results.trial_result import TrialResult
+
+ROOT = Path(__file__).parents[2]
+LOADSTONE = (sys.executable, "-c", "import sys; from loadstone.cli import main; sys.exit(main())")
+
+# Two variants, three repeats, a fifth of a second each.
+SMALL = """
+question: Do two copies of one store differ?
+systems: {first: {store: lmdb}, second: {store: lmdb}}
+workload:
+  file: %s/workloads/workloada
+  properties: {recordcount: 200, fieldcount: 2}
+clients: 2
+measure: {warmup: 0, duration: 200ms}
+repeats: 3
+"""
+
+
+def experiment(home: Path, text: str = SMALL, name: str = "small.yaml") -> Path:
+    """Writes an experiment file."""
+    path = home / name
+    path.write_text(text % ROOT if "%s" in text else text)
+    return path
+
+
+def command(*arguments: str | Path) -> list[str]:
+    """A command line of `loadstone`."""
+    return [*LOADSTONE, *map(str, arguments)]
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Data below `home`, and plain output."""
+    (home / "data").mkdir(exist_ok=True)
+    # Tests run concurrently: their measurements do not matter.
+    shared = {"LOADSTONE_SHARE_HOST": "1"}
+    return {**os.environ, **shared, "TMPDIR": str(home / "data"), "NO_COLOR": "1", "COLUMNS": "200"}
+
+
+Done = subprocess.CompletedProcess[str]
+
+
+def loadstone(home: Path, *arguments: str | Path, code: int = 0, timeout: float = 120) -> Done:
+    """Runs a command that must end with this status."""
+    done = subprocess.run(
+        command(*arguments),
+        cwd=home,
+        env=environment(home),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == code, f"{arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def start(home: Path, *arguments: str | Path) -> subprocess.Popen[str]:
+    """Starts a command and does not wait for it."""
+    pipe = subprocess.PIPE
+    words, variables = command(*arguments), environment(home)
+    return subprocess.Popen(
+        words, cwd=home, env=variables, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True
+    )
+
+
+def only_folder(home: Path) -> Folder:
+    """The only result folder."""
+    (folder,) = find(home / "results")
+    return folder
+
+
+def trials(folder: Folder) -> list[TrialResult]:
+    """Its trials."""
+    return list(folder.load().trials)
+
+
+def outline(folder: Folder) -> list[tuple[str, dict[str, Any], int, str]]:
+    """Everything about a folder's trials that does not depend on the machine's speed."""
+    return [(each.trial, dict(each.config), each.repeat, each.end) for each in trials(folder)]
+
+
+def rows(folder: Folder) -> list[dict[str, Any]]:
+    """The lines of values.jsonl."""
+    return [json.loads(line) for line in (folder.path / "values.jsonl").read_text().splitlines()]
+
+
+def engines(home: Path) -> list[int]:
+    """Engines that work below `home`, by their command's working directory."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                name = (entry / "comm").read_text().strip()
+                if name.startswith("loadstone-engin") and (entry / "cwd").resolve() == home.resolve():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def kill(pid: int) -> bool:
+    """Kills a process; False if it had ended by itself."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,137 @@
+"""Hosts with real Ray, as Linux namespaces of this machine. They need root, Ray, ip, unshare and nsenter."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab_support import LOADSTONE, ROOT, environment
+
+SCRIPT = ROOT / "tests/support/namespace_hosts.sh"
+# A small Redis for all hosts; it ends with its standard input.
+SERVER = """
+import sys
+from scripted_relay import FakeRedis, Fault
+server = FakeRedis(*(Fault("late", seconds=float(text)) for text in sys.argv[1:]))
+server.address, server.port = "10.77.0.1", 6399
+with server:
+    print("up", flush=True)
+    sys.stdin.read()
+"""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Hosts with Ray."""
+
+    home: Path
+    variables: dict[str, str]
+
+    def hosts(self, *arguments: object) -> str:
+        """Runs the script of the hosts."""
+        line = [str(SCRIPT), *map(str, arguments)]
+        done = subprocess.run(line, env=self.variables, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
+        return done.stdout.strip()
+
+    def boot(self, host: int, role: str = "clients") -> None:
+        """Starts a host with Ray; host 1 is the lab's."""
+        program = Path(sys.executable).parent / "ray"
+        common = f"--node-ip-address=10.77.0.{host} --num-cpus=1 --object-store-memory=100000000 --disable-usage-stats"
+        if host == 1:
+            line = f"{program} start --head --port=6379 --include-dashboard=false {common} --labels=role=lab"
+        else:
+            # The head may need a while.
+            line = f"until {program} start --address=10.77.0.1:6379 {common} --labels=role={role}; do sleep 1; done"
+        self.hosts("boot", host, "bash", "-c", line)
+
+    def start(self, *command: str, **more: str) -> subprocess.Popen[str]:
+        """Starts a command on the lab's host."""
+        line = [str(SCRIPT), "in", "1", "bash", "-c", 'cd "$0" && exec "$@"', str(self.home), *command]
+        pipe = subprocess.PIPE
+        variables = {**environment(self.home), **self.variables, **more}
+        return subprocess.Popen(line, env=variables, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+    def run(self, file: Path, *arguments: str, timeout: float = 170, **more: str) -> str:
+        """Runs an experiment to its end; returns its messages."""
+        process = self.start(*LOADSTONE, "run", str(file), "--no-report", *arguments, **more)
+        _, stderr = process.communicate(timeout=timeout)
+        assert process.returncode == 0, stderr
+        return stderr
+
+    def processes(self, host: int, name: str) -> list[int]:
+        """The processes of a host by their names, as this host numbers them."""
+        space = os.readlink(f"/proc/{self.hosts('pid', host)}/ns/pid")
+        return [pid for pid in pids() if name_of(pid).startswith(name) and space_of(pid) == space]
+
+
+def pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def space_of(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return ""
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 100) -> None:
+    """Waits until a condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition never held"
+        time.sleep(0.1)
+
+
+@contextmanager
+def boot_cluster(home: Path, clients: int, late_seconds: float | None = None, servers: int = 0) -> Iterator[Cluster]:
+    """Host 1 with the lab and the scripted server, then hosts for clients, then hosts for servers of the lab.
+
+    The scripted server answers `late_seconds` late.
+    """
+    prefix = f"lh{os.getpid() % 10_000}-"
+    variables = {
+        **os.environ,
+        "HOSTS_PREFIX": prefix,
+        "HOSTS_DIR": str(home / "hosts"),
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": "t" * 64,
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "PYTHONPATH": str(ROOT / "tests/support"),
+        "LOADSTONE_SYSTEMS": str(home / "systems"),
+    }
+    cluster = Cluster(home, variables)
+    server = None
+    numbers = range(1, clients + servers + 2)
+    try:
+        cluster.hosts("up", clients + servers + 1)
+        for number in numbers:
+            cluster.boot(number, "clients" if number <= clients + 1 else "servers")
+        logs = [home / f"hosts/{number}/boot.log" for number in numbers]
+        wait_for(lambda: all("Ray runtime started" in log.read_text() for log in logs))
+        late = [] if late_seconds is None else [str(late_seconds)]
+        server = cluster.start(sys.executable, "-c", SERVER, *late)
+        assert server.stdout is not None
+        assert server.stdout.readline() == "up\n"
+        yield cluster
+    finally:
+        if server is not None:
+            server.communicate(timeout=30)
+        cluster.hosts("down")
+    rest = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout
+    assert prefix not in rest

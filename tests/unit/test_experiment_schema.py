@@ -1,0 +1,266 @@
+"""What is generated from the model and must agree with the engine: schema, reference page, known names."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from experiment_support import EXAMPLES, PAGE, ROOT, WORKLOADS, loaded
+from loadstone.engine.describe import description
+from loadstone.experiment.file import ExperimentError, load
+from loadstone.experiment.kind import KINDS
+from loadstone.experiment.model import reference, schema
+from loadstone.experiment.model import ycsb_properties as known
+from loadstone.experiment.model.experiment import LONG, Experiment
+from loadstone.experiment.model.values import flow
+from loadstone.experiment.reading.refusals import all_paths
+from loadstone.statistics.estimate import REPEATS_MIN
+from loadstone.systems import registry
+
+EXPERIMENTS = sorted(path.relative_to(ROOT / "experiments").as_posix() for path in ROOT.glob("experiments/**/*.yaml"))
+MOVED = [name for name in EXPERIMENTS if "/" in name]
+# Warnings that an experiment has on purpose.
+WANTED = {"same-vs-same.yaml": ["nothing uses the dimension copy"]}
+# A closed loop was the original test.
+CLOSED = {
+    "cassandra-hydra-ha.yaml": ["in a closed loop a stall counts once per client, so there is no outage in seconds"]
+}
+MINIMAL = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workloada\n"
+# What a key about servers needs.
+SERVERS: dict[str, dict[str, Any]] = {
+    "start": {"start": {"system": "hbase"}},
+    "attach": {"attach": {"hosts": ["10.0.0.1"], "status": "true"}},
+    "fresh": {},
+    "table": {},
+}
+VALIDATOR = Draft202012Validator(schema.schema())
+
+
+def complaints(document: Any) -> list[str]:
+    """The JSON Schema's errors about a document."""
+    return [f"{error.json_path}: {error.message}" for error in VALIDATOR.iter_errors(document)]
+
+
+def test_generated_files_are_checked_in_as_generated() -> None:
+    assert reference.regenerated(PAGE) == PAGE, "run make docs"
+    assert (ROOT / schema.SCHEMA).read_text() == schema.document(), "run make docs"
+
+
+def test_a_page_without_markers_is_refused() -> None:
+    with pytest.raises(ValueError, match="no markers for the generated keys"):
+        reference.regenerated("# The experiment file\n")
+
+
+def test_writing_generated_files_needs_a_repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / schema.SCHEMA).parent.mkdir(parents=True)
+    (tmp_path / schema.PAGE).write_text(PAGE.replace("`question`", ""))
+    assert schema.main([str(tmp_path)]) == 0
+    assert (tmp_path / schema.PAGE).read_text() == PAGE
+    assert (tmp_path / schema.SCHEMA).read_text() == schema.document()
+    assert schema.main([str(tmp_path / "none")]) == 2
+    assert "cannot read" in capsys.readouterr().err
+
+
+def test_the_schema_is_valid_and_describes_every_key() -> None:
+    Draft202012Validator.check_schema(schema.schema())
+    document = schema.schema()
+    for part in (document, *(document["$defs"][model.__name__] for _, model in reference.parts())):
+        for key, each in part["properties"].items():
+            assert each.get("description") or "$ref" in each, key
+
+
+# Scales for a quick look, whose warnings are expected.
+LOOKS = {
+    ("cassandra-failure.yaml", "small"),
+    ("cassandra-hydra-ha.yaml", "small"),
+    ("cassandra-replay-hydra.yaml", "small"),
+    ("cassandra-scale.yaml", "small"),
+    ("hbase-failure.yaml", "small"),
+    ("hdfs-replication.yaml", "small"),
+    ("postgres-failure.yaml", "small"),
+    ("redis-failure.yaml", "small"),
+}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_shipped_experiments_are_valid_in_every_scale(name: str) -> None:
+    path = ROOT / "experiments" / name
+    name = path.name
+    document = yaml.safe_load(path.read_text())
+    assert complaints(document) == []
+    for scale in (None, *document.get("scales", ())):
+        found = load(path, scale)
+        few = (name, scale) in LOOKS
+        no_claim = [f"{found.experiment.repeats.at_least} repeats are too few for any claim"]
+        expected = [*CLOSED.get(name, []), *WANTED.get(name, no_claim if few else [])]
+        assert [warning.message for warning in found.warnings] == expected
+        assert found.experiment.question
+        # A search repeats each load less often.
+        assert (found.experiment.repeats.at_least < REPEATS_MIN and not found.experiment.find) == few
+        assert complaints(yaml.safe_load(found.resolved)) == []
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_former_path_is_still_read(name: str) -> None:
+    path = ROOT / "experiments" / name
+    assert load(path.parents[1] / path.name).experiment == load(path).experiment
+
+
+def test_file_at_former_path_wins(tmp_path: Path) -> None:
+    text = "systems: [lmdb]\nquestion: {}\nworkload: {{properties: {{recordcount: 100}}}}\n"
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more/a.yaml").write_text(text.format("moved"))
+    assert load(tmp_path / "a.yaml").experiment.question == "moved"
+    (tmp_path / "a.yaml").write_text(text.format("mine"))
+    assert load(tmp_path / "a.yaml").experiment.question == "mine"
+
+
+def test_index_lists_every_experiment() -> None:
+    page = (ROOT / "experiments/README.md").read_text()
+    links = re.findall(r"\]\(([\w/-]+\.yaml)\)", page)
+    assert sorted(links) == EXPERIMENTS
+    # The reports of the mission come first.
+    assert [name for name in links if "/" not in name] == links[: len(links) - len(MOVED)]
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_examples_on_the_page_are_valid(tmp_path: Path, text: str) -> None:
+    assert complaints(yaml.safe_load(text)) == []
+    assert loaded(tmp_path, text.replace("../workloads", "WORKLOADS")).warnings == ()
+
+
+def test_the_page_has_examples() -> None:
+    assert len(EXAMPLES) == 3
+
+
+@pytest.mark.parametrize(
+    ("title", "key"),
+    [("", key) for key in Experiment.model_fields]
+    + [(title, key) for title, model in reference.parts() for key in model.model_fields],
+)
+def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> None:
+    model = dict(reference.parts()).get(title, Experiment)
+    path = [*title.replace("NAME", "rocksdb").split("."), key] if title else [key]
+    base: dict[str, Any] = {"systems": {"rocksdb": {}, "lmdb": {}}, "workload": {"file": f"{WORKLOADS}/workloada"}}
+    if path[0] == "systems" and {*path} & SERVERS.keys():
+        path[1] = "served"
+        words = SERVERS["attach" if "attach" in path else "start"]
+        base["systems"]["served"] = {"store": "null", **({} if key in ("start", "attach") else words)}
+    if path[0] == "fleet":
+        base |= {"systems": {"served": {"store": "null"}}, "clients": 4}
+        if key not in ("on", "engines"):
+            base |= {"fleet": {"on": "ray"}}
+    if (path[0] == "workload" and path[-1] in KINDS) or (len(path) > 2 and path[1] in KINDS):
+        # A workload kind, with its required keys.
+        kind = KINDS[path[1]]
+        fields = kind.keys.model_fields
+        needed = {name: (each.examples or [])[0] for name, each in fields.items() if each.is_required()}
+        base |= {"systems": {"only": {"store": next(iter(kind.stores()))}}, "workload": {path[1]: needed}}
+    if title == "workload.statements.statements.NAME":
+        base["workload"]["statements"]["statements"] = {"rocksdb": {"cql": "SELECT * FROM users WHERE id = ?"}}
+    if path == ["workloads"]:
+        del base["workload"]
+    if path[0] == "faults":
+        base |= {"systems": {"redis": {"start": {"file_system": "1GB"}}}, "measure": {"warmup": 1, "duration": 300}}
+        if len(path) > 1:
+            base["faults"] = [{"do": "kill", "at": {"from": "80s"}, "lift": {"from": "20s"}}]
+    for example in model.model_fields[key].examples or []:
+        value = flow(example).replace("../workloads", str(WORKLOADS)).replace("workload{letter}", "workloada")
+        document = copy.deepcopy(base)
+        holder = document
+        for word in path[:-1]:
+            below: Any = holder.setdefault(word, {})
+            holder = below[0] if isinstance(below, list) else below
+        holder[path[-1]] = yaml.safe_load(value)
+        assert complaints(document) == []
+        if key in ("include", "exclude"):
+            document["vary"]["matrix"] = {"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}
+        assert loaded(tmp_path, json.dumps(document)).experiment
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "clients: 0",
+        "clients: two",
+        "colour: red",
+        "measure: {duraton: 5s}",
+        "measure: {duration: 5 sec}",
+        "repeats: 0",
+        "repeats: {until: 5}",
+        "durability: disk",
+        "vary: {system: []}",
+        "vary: {matrix: {}, letter: [a]}",
+        "vary: {letter: [[a]]}",
+        "load: {reuse: true}",
+        "rate: 0",
+        "find: {over: threads}",
+        "find: {max: latency}",
+        "find: {from: 0}",
+        "find: {such_that: [p99 < 10ms]}",
+        "find: throughput",
+        "hooks: {before: echo}",
+        "systems: {a: {store: rockdb}}",
+        "systems: [rockdb]",
+        "scales: {small: {measure: {duraton: 5s}}}",
+        "scales: {small: {measure: {duration: 5 sec}}}",
+    ],
+)
+def test_schema_and_reader_reject_the_same_documents(tmp_path: Path, text: str) -> None:
+    document = yaml.safe_load(MINIMAL.replace("WORKLOADS", str(WORKLOADS))) | yaml.safe_load(text)
+    assert complaints(document)
+    with pytest.raises(ExperimentError):
+        loaded(tmp_path, json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "measure: {duration: 1m30s, warmup: 0}",
+        "repeats: {at_least: 6, until: 0.05}",
+        "repeats: 6",
+        "systems: {lmdb: null}",
+        "vary: {clients: 4}",
+        "find: {}",
+        "find: {max: throughput, such_that: p99 < 10ms, over: rate, from: 0.5, to: 1000}",
+        "vary: {clients: [1, 2]}",
+        "vary: {zip: {clients: [1, 2], rate: [1, 2.5]}}",
+        "scales: {small: {workload: {properties: {recordcount: 1}}, repeats: 6, vary: {system: [lmdb]}}}",
+        "scales: {bare: {question: null, workload: {properties: {recordcount: null}}, measure: {warmup: null}}}",
+        "scales: {bare: {vary: {zip: {rate: null, clients: [1, 2]}}, find: null, repeats: null, hooks: null}}",
+        "load: {reuse: false}",
+    ],
+)
+def test_schema_and_reader_accept_the_same_documents(tmp_path: Path, text: str) -> None:
+    document = yaml.safe_load(MINIMAL.replace("WORKLOADS", str(WORKLOADS))) | yaml.safe_load(text)
+    assert complaints(document) == []
+    assert loaded(tmp_path, json.dumps(document)).experiment
+
+
+def test_lab_properties_exist_in_the_engine() -> None:
+    for names in (
+        known.KEYS,
+        known.OF_A_COMMAND,
+        known.OF_A_RUN,
+        known.CHANGING_RATES,
+        known.WHOLE_NUMBERS,
+        known.SHARES,
+    ):
+        assert set(names) <= description().properties
+    assert {*registry.SERVED_BY} <= {*description().stores}
+
+
+def test_every_key_that_replaces_a_property_exists() -> None:
+    for key in known.KEYS.values():
+        assert key in all_paths(Experiment)
+
+
+def test_dimensions_avoid_the_keys_of_vary() -> None:
+    assert set(schema.schema()["$defs"]["Vary"]["properties"]) == set(LONG)

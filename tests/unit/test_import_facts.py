@@ -1,0 +1,230 @@
+"""Names, repeats, clients and facts of what is imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from imports_support import FIXTURES, YCSB, one, refusal, written
+from loadstone.errors import LoadstoneError
+from loadstone.importers.read import FORMATS, parse_fact, read, read_all, recognised
+from loadstone.importers.source import text_of
+from loadstone.results.trial_result import Scalar
+
+RUN = (YCSB / "run_a.out").read_text()
+
+
+# Facts on the command line.
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("clients=4", ("clients", 4)),
+        ("device_read_bps=125e6", ("device_read_bps", 125e6)),
+        ("device_read_bps=1690.2 MB/s", ("device_read_bps", 1690.2e6)),
+        ("network_bps=10Gbit/s", ("network_bps", 1.25e9)),
+        ("cache_bytes=8 GiB", ("cache_bytes", 8 * 2**30)),
+        ("durability=device", ("durability", "device")),
+        ("url=a=b", ("url", "a=b")),
+        ("networked=true", ("networked", True)),
+        ("version = 4.1.3 ", ("version", "4.1.3")),
+    ],
+)
+def test_a_fact_is_read(text: str, fact: tuple[str, Scalar]) -> None:
+    assert parse_fact(text) == fact
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("clients", 'a fact must be name=value, got "clients"\nhint: for example --fact clients=4'),
+        ("=4", 'got ""'),
+        (
+            "9lives=4",
+            'a fact\'s name must start with a letter and contain only letters, digits and _ . -, got "9lives"',
+        ),
+        ("clients=", 'the fact "clients" has no value'),
+        (
+            "network_bps=fast",
+            'the fact "network_bps" must be a number of B/s, got "fast"\nhint: write it in B/s, or with',
+        ),
+        ("network_bps=3 ms", 'the fact "network_bps" must be a number of B/s, got "3 ms"'),
+    ],
+)
+def test_a_bad_fact_is_refused(text: str, message: str) -> None:
+    with pytest.raises(LoadstoneError) as caught:
+        parse_fact(text)
+    assert message in str(caught.value)
+
+
+def test_unlogged_clients_are_a_fact_and_never_inferred() -> None:
+    path = FIXTURES / "regular.log"
+    assert one(path).result.clients is None
+    result = one(path, clients=4).result
+    assert (result.clients, result.notes) == (4, ())
+    # It is what the result says, and not a fact beside it.
+    assert "clients" not in result.facts
+
+
+def test_fact_overrides_the_log_with_a_note() -> None:
+    result = one(FIXTURES / "accelerated.log", clients=8).result
+    assert result.clients == 8
+    assert [(note.name, note.message) for note in result.notes] == [
+        ("facts-disagree", "the log has 4 clients, the fact 8: the fact is used")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"clients": "many"}, 'the fact "clients" must be a whole number of at least 1, got "many"'),
+        ({"clients": 0}, 'got "0"'),
+        ({"clients": True}, 'got "True"'),
+        ({"loop": "round"}, 'the fact "loop" must be closed or open, got "round"'),
+    ],
+)
+def test_a_fact_that_makes_no_sense_is_refused(facts: dict[str, Scalar], message: str) -> None:
+    assert message in refusal(FIXTURES / "regular.log", facts)
+
+
+def test_the_loop_may_be_a_fact() -> None:
+    assert one(FIXTURES / "regular.log", loop="open").result.loop == "open"
+
+
+# Facts files.
+
+
+def test_option_overrides_facts_file_and_log(tmp_path: Path) -> None:
+    path = written(tmp_path, "ycsb run basic -threads 2\n" + RUN)
+    written(tmp_path, "clients: 5\ndurability: os\ntool: fork\nnetwork_bps: 125e6\n", "bench.facts.yaml")
+    result = one(path, durability="device").result
+    assert (result.clients, result.facts["durability"], result.facts["tool"]) == (5, "device", "fork")
+    # YAML 1.1 takes it for a word.
+    assert result.facts["network_bps"] == 125e6
+
+
+def test_facts_file_of_the_full_name_takes_precedence(tmp_path: Path) -> None:
+    path = written(tmp_path, RUN)
+    written(tmp_path, "durability: os\n", "bench.facts.yaml")
+    written(tmp_path, "durability: none\n", "bench.log.facts.yaml")
+    assert one(path).result.facts["durability"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "clients: [1, 2]\n",
+            'the fact "clients" must be a number, a word, true or false, got list (bench.facts.yaml)',
+        ),
+        ("- clients\n", "a facts file must be a mapping of names to values (bench.facts.yaml)"),
+        ("variants:\n  bench: 4\n", '"bench" must be a mapping of names to values (bench.facts.yaml)'),
+        ("variants: 3\n", '"variants" must be a mapping of names to values (bench.facts.yaml)'),
+        ("a: {b\n", "not YAML: expected ',' or '}', but got '<stream end>' (bench.facts.yaml:2)"),
+        (
+            "variants:\n  banch: {clients: 4}\n",
+            'there is no variant "banch" in bench.log (bench.facts.yaml)\nhint: its variants are bench',
+        ),
+    ],
+)
+def test_a_bad_facts_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    written(tmp_path, text, "bench.facts.yaml")
+    assert message in refusal(written(tmp_path, RUN))
+
+
+def test_variants_may_have_clients_of_their_own(tmp_path: Path) -> None:
+    path = written(tmp_path, RUN + RUN)
+    written(tmp_path, "variants:\n  bench-1: {clients: 4}\n  bench-2: {clients: 8}\n", "bench.facts.yaml")
+    assert [dict(each.result.config) for each in read(path, {})] == [
+        {"variant": "bench-1", "clients": 4},
+        {"variant": "bench-2", "clients": 8},
+    ]
+
+
+# Variants and repeats.
+
+
+def test_runs_of_a_file_are_numbered_or_repeats(tmp_path: Path) -> None:
+    path = written(tmp_path, RUN * 3, "run a.log")
+    results = [each.result for each in read(path, {})]
+    assert [result.config["variant"] for result in results] == ["run a-1", "run a-2", "run a-3"]
+    assert [result.trial for result in results] == ["run-a-1", "run-a-2", "run-a-3"]
+    named = [each.result for each in read(path, {"variant": "lmdb"})]
+    assert [(result.config["variant"], result.repeat) for result in named] == [("lmdb", 1), ("lmdb", 2), ("lmdb", 3)]
+
+
+def test_runs_that_differ_by_clients_are_variants(tmp_path: Path) -> None:
+    log = "".join(f"ycsb run basic -threads {clients}\n{RUN}" for clients in (1, 2, 4))
+    assert [dict(each.result.config) for each in read(written(tmp_path, log), {})] == [
+        {"variant": "bench", "clients": clients} for clients in (1, 2, 4)
+    ]
+
+
+def test_fact_does_not_merge_several_variants() -> None:
+    assert 'the fact variant="x" would give 5 variants one name' in refusal(
+        FIXTURES / "hbase-read-only.csv", {"variant": "x"}
+    )
+
+
+def test_equal_variants_of_several_files_are_repeats(tmp_path: Path) -> None:
+    paths = []
+    for name in "abc":
+        (tmp_path / name).mkdir()
+        paths.append(written(tmp_path / name, RUN))
+    results = [each.result for each in read_all([*paths, FIXTURES / "accelerated.log"], {})]
+    assert [(result.trial, result.config["variant"], result.repeat) for result in results] == [
+        ("bench", "bench", 1),
+        ("bench.2", "bench", 2),
+        ("bench.3", "bench", 3),
+        ("accelerated", "accelerated", 1),
+    ]
+
+
+# Formats.
+
+
+@pytest.mark.parametrize(
+    ("name", "format_"),
+    [
+        ("accelerated.log", "ycsb"),
+        ("hbase-accelerated-writes.md", "ycsb"),
+        ("go-ycsb.txt", "go-ycsb"),
+        ("go-ycsb-json.txt", "go-ycsb"),
+        ("go-ycsb-table.txt", "go-ycsb"),
+        ("cassandra-stress-read.txt", "cassandra-stress"),
+        ("TestDFSIO_results.log", "testdfsio"),
+        ("testdfsio-read.txt", "testdfsio"),
+        ("hbase-pe-randomRead.txt", "hbase-pe"),
+        ("fio-mixed.json", "fio"),
+        ("fio-paced.txt", "fio"),
+        ("hdfs-read.csv", "csv"),
+        ("../ycsb/json.txt", "ycsb-json"),
+        ("../ycsb/hdr_READ.hdr", "hlog"),
+    ],
+)
+def test_the_format_is_found_by_content(name: str, format_: str) -> None:
+    path = FIXTURES / name
+    assert format_ == recognised(path, text_of(path)).NAME
+
+
+def test_nothing_is_found_where_nothing_is() -> None:
+    source = Path(__file__).parents[1] / "conftest.py"
+    assert refusal(source).startswith("error: the format of conftest.py is not known")
+
+
+def test_file_of_two_formats_needs_a_format_name(tmp_path: Path) -> None:
+    path = written(tmp_path, RUN + (FIXTURES / "TestDFSIO_results.log").read_text())
+    assert refusal(path) == (
+        "error: it has results of several formats: YCSB text, TestDFSIO results (bench.log)\n"
+        "hint: choose one: loadstone import --format ycsb"
+    )
+    assert len(read(path, {}, format="ycsb")) == 1
+    assert len(read(path, {}, format="testdfsio")) == 2
+
+
+def test_unknown_format_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(LoadstoneError) as caught:
+        read(FIXTURES / "accelerated.log", {}, format="jmeter")
+    assert str(caught.value) == f'error: there is no format "jmeter"\nhint: known are {", ".join(FORMATS)}'

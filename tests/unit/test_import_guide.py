@@ -1,0 +1,136 @@
+"""The guide on importing says what the importers do."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from imports_support import FIXTURES, YCSB, one, refusal, written
+from loadstone.commands.importing import main
+from loadstone.errors import LoadstoneError
+from loadstone.importers import unit
+from loadstone.importers.json_paths import parse_figure
+from loadstone.importers.read import FORMATS, read
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "importing-results.md").read_text()
+
+
+def indented(start: str) -> str:
+    """The block of the guide that starts with a line, without its indent."""
+    at = GUIDE.index(f"    {start}")
+    return re.sub(r"(?m)^    ", "", GUIDE[at:].partition("\n\n")[0]) + "\n"
+
+
+def test_every_format_has_its_row() -> None:
+    assert re.findall(r"(?m)^\| `([a-z-]+)` \| .* \| .* \| .* \|$", GUIDE)[: len(FORMATS)] == list(FORMATS)
+
+
+def test_guide_units_are_known_and_mb_is_correct() -> None:
+    table = GUIDE[GUIDE.index("| units |") : GUIDE.index("Upper and lower case")]
+    for name in re.findall(r"[A-Za-zµ%]+(?:/[a-z]+)?(?=[,;|]| or| \|)", table.partition("| time |")[2]):
+        if name not in ("rates", "sizes", "bandwidth", "shares", "s"):
+            assert unit.base(name)
+    for text in ("MB/s is 1,000,000", "MiB/s is 1,048,576", "Mb/s is 125,000"):
+        assert text in GUIDE
+        name, _, number = text.partition(" is ")
+        assert unit.base(name) == (float(number.replace(",", "")), "B/s")
+    assert all(unit.base(each) for each in unit.KNOWN.split(", "))
+
+
+def test_its_table_and_its_facts_are_read(tmp_path: Path) -> None:
+    result = one(written(tmp_path, indented("variant,repeat"), "table.csv")).result
+    assert (result.value("throughput"), result.value("read.mean"), result.clients) == (68848.71, 731_000, 20)
+    rows = "metric,unit,value,variant\nread.bandwidth,MB/s,1803.99,no-px\nread.bandwidth,MB/s,266.38,px\n"
+    path = written(tmp_path, rows, "hdfs.csv")
+    written(tmp_path, indented("tool: testdfsio"), "hdfs.facts.yaml")
+    found = [each.result for each in read(path, {})]
+    assert [result.fact("device_read_bps") for result in found] == pytest.approx([1690.2e6, 1051.2e6])
+    assert [result.fact("network_bps") for result in found] == pytest.approx([125e6, 1250e6])
+
+
+def test_every_note_it_names_is_one(tmp_path: Path) -> None:
+    source = "".join(path.read_text() for path in Path(unit.__file__).parent.glob("*.py"))
+    for name in (
+        "percentiles-left-out",
+        "counts-failures",
+        "service-time",
+        "coarse",
+        "derived",
+        "averages",
+        "unknown",
+    ):
+        assert f"`{name}`" in GUIDE
+        assert f'"{name}"' in source
+
+
+def run_import(line: str, folder: Path) -> str:
+    """Runs a command of the guide in a folder, and returns its standard output."""
+    output = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(output):
+        assert main(shlex.split(line)[2:]) == 0
+    return output.getvalue()
+
+
+def commands() -> list[str]:
+    return re.findall(r"(?m)^    (loadstone import .*)$", GUIDE)
+
+
+@pytest.mark.parametrize("line", commands(), ids=lambda line: line[17:50])
+def test_import_commands_of_the_guide_work(line: str, tmp_path: Path) -> None:
+    run = (YCSB / "run_a.out").read_text()
+    for number in (1, 2, 3):
+        written(tmp_path, run, f"run{number}.log")
+    for name in ("accelerated.log", "regular.log"):
+        written(tmp_path, (FIXTURES / name).read_text(), name)
+    written(tmp_path, run, "bench.log")
+    written(tmp_path, (FIXTURES / "hdfs-read.csv").read_text(), "hdfs.csv")
+    written(tmp_path, '{"summary": {"tps": 812.5}, "latency": {"p99": 4.5}}\n', "bench.json")
+    assert run_import(line, tmp_path).startswith(("results/imported/", "bench.log: YCSB text, 1 run"))
+
+
+def test_paths_of_the_guide_are_read(tmp_path: Path) -> None:
+    path = written(tmp_path, '{"summary": {"tps": 812.5}, "latency": {"p99": 4.5}}\n' * 3, "bench.json")
+    written(tmp_path, indented("json:"), "bench.facts.yaml")
+    trials = [imported.result for imported in read(path, {})]
+    assert [(trial.repeat, trial.value("throughput"), trial.value("all.p99")) for trial in trials] == [
+        (number, 812.5, 4_500_000) for number in (1, 2, 3)
+    ]
+
+
+def test_explanation_comes_before_the_folder(tmp_path: Path) -> None:
+    written(tmp_path, (YCSB / "run_a.out").read_text(), "bench.log")
+    lines = run_import("loadstone import --explain bench.log", tmp_path).splitlines()
+    assert lines[0] == "bench.log: YCSB text, 1 run"
+    assert "    16: [CLEANUP], MaxLatency(us)" not in lines
+    assert (tmp_path / lines[-1] / "values.jsonl").exists()
+
+
+@pytest.mark.parametrize("text", ["throughput", "throughput=tps op/s", "throughput=$.tps frob", "=$.tps op/s"])
+def test_wrong_paths_are_refused(text: str) -> None:
+    with pytest.raises(LoadstoneError) as caught:
+        parse_figure(text)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"tps": "many"}', "$.tps is not a number: many (a.json)"),
+        ('{"rate": 1}', "$.tps leads to nothing in document 1"),
+        ('{"tps": 1', "the JSON is cut or damaged"),
+        ('{"tps": true}', "$.tps is not a number: True"),
+    ],
+)
+def test_paths_without_a_number_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    assert message in refusal(written(tmp_path, text, "a.json"), {"json": "throughput=$.tps op/s"})
+
+
+def test_elements_of_a_list_are_repeats(tmp_path: Path) -> None:
+    path = written(tmp_path, '{"runs": [{"tps": 1}, {"tps": "2.5"}]}', "a.json")
+    trials = [imported.result for imported in read(path, {"json": "throughput=$.runs[*]['tps'] kop/s"})]
+    assert [(trial.repeat, trial.value("throughput")) for trial in trials] == [(1, 1000), (2, 2500)]

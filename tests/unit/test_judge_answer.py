@@ -1,0 +1,362 @@
+"""The answer in one sentence, and the curve whose knee may stand in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from judge_support import Spoil, asking, both, experiment, given, rocksdb, sound
+from loadstone.judge.judge import judge
+from loadstone.results.result_set import Question, ResultSet
+from loadstone.results.trial_result import TrialResult
+
+# The crafted trials lack the figures of two checks.
+COVERAGE = "20 of 22 checks could run"
+
+
+def answer(results: ResultSet) -> str:
+    """The answer."""
+    return judge(results).answer
+
+
+def scaled(speed: float) -> Spoil:
+    """rocksdb at this speed, with little noise of its own."""
+
+    def spoil(trial: TrialResult) -> TrialResult:
+        own = speed * (1 + 0.002 * (trial.repeat % 3))
+        return given(throughput=1000 * own, all__mean=9.8e6 / own)(trial)
+
+    return rocksdb(spoil)
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        (
+            experiment(),
+            "lmdb holds 1.333× the throughput of rocksdb (95 % interval 1.329–1.337, n=6, valid)",
+        ),
+        (
+            experiment(scaled(3)),
+            "rocksdb holds 2.253× the throughput of lmdb (95 % interval 2.246–2.261, n=6, valid)",
+        ),
+        (
+            experiment(question=asking(metrics=("all.mean",))),
+            "mean latency of lmdb is 25 % lower than that of rocksdb"
+            " (7.35 ms against 9.80 ms, 95 % interval 24.8–25.2 %, n=6, valid)",
+        ),
+        (
+            experiment(repeats=1),
+            "throughput is 1,330 op/s with lmdb, 1,000 op/s with rocksdb (n=1: no interval, no claim possible, valid)",
+        ),
+        (
+            replace(experiment(repeats=1), question=asking(baseline="lmdb")),
+            "throughput is 1,000 op/s with rocksdb, 1,330 op/s with lmdb (n=1: no interval, no claim possible, valid)",
+        ),
+        (
+            experiment(repeats=3),
+            "throughput is 1,330 op/s with lmdb, 1,000 op/s with rocksdb (n=3: no interval, no claim possible, valid)",
+        ),
+        (
+            experiment(rocksdb(given(wrong=1))),
+            "refused to rank lmdb and rocksdb: 1 of 50,000 values read were not what had been written (unverified)",
+        ),
+        (ResultSet("none", []), "nothing was measured"),
+        (
+            ResultSet("one", [sound()]),
+            "throughput is 1,000 op/s (n=1: no interval)",
+        ),
+        (
+            ResultSet("one", [sound(repeat=repeat) for repeat in range(1, 7)]),
+            "throughput is 1,000 op/s (96.9 % interval 998 to 1,003 op/s, n=6)",
+        ),
+    ],
+)
+def test_the_answer_is_one_sentence_with_its_verdict(results: ResultSet, expected: str) -> None:
+    assert answer(results) == expected.replace("valid)", f"valid; {COVERAGE})")
+
+
+def test_missing_evidence_is_reported_with_its_interval() -> None:
+    def spoil(trial: TrialResult) -> TrialResult:
+        speed = (1 + 0.02 * (-1) ** trial.repeat) if trial.config["system"] == "lmdb" else 1 + 0.001 * trial.repeat
+        return given(throughput=1000 * speed, all__mean=9.8e6 / speed)(trial)
+
+    text = answer(experiment(spoil))
+    assert text.startswith(
+        "no evidence of a difference in throughput between lmdb and rocksdb (ratio 0.996, 95 % interval 0."
+    )
+    assert "%" not in text.partition(" interval ")[2].partition(")")[0]
+    assert text.endswith(
+        "n=6, valid; 20 of 22 checks could run); "
+        "n=6 can show a difference of 2.3 %; n=24, 4 times the time, one of 1.1 %"
+    )
+
+
+def test_refusal_over_single_trials_gives_the_necessary_repeats() -> None:
+    def failing(*repeats: int) -> Spoil:
+        return lambda trial: given(errors=200 * (trial.config["system"] == "lmdb" and trial.repeat in repeats))(trial)
+
+    assert answer(experiment(failing(3))).endswith("(errors); 1 more repeat could decide it if lmdb-3 were left out")
+    assert answer(experiment(failing(2, 3))).endswith(
+        "(errors); 2 more repeats could decide it if lmdb-2, lmdb-3 were left out"
+    )
+    # What concerns all trials of a side is not mended by repeats.
+    assert "could decide" not in answer(experiment(given(wrong=5)))
+
+
+def in_contexts(count: int) -> ResultSet:
+    """rocksdb and lmdb on several workloads."""
+    one = experiment()
+    trials = [
+        replace(trial, trial=f"{workload}-{trial.trial}", config={**trial.config, "workload": workload})
+        for workload in "abcdef"[:count]
+        for trial in one.trials
+    ]
+    return replace(one, trials=trials)
+
+
+def test_a_few_contexts_are_listed_one_by_one() -> None:
+    relation = "lmdb holds 1.333× the throughput of rocksdb (95 % interval 1.329–1.337, n=6, valid)"
+    text = f"workload=a: {relation}; workload=b: {relation}"
+    assert answer(in_contexts(2)) == text.replace("valid)", f"valid; {COVERAGE})")
+
+
+def test_many_contexts_are_counted() -> None:
+    assert answer(in_contexts(5)) == "throughput of lmdb against rocksdb in 5 contexts: better in 5 (1.33×)"
+    turned = replace(in_contexts(5), question=asking(baseline="lmdb"))
+    assert answer(turned) == "throughput of rocksdb against lmdb in 5 contexts: worse in 5 (25 % lower)"
+
+
+def test_contexts_with_rates_above_capacity_are_counted() -> None:
+    def overloaded(trial: TrialResult) -> TrialResult:
+        if (trial.config["system"], trial.config["workload"]) not in (("lmdb", "a"), ("lmdb", "b"), ("rocksdb", "b")):
+            return trial
+        return replace(given(due=100_000, censored=1_000)(trial), loop="open")
+
+    found = in_contexts(5)
+    text = answer(replace(found, trials=[overloaded(each) for each in found.trials]))
+    assert "the rate is above the capacity of lmdb in 2" in text
+    assert "the rate is above the capacity of rocksdb in 1" in text
+
+
+def beside(spoil: Spoil, *systems: str) -> ResultSet:
+    """Systems that took turns six times, each a little faster than the one before, each trial spoilt."""
+    trials = [
+        spoil(replace(sound("rocksdb", repeat, 1 + 0.1 * i + 0.001 * i * repeat), config={"system": system}))
+        for repeat in range(1, 7)
+        for i, system in enumerate(systems)
+    ]
+    named = [replace(each, trial=f"{each.config['system']}-{each.repeat}") for each in trials]
+    return ResultSet("crafted", named, asking(baseline="a", metrics=("throughput",)), interleaved=True)
+
+
+def wrong_where(wrong: dict[str, Spoil]) -> Spoil:
+    """Each of these systems spoilt in its own way."""
+    return lambda trial: wrong.get(str(trial.config["system"]), given())(trial)
+
+
+def test_refusals_of_several_contenders_have_separate_reasons() -> None:
+    values = "5 of 50,000 values read were not what had been written (unverified)"
+    found = answer(beside(wrong_where({"c": given(wrong=5)}), "a", "b", "c"))
+    assert found.startswith("b holds 1.103×")
+    assert f"the throughput of a, c not ranked with a: {values} (" in found
+    each = {"b": given(segments__lost=1), "c": given(wrong=5), "d": given(wrong=5)}
+    assert answer(beside(wrong_where(each), "a", "b", "c", "d")).startswith(
+        f"b not ranked with a: segments lost: 1 of 4 (lost-segment), c and d not ranked with a: {values} ("
+    )
+
+
+def test_overloaded_contender_is_at_its_capacity() -> None:
+    def set_rate(trial: TrialResult) -> TrialResult:
+        censored = 1_000 if trial.config["system"] == "c" else 0
+        return replace(given(due=100_000, censored=censored)(trial), loop="open")
+
+    found = answer(beside(wrong_where(dict.fromkeys("abc", set_rate)), "a", "b", "c"))
+    assert "c 1.207×" in found
+    assert "; the rate is above the capacity of c (" in found
+
+
+def sweep(saturation: float, spoil: Spoil | None = None, repeats: int = 4, collapse: float = 1e9) -> ResultSet:
+    """One system with 1 to 64 clients that scales up to so many, and halves beyond `collapse`."""
+    trials = []
+    for clients in (1, 2, 4, 8, 16, 32, 64):
+        for repeat in range(1, repeats + 1):
+            rate = 1000 * min(clients, saturation) * (0.99 + 0.005 * ((repeat + clients) % 4))
+            rate /= 2 if clients > collapse else 1
+            trial = given(throughput=rate, all__mean=0.98e9 * clients / rate, without=("read.mean",))(sound())
+            name = f"{clients}-{repeat}"
+            trial = replace(
+                trial, trial=name, repeat=repeat, clients=clients, config={"system": "lmdb", "clients": clients}
+            )
+            trials.append(trial if spoil is None else spoil(trial))
+    return ResultSet("sweep", trials)
+
+
+@pytest.mark.parametrize("interleaved", [True, False])
+def test_a_sweep_of_clients_names_its_knee(interleaved: bool) -> None:
+    judgement = judge(replace(sweep(10), interleaved=interleaved))
+    (curve,) = judgement.curves
+    assert curve.context == (("system", "lmdb"),)
+    assert list(curve.knee.loads) == [1, 2, 4, 8, 16, 32, 64]
+    assert (curve.knee.lower, curve.knee.upper, curve.knee.collapse) == (8, 16, None)
+    # A curve with a corner is none of the scalability law.
+    assert curve.law is None
+    assert judgement.answer == "throughput levels off at 9,970 op/s; 95 % of that is reached between 8 and 16 clients"
+
+
+def test_late_throughput_collapse_is_reported_with_the_knee() -> None:
+    assert judge(sweep(10, collapse=32)).answer.endswith(
+        " and 16 clients; throughput falls below that again between 32 and 64 clients, to 4,990 op/s at 64"
+    )
+
+
+def test_a_curve_that_still_rises_has_no_knee() -> None:
+    (curve,) = judge(sweep(1000)).curves
+    assert (curve.knee.upper, curve.knee.unclaimed) == (None, "rising")
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_one_or_two_repeats_claim_no_knee(repeats: int) -> None:
+    assert judge(sweep(10, repeats=repeats)).answer.startswith(
+        "no knee is named: that takes 3 repeats of each load (plateau "
+    )
+
+
+def test_repeated_numbers_in_one_context_are_no_blocks() -> None:
+    once = sweep(10)
+    again = [replace(trial, trial=f"again-{trial.trial}") for trial in once.trials]
+    (curve,) = judge(replace(once, trials=[*once.trials, *again], interleaved=True)).curves
+    assert (curve.knee.lower, curve.knee.upper) == (8, 16)
+
+
+def test_invalid_trials_and_open_loops_add_no_points() -> None:
+    few = sweep(10, lambda trial: given(wrong=1)(trial) if (trial.clients or 0) > 4 else trial)
+    assert judge(few).curves == []
+    assert len(judge(few, rank_invalid=True).curves) == 1
+    assert judge(sweep(10, lambda trial: replace(trial, loop="open"))).curves == []
+
+
+@pytest.mark.parametrize(
+    ("systems", "expected"),
+    [
+        (["lmdb"], "throughput still rises at 64 clients (63,800 op/s there)"),
+        (
+            ["a", "b"],
+            "throughput of system=a still rises at 64 clients (63,800 op/s there);"
+            " throughput of system=b still rises at 64",
+        ),
+        (
+            ["a", "b", "c", "d", "e"],
+            "throughput of system=c still rises at 64 clients (63,800 op/s there); and 2 more",
+        ),
+    ],
+)
+def test_the_answer_names_curves_by_their_differences(systems: list[str], expected: str) -> None:
+    trials = [
+        replace(trial, trial=f"{system}-{trial.trial}", config={**trial.config, "system": system, "mix": "reads"})
+        for system in systems
+        for trial in sweep(1000).trials
+    ]
+    found = answer(ResultSet("sweep", trials, Question(by="clients")))
+    assert expected in found
+    assert found.startswith("throughput ")
+    assert "mix" not in found
+
+
+def rate_results(damage: Spoil | None = None, **question: object) -> ResultSet:
+    """lmdb and rocksdb at 1,000 op/s, which both hold; updates of lmdb take a quarter of the time."""
+
+    def set_rate(trial: TrialResult) -> TrialResult:
+        times = 1 + 0.001 * (trial.repeat % 3) if trial.config["system"] == "lmdb" else 4 + 0.01 * (trial.repeat % 4)
+        # Without noise in common, p99 is undecided.
+        noise = 1 + 0.6 * ((trial.repeat * (5 if times > 3 else 3)) % 7 - 3) / 3
+        trial = given(
+            without=("read.p99", "read.p50"),
+            throughput=1000.0,
+            update__p50=1e5 * times,
+            update__p99=1e7 * noise,
+            due=100_000,
+        )(trial)
+        return replace(trial, loop="open", facts={**trial.facts, "target": 1000})
+
+    return experiment(set_rate if damage is None else both(set_rate, damage), question=asking(**question))
+
+
+def test_latency_is_answered_at_a_rate() -> None:
+    judgement = judge(rate_results(metrics=("throughput", "update.p50", "update.p99")))
+    lead, _, trust = judgement.answer.partition(" (")
+    assert lead.startswith("at 1,000 op/s, held by both: update p50 of lmdb is 75 % lower than ")
+    assert trust == ("100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; 19 of 22 checks could run)")
+    assert judgement.further == (
+        "exploratory: update p99 is undecided: 11.0 ms with lmdb, 11.0 ms with rocksdb (ratio 0.61–1.63)",
+    )
+
+
+def test_median_latency_is_compared_by_default() -> None:
+    judgement = judge(rate_results())
+    assert judgement.answer.startswith("at 1,000 op/s, held by both: no evidence of a difference in update p99")
+    assert judgement.further[0].startswith("exploratory: update p50 of lmdb is 75 % lower than ")
+    assert len(judgement.further) == 1
+
+
+def test_missed_rate_is_answered_by_capacity() -> None:
+    def overload(trial: TrialResult) -> TrialResult:
+        return given(throughput=700.0 + trial.repeat)(trial) if trial.config["system"] == "rocksdb" else trial
+
+    judgement = judge(rate_results(overload, metrics=("throughput", "update.p50")))
+    assert judgement.answer.startswith("at 1,000 op/s: refused to rank lmdb and rocksdb: 701 op/s was done of")
+    assert judgement.further[0].startswith("exploratory: lmdb holds 1.421× the throughput of rocksdb")
+    assert judgement.further[0].endswith("; the rate is above the capacity of rocksdb")
+
+
+def test_every_listed_metric_is_answered() -> None:
+    judgement = judge(experiment(question=asking(metrics=("throughput", "read.p99", "read.p99.99"))))
+    assert judgement.answer.startswith("lmdb holds 1.333× the throughput of rocksdb")
+    assert [text.partition(" (")[0] for text in judgement.further] == [
+        "exploratory: no difference of 1 % or more in read p99 between lmdb and rocksdb",
+        "no difference of 1 % or more in read p99.99 between lmdb and rocksdb",
+    ]
+
+
+def test_withheld_metric_is_named() -> None:
+    few = experiment(given(n=500, read__p99=3e7), question=asking(metrics=("throughput", "read.p99")))
+    assert judge(few).further == ("read p99 is withheld: fewer than 10 of 500 operations lie beyond p99",)
+
+
+def test_sweep_answers_latency_at_its_knee() -> None:
+    judgement = judge(replace(sweep(10), question=asking(metrics=("throughput", "read.p99"))))
+    assert judgement.further == ("read p99 is 30.0 ms at 8, 30.0 ms at 16 clients",)
+
+
+def grow(loads: list[int], repeats: int = 6) -> ResultSet:
+    """rocksdb and lmdb at several numbers of clients."""
+    base = experiment(repeats=repeats)
+    trials = [
+        replace(trial, trial=f"{count}-{trial.trial}", config={**trial.config, "clients": count})
+        for count in loads
+        for trial in base.trials
+    ]
+    return replace(base, trials=trials)
+
+
+def test_comparison_over_loads_gives_the_range() -> None:
+    text = (
+        "throughput with lmdb is 1.33×, relative to rocksdb, at 1 to 4 clients (n=6, claimed at 3 of 3 loads, suspect)"
+    )
+    assert answer(grow([1, 2, 4])).replace("valid", "suspect") == text
+    few = answer(grow([1, 2, 4], repeats=3))
+    assert "n=3: no claim possible" in few
+    against = replace(grow([1, 2, 4]), question=asking(baseline="lmdb"))
+    assert answer(against).startswith("throughput is 25 % lower with rocksdb than with lmdb, at 1 to 4 clients (n=6,")
+
+
+def test_refused_load_is_outside_the_range() -> None:
+    results = grow([1, 2, 4])
+    damaged = [
+        replace(trial, values=given(wrong=5)(trial).values) if trial.config["clients"] == 4 else trial
+        for trial in results.trials
+    ]
+    text = answer(replace(results, trials=damaged))
+    assert "at 1 to 2 clients" in text
+    assert text.endswith("invalid, not ranked at 4 clients)")

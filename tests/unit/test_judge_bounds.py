@@ -1,0 +1,213 @@
+"""Figures that are bounds: how they are compared, shown, searched by and kept."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from judge_support import REPEATS, Spoil, asking, both, experiment, given, rocksdb
+from loadstone.commands.reading import document
+from loadstone.judge.finding import Verdict
+from loadstone.judge.judge import judge
+from loadstone.judge.judgement import Comparison, Judgement
+from loadstone.report.charts import intervals, percentiles
+from loadstone.report.comparison import table
+from loadstone.report.terminal import tables
+from loadstone.report.trials import table as trials_table
+from loadstone.report.view import View
+from loadstone.results.export import write_csv
+from loadstone.results.projection import Projection, project
+from loadstone.results.trial_result import TrialResult
+from loadstone.runner.run import line
+from loadstone.statistics.percentile import Bound
+from report_support import page, pull_request
+
+P99 = "read.p99"
+
+
+def bounded(bound: Bound, *repeats: int, metric: str = P99) -> Spoil:
+    """A bound in place of rocksdb's figure, in these repeats or in all."""
+
+    def spoil(trial: TrialResult) -> TrialResult:
+        if repeats and trial.repeat not in repeats:
+            return trial
+        return replace(trial, values={**trial.values, metric: replace(trial.values[metric], bound=bound)})
+
+    return rocksdb(spoil)
+
+
+def judged(spoil: Spoil, *metrics: str, **question: Any) -> Judgement:
+    """An experiment that asks for throughput and the p99."""
+    return judge(experiment(spoil, question=asking(metrics=metrics or ("throughput", P99), **question)))
+
+
+def comparison(judgement: Judgement, metric: str) -> Comparison:
+    """Its one comparison by a metric."""
+    (found,) = (each for each in judgement.comparisons if each.metric == metric)
+    return found
+
+
+CASES = [
+    (bounded("at_least"), "p99 of rocksdb is only a lower bound"),
+    (bounded("at_least", 2, 5), "p99 of rocksdb is only a lower bound in 2 of 6 repeats"),
+    (bounded("failed"), "p99 of rocksdb falls on failed operations"),
+    (
+        both(bounded("at_least"), bounded("failed", 3)),
+        "p99 of rocksdb falls on failed operations in 1 of 6 repeats",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spoil", "why"), CASES)
+def test_variant_with_a_bound_is_unranked_with_reason(spoil: Spoil, why: str) -> None:
+    judgement = judged(spoil)
+    found = comparison(judgement, P99)
+    assert (found.claim, found.why, found.p, found.test) == ("unranked", why, None, "")
+    assert found.ratio.value != found.ratio.value
+    # What is not a latency is ranked as ever, and nobody's p is stricter for it.
+    other = comparison(judgement, "throughput")
+    assert (other.claim, other.why) == ("better", "")
+    assert other.p_adjusted == other.p
+
+
+def test_a_bound_has_no_interval() -> None:
+    cells = judged(bounded("at_least", 1)).cells
+    key = next(key for key in cells if key[1] == P99 and dict(key[0])["system"] == "rocksdb")
+    assert (cells[key].bound, cells[key].bounded, cells[key].estimate.low) == ("at_least", 1, None)
+    other = next(key for key in cells if key[1] == P99 and dict(key[0])["system"] == "lmdb")
+    assert cells[other].bound is None
+    assert cells[other].estimate.low is not None
+
+
+def test_an_invalid_side_refuses_before_a_bound_does() -> None:
+    found = comparison(judged(both(bounded("failed"), rocksdb(given(wrong=1)))), P99)
+    assert found.claim == "refused"
+
+
+def test_answer_gives_the_reason_for_missing_ranks() -> None:
+    judgement = judged(bounded("failed"), P99)
+    assert judgement.answer == "cannot rank lmdb and rocksdb: p99 of rocksdb falls on failed operations"
+
+
+def test_many_that_are_not_ranked_are_counted() -> None:
+    def spread(trial: TrialResult) -> TrialResult:
+        return bounded("at_least")(replace(trial, config={**trial.config}))
+
+    trials = [
+        replace(each, trial=f"{each.trial}-{load}", config={**each.config, "load": load})
+        for each in map(spread, experiment().trials)
+        for load in range(5)
+    ]
+    made = experiment(trials=trials, question=asking(metrics=(P99,), by="system"))
+    assert "not ranked, as operations failed or never ended in 5" in judge(made).answer
+
+
+SHOWN: list[tuple[Bound, str]] = [("at_least", "at least 30.0 ms"), ("failed", "failed")]
+
+
+@pytest.mark.parametrize(("bound", "shown"), SHOWN)
+def test_every_table_shows_what_is_known(bound: Bound, shown: str) -> None:
+    judgement = judged(bounded(bound))
+    view = View(judgement)
+    rows = {row[0].text: row for group in table(view, P99).groups for row in group.rows}
+    assert (rows["rocksdb"][1].text, rows["rocksdb"][1].note) == (shown, "6 of 6 repeats")
+    assert rows["rocksdb"][2].text == "none"
+    assert (rows["lmdb"][3].text, rows["lmdb"][3].note[:15]) == ("not ranked", "p99 of rocksdb ")
+    assert rows["lmdb"][1].text == "30.0 ms"
+    every = [entry.text for group in trials_table(view).groups for row in group.rows for entry in row]
+    assert every.count(shown) == REPEATS
+    for rendered in (page(judgement), pull_request(judgement)):
+        assert shown in rendered
+        assert "not ranked" in rendered
+
+
+@pytest.mark.parametrize(("bound", "shown"), [("at_least", "at least 30.00 ms"), ("failed", "failed")])
+def test_the_terminal_shows_what_is_known(bound: Bound, shown: str) -> None:
+    results = experiment(bounded(bound), question=asking(metrics=("throughput", P99)))
+    projected = project(results, Projection())
+    console = Console(file=io.StringIO(), width=200, highlight=False)
+    tables.show(console, judge(projected.results), projected)
+    assert isinstance(console.file, io.StringIO)
+    output = console.file.getvalue()
+    assert shown in output
+    assert "not ranked: p99 of rocksdb" in output
+
+
+@pytest.mark.parametrize("bound", ["at_least", "failed"])
+def test_trial_line_shows_its_bound(bound: Bound) -> None:
+    trial = given(all__p99=1.2e9)(experiment().trials[0])
+    trial = replace(trial, values={**trial.values, "all.p99": replace(trial.values["all.p99"], bound=bound)})
+    assert f"p99 {'failed' if bound == 'failed' else 'at least 1.20 s'}" in line(trial)
+
+
+def test_one_figure_alone_is_shown_as_a_bound() -> None:
+    made = experiment(bounded("at_least"), question=asking(metrics=(P99,)))
+    alone = replace(made, trials=[each for each in made.trials if each.config["system"] == "rocksdb"])
+    alone = replace(alone, trials=[replace(each, values={P99: each.values[P99]}) for each in alone.trials])
+    assert judge(alone).answer.startswith("read p99 is at least 30.0 ms (")
+
+
+def test_charts_draw_no_curve_through_bounds() -> None:
+    view = View(judged(bounded("at_least", metric="read.p99.9"), "throughput", "read.p99.9"))
+    figure = percentiles.curves(view)
+    assert "Not drawn, as operations failed or never ended: rocksdb read p99.9." in figure.caption
+    (panel,) = intervals.others(view).panels
+    assert "at least 50.0 ms" in json.dumps(panel.spec, ensure_ascii=False)
+
+
+def test_an_export_and_the_json_have_the_bound() -> None:
+    results = experiment(bounded("failed"), question=asking(metrics=("throughput", P99)))
+    file = io.StringIO()
+    write_csv(results, file)
+    rows = [row for row in csv.DictReader(io.StringIO(file.getvalue())) if row["metric"] == P99]
+    assert {(row["system"], row["bound"]) for row in rows} == {("rocksdb", "failed"), ("lmdb", "")}
+    exported = document(judge(results))
+    assert {(cell["variant"]["system"], cell["bound"]) for cell in exported["cells"] if cell["metric"] == P99} == {
+        ("rocksdb", "failed"),
+        ("lmdb", None),
+    }
+    assert [each["why"] for each in exported["comparisons"]] == ["", "p99 of rocksdb falls on failed operations"]
+
+
+def test_bound_is_compared_and_unknown_bound_is_refused() -> None:
+    trial = bounded("at_least")(experiment().trials[0])
+    written = json.loads(json.dumps(trial.to_json()))
+    assert TrialResult.from_json(written) == trial
+    # As results of version 1 have it.
+    assert [each for each in written["values"] if "bound" in each] == [
+        {"metric": P99, "value": 3e7, "unit": "ns", "n": 100_000, "bound": "at_least"}
+    ]
+    for wrong in ("at_most", 7, ["failed"]):
+        written["values"][0]["bound"] = wrong
+        with pytest.raises(ValueError, match="bound"):
+            TrialResult.from_json(written)
+
+
+# A rate that is not held.
+
+
+def overloaded(side: Callable[[Spoil], Spoil]) -> Spoil:
+    """At a rate, of which a side leaves one operation in fifty undone."""
+    return both(lambda trial: replace(trial, loop="open"), side(given(due=100_000, censored=2_000)))
+
+
+def test_missed_rate_affects_latency_but_not_throughput() -> None:
+    judgement = judged(overloaded(rocksdb))
+    assert comparison(judgement, P99).claim == "refused"
+    found = comparison(judgement, "throughput")
+    assert (found.claim, found.verdict) == ("better", Verdict.VALID)
+    assert judgement.trial_verdict("rocksdb-1") == Verdict.INVALID
+    view = View(judgement)
+    verdicts = {
+        metric: {row[0].text: row[-1].verdict for group in table(view, metric).groups for row in group.rows}
+        for metric in ("throughput", P99)
+    }
+    assert verdicts["throughput"] == {"rocksdb": Verdict.VALID, "lmdb": Verdict.VALID}
+    assert verdicts[P99] == {"rocksdb": Verdict.INVALID, "lmdb": Verdict.INVALID}

@@ -1,0 +1,114 @@
+"""Every check fires and stays silent, at the edges of its thresholds, and says what its page says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import judge_cases_differences
+import judge_cases_failures
+import judge_cases_faults
+import judge_cases_generator
+import judge_cases_incomplete
+import judge_cases_page_cache
+import judge_cases_plausibility
+import judge_cases_rate
+import judge_cases_samples
+import judge_cases_steadiness
+from conftest import ROOT
+from judge_support import Case, experiment
+from loadstone.engine.events import Note
+from loadstone.judge.finding import Severity, Verdict
+from loadstone.judge.findings import note_findings
+from loadstone.judge.judge import judge
+from loadstone.judge.settings import DEFAULTS, Settings
+from loadstone.judge.settings import PAGES as PAGE_OF
+from loadstone.results.result_set import Question
+
+PAGES = ROOT / "docs/checks"
+PAGE_WORDS_MAX = 250
+CASES = [
+    *judge_cases_differences.CASES,
+    *judge_cases_failures.CASES,
+    *judge_cases_faults.CASES,
+    *judge_cases_generator.CASES,
+    *judge_cases_incomplete.CASES,
+    *judge_cases_page_cache.CASES,
+    *judge_cases_plausibility.CASES,
+    *judge_cases_rate.CASES,
+    *judge_cases_samples.CASES,
+    *judge_cases_steadiness.CASES,
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.check}: {case.what}")
+def test_a_check_fires_and_stays_silent(case: Case) -> None:
+    found = case.findings()
+    if case.severity is None:
+        assert found == []
+        return
+    assert max(finding.severity for finding in found) == case.severity
+    assert case.message in [finding.message for finding in found]
+    for finding in found:
+        assert finding.hint
+        assert not f"{finding.message}{finding.hint}".endswith(".")
+
+
+def test_nothing_is_held_against_a_sound_experiment() -> None:
+    judgement = judge(experiment())
+    assert judgement.all_findings == []
+    assert judgement.verdict == Verdict.VALID
+
+
+def page_of(check: str) -> str:
+    """The name of a finding's page."""
+    return PAGE_OF.get(check, check)
+
+
+@pytest.mark.parametrize("check", DEFAULTS)
+def test_every_check_is_tested_both_ways(check: str) -> None:
+    # The view is a property of results with another question: tests/unit/test_judge_liars.py.
+    if check not in ("view", "interrupted"):
+        assert {case.severity is None for case in CASES if case.check == check} == {True, False}
+
+
+@pytest.mark.parametrize("name", sorted({*map(page_of, DEFAULTS)}))
+def test_every_page_has_an_example_and_all_thresholds(name: str) -> None:
+    checks = [check for check in DEFAULTS if page_of(check) == name]
+    page = (PAGES / f"{name}.md").read_text()
+    headings = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+    assert headings == [name, "Formula", "Thresholds", "Why", "What to do", "Example"]
+    assert all(f"`{check}`" in page for check in checks if check != name)
+    example = next(line.strip() for line in page.partition("## Example")[2].split("\n") if line.startswith("    "))
+    messages = {case.message for case in CASES if case.check in checks and case.severity is not None}
+    assert example in messages or name == "view"
+    section = page.partition("## Thresholds")[2].partition("##")[0]
+    stated: dict[str, dict[str, float]] = {check: {} for check in checks}
+    for check, threshold, number in re.findall(r"^\| (?:([\w-]+) )?`(\w+)` \| ([\d.]+) \|", section, re.MULTILINE):
+        stated[check or name][threshold] = float(number)
+    assert stated == {check: DEFAULTS[check] for check in checks}
+
+
+@pytest.mark.parametrize("path", sorted(PAGES.glob("*.md")), ids=lambda path: path.stem)
+def test_page_of_check_is_short(path: Path) -> None:
+    # The bars of tables and signs of formulas are no words.
+    assert sum(bool(re.search(r"\w", word)) for word in path.read_text().split()) <= PAGE_WORDS_MAX
+
+
+def test_the_index_names_every_page_and_no_other() -> None:
+    linked = re.findall(r"\]\(([\w-]+)\.md\)", (PAGES / "README.md").read_text())
+    assert sorted(linked) == sorted({*map(page_of, DEFAULTS)})
+    assert {path.stem for path in PAGES.glob("*.md")} == {*linked, "README"}
+
+
+def test_checks_keep_their_earlier_names() -> None:
+    question = Question(checks={"unlike-hosts": {"memory": 0.5}})
+    assert Settings.of(question).threshold("sides-differ", "memory") == 0.5
+    note = Note("unlike-hosts", "another machine", "use one")
+    trial = replace(next(iter(experiment().trials)), notes=(note,))
+    [finding] = note_findings(trial, (), ())
+    assert (finding.check, finding.severity) == ("sides-differ", Severity.SUSPECT)
+    assert [*note_findings(trial, ("sides-differ",), ())] == []

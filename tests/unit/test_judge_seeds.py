@@ -1,0 +1,126 @@
+"""The hand-written reports' tables before the judge: what went wrong by hand is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import FIXTURES
+from loadstone.commands.reading import document
+from loadstone.importers.read import read
+from loadstone.judge.finding import Severity
+from loadstone.judge.judge import judge
+from loadstone.judge.judgement import Judgement
+from loadstone.results.result_set import Question, ResultSet
+
+IMPORTS = FIXTURES / "imports"
+
+
+def judged(name: str) -> Judgement:
+    """A fixture, imported with its facts file and judged."""
+    return judge(ResultSet(name, [each.result for each in read(IMPORTS / name, {})]))
+
+
+def test_littles_law_names_the_22_impossible_values() -> None:
+    judgement = judged("hbase-read-only.csv")
+    assert len(judgement.trials) == 34
+    fired = {trial for trial, found in judgement.trials.items() if any(each.check == "littles-law" for each in found)}
+    broken = {
+        trial.trial
+        for trial in judgement.results.trials
+        if not 0.85
+        <= trial.values["throughput"].value * trial.values["read.mean"].value / 1e9 / (trial.clients or 0)
+        <= 1.05
+    }
+    assert fired == broken
+    assert len(fired) == 22
+
+
+def test_tables_of_three_repeats_allow_no_claim() -> None:
+    judgement = judged("hbase-read-only.csv")
+    assert {each.claim for each in judgement.comparisons} == {"impossible"}
+    messages = {each.message for found in judgement.variants.values() for each in found}
+    repeats = ["n=1: no interval", "n=2: no interval, no claim possible", "n=3: no interval, no claim possible"]
+    assert sorted(messages) == repeats
+
+
+def test_page_cache_as_disk_is_always_impossible() -> None:
+    judgement = judged("hdfs-read.csv")
+    found = [each for each in judgement.all_findings if each.check == "impossible"]
+    limit = "MB/s, but the device gives 1,690.2 MB/s"
+    assert [each.message for each in found] == [
+        f"read at 1,803.99 {limit} (mean of 3 repeats)",
+        f"read at 1,712.85 {limit}",
+        f"read at 1,802.71 {limit}",
+        f"read at 1,896.41 {limit}",
+    ]
+    for each in found:
+        assert each.severity == Severity.INVALID
+        assert each.hint.startswith("the data came from the page cache")
+        assert each.hint.endswith("the link of 125 MB/s did not carry it either")
+
+
+SIDES_DIFFER = ("sides-differ", Severity.SUSPECT)
+
+
+def test_five_data_nodes_against_three_are_unlike_hosts() -> None:
+    judgement = judged("hdfs-read.csv")
+    (found,) = [each for each in judgement.findings if (each.check, each.severity) == SIDES_DIFFER]
+    assert found.message.startswith("px and no-px differ in number of data nodes (5 against 3), speed of the device (")
+    assert all(found in each.findings for each in judgement.comparisons)
+
+
+def test_only_the_impossible_point_is_refused() -> None:
+    judgement = judged("hdfs-read.csv")
+    claims = {dict(each.context)["hdfs_replication"]: each.claim for each in judgement.comparisons}
+    assert claims == {1: "impossible", 2: "impossible", 3: "refused"}
+    assert judgement.answer.endswith(
+        "hdfs_replication=3: refused to rank no-px and px: "
+        "read at 1,803.99 MB/s, but the device gives 1,690.2 MB/s (mean of 3 repeats) (impossible)"
+    )
+
+
+def test_single_runs_give_figures_and_no_claim() -> None:
+    trials = [each.result for each in read(IMPORTS / "hbase-accelerated-writes.md", {"clients": 4})]
+    question = Question(baseline="hbase-accelerated-writes-2", metrics=("throughput", "insert.p95"))
+    judgement = judge(ResultSet("logs", trials, question))
+    throughput, p95 = judgement.comparisons
+    assert (throughput.claim, p95.claim) == ("impossible", "impossible")
+    assert throughput.contender.estimate.value == pytest.approx(1770.70, abs=0.01)
+    assert throughput.baseline.estimate.value == pytest.approx(388.46, abs=0.01)
+    assert (p95.contender.estimate.value, p95.baseline.estimate.value) == (3_623_000, 18_751_000)
+    assert judgement.answer == (
+        "throughput is 1,770 op/s with hbase-accelerated-writes-1, 388 op/s with hbase-accelerated-writes-2"
+        " (n=1: no interval, no claim possible, unchecked)"
+    )
+    assert judgement.further == (
+        "insert p95 is 3.62 ms with hbase-accelerated-writes-1, 18.8 ms with hbase-accelerated-writes-2",
+    )
+    assert {each.message for found in judgement.variants.values() for each in found} == {"n=1: no interval"}
+
+
+def test_cassandra_report_gives_estimates_without_its_percentiles() -> None:
+    trials = [each.result for each in read(IMPORTS / "cassandra-scale.csv", {})]
+    judgement = judge(ResultSet("report", trials, Question(by="clients", metrics=("throughput", "read.p95"))))
+    knees = {
+        (config["scenario"], config["operation"], config["rf"], config["cl"]): (
+            curve.knee.reached,
+            curve.knee.unclaimed,
+        )
+        for curve in judgement.curves
+        for config in [dict(curve.context)]
+    }
+    assert len(knees) == 12
+    # One run for each load: the least load that reaches 95 % is an estimate, and no bracket is claimed.
+    assert list(knees["1 dedicated", "write", 1, "LOCAL_ONE"]) == [800, "few-repeats"]
+    assert {str(reason) for _, reason in knees.values()} == {"few-repeats"}
+    assert "that takes 3 repeats of each load" in judgement.answer
+    assert "95 % of it first reached between 400 and 800 clients, as an estimate" in judgement.answer
+    curve = document(judgement)["curves"][0]
+    assert (curve["reached"], curve["lower"], curve["unclaimed"]) == (800, None, "few-repeats")
+    ends = (".p50", ".p95", ".p99")
+    withheld = [cell.withheld for (_, metric), cell in judgement.cells.items() if metric.endswith(ends)]
+    assert set(withheld) == {"computed from the percentiles of the cassandra-stress processes"}
+    assert {each.message for each in judgement.all_findings if each.check == "impossible"} == {
+        "the percentiles were computed from the percentiles of the cassandra-stress processes, "
+        "and are not those of the operations"
+    }

@@ -1,0 +1,160 @@
+"""A trial alone before the judge; settings; Little's law where means have to be put together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from judge_support import STEADY, both, course, ended, experiment, facts, given, noting, sound
+from loadstone.errors import LoadstoneError
+from loadstone.judge.checks import littles_law
+from loadstone.judge.figures import attempted
+from loadstone.judge.finding import Severity
+from loadstone.judge.findings import judge_trial, look
+from loadstone.judge.judge import judge
+from loadstone.judge.settings import DEFAULTS, Settings, unknown
+from loadstone.results.result_set import Question
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import Value
+
+
+def means(**statistics: tuple[float, int]) -> TrialResult:
+    """Two clients at 1,000 op/s, with the mean in ms and the count of each operation."""
+    means_ms = {f"{name.replace('_', '-')}.mean": statistic for name, statistic in statistics.items()}
+    values = {metric: Value(metric, mean * 1e6, "ns", n) for metric, (mean, n) in means_ms.items()}
+    values["throughput"] = Value("throughput", 1000.0, "op/s", 0)
+    return TrialResult("t", {}, 1, values, clients=2, loop="closed")
+
+
+@pytest.mark.parametrize(
+    ("trial", "mean_ms"),
+    [
+        (means(read=(1, 900), update=(3, 100)), (1.2, 1.2)),
+        # 100 reads alone, 100 read-modify-writes that are a read and an update each.
+        (means(read=(1, 200), update=(2, 100), read_modify_write=(3, 100)), (2.0, 2.0)),
+        # The counts of the operations are unknown.
+        (means(read=(1, 0), update=(3, 0)), (1.0, 3.0)),
+        (means(read=(1, 0)), (1.0, 1.0)),
+        # What is not an operation does not count.
+        (means(read=(1, 900), cleanup=(500, 2)), (1.0, 1.0)),
+        (means(cleanup=(500, 2)), None),
+        # A tenth failed, with unknown latencies.
+        (both(given(operations=1000, n=1000))(means(read=(1, 900))), None),
+        (means(all=(1.5, 1000), read=(1, 900)), (1.5, 1.5)),
+    ],
+)
+def test_the_mean_of_all_operations(trial: TrialResult, mean_ms: tuple[float, float] | None) -> None:
+    expected = None if mean_ms is None else pytest.approx([bound * 1e6 for bound in mean_ms])
+    assert littles_law.mean_ns(trial) == expected
+
+
+@pytest.mark.parametrize(("read", "update", "fires"), [(1, 3, False), (1, 1.6, True), (2.2, 3, True)])
+def test_without_counts_neither_mean_must_do(read: float, update: float, fires: bool) -> None:
+    findings = list(littles_law.check(means(read=(read, 0), update=(update, 0)), Settings()))
+    assert bool(findings) == fires
+
+
+def test_mean_of_one_digit_has_bounds() -> None:
+    value = Value("all.mean", 1e5, "ns", 1_000, resolution=1e5)
+    trial = replace(sound(), values={**sound().values, "all.mean": value})
+    assert littles_law.mean_ns(trial) == (5e4, 1.5e5)
+
+
+def test_failed_operations_keep_clients_busy_too() -> None:
+    # Half of the operations failed: throughput counts the successful ones only.
+    trial = given(throughput=500, errors=OPERATIONS_FAILED)(sound())
+    assert attempted(trial) == 1000
+    assert list(littles_law.check(trial, Settings())) == []
+
+
+OPERATIONS_FAILED = 50_000
+
+
+def test_trial_without_series_is_judged_by_its_figures() -> None:
+    slow = course((*STEADY, 0.0, 0.0))
+    assert judge_trial(sound(), None, Settings()) == ()
+    assert {finding.check for finding in judge_trial(sound(), slow, Settings())} >= {"stalled"}
+
+
+def test_trial_without_measurements_is_judged_by_its_end() -> None:
+    empty = replace(ended("lost", "lost-segment", "ended by SIGKILL")(sound()), values={}, facts={})
+    (finding,) = judge_trial(empty, None, Settings(verify=False))
+    assert (finding.check, finding.severity, finding.trials) == ("lost-segment", Severity.INVALID, ("rocksdb-1",))
+    assert finding.hint == "see there"
+
+
+def test_unknown_note_is_passed_on() -> None:
+    (finding,) = judge_trial(noting("facts-disagree", "the log says 2 clients")(sound()), None, Settings())
+    assert (finding.check, finding.severity, finding.message) == (
+        "facts-disagree",
+        Severity.NOTE,
+        "the log says 2 clients",
+    )
+
+
+def test_note_and_its_check_are_reported_once() -> None:
+    trial = both(given(late__generator=500), noting("generator-limited", "late"))(sound())
+    assert [finding.check for finding in judge_trial(trial, None, Settings())] == ["generator-limited"]
+
+
+def test_thresholds_are_settings() -> None:
+    checks = {"errors": {"share": 0.01}}
+    settings = Settings.of(Question(checks=checks))
+    assert settings.threshold("errors", "share") == 0.01
+    assert settings.threshold("littles-law", "low") == DEFAULTS["littles-law"]["low"]
+    (finding,) = judge_trial(given(errors=900)(sound()), None, settings)
+    assert finding.severity == Severity.NOTE
+
+
+@pytest.mark.parametrize(
+    ("checks", "message", "hint"),
+    [
+        ({"little-law": {"low": 0.9}}, "there is no threshold or check little-law", 'did you mean "littles-law"?'),
+        ({"littles-law": {"hgih": 1.1}}, "there is no threshold or check littles-law.hgih", 'did you mean "high"?'),
+        ({"noisy": {"x": 1.0}}, "there is no threshold or check noisy.x", "known are none"),
+    ],
+)
+def test_a_threshold_that_there_is_not_is_named(checks: dict[str, dict[str, float]], message: str, hint: str) -> None:
+    assert list(unknown(checks))
+    with pytest.raises(LoadstoneError) as raised:
+        judge(replace(experiment(), question=Question(checks=checks)))
+    assert (raised.value.args[0], raised.value.hint) == (message, hint)
+
+
+def test_uncounted_device_reads_do_not_validate_cached_values() -> None:
+    # 95 of 100 reads of 100 bytes are cached; each of the remaining reads fetches a block of 4,096 bytes.
+    cached = both(facts(engine="0.2.0"), given(returned=100 * 1e6, read__count=1_000_000, device__read=4096 * 5e4))
+    reason = "the reads that the device served were not counted"
+    findings, lacking = look(cached(sound()), course(STEADY), Settings(claims="device"))
+    assert reason in {gap.reason for gap in lacking}
+    assert (Severity.SUSPECT, f"{reason}: page-cache could not look") in {
+        (finding.severity, finding.message) for finding in findings
+    }
+    assert reason not in {gap.reason for gap in look(cached(sound()), course(STEADY), Settings())[1]}
+    large = given(read__count=100_000, returned=1e10, device__read=9e9)(cached(sound()))
+    assert reason not in {gap.reason for gap in look(large, course(STEADY), Settings(claims="device"))[1]}
+
+
+@pytest.mark.parametrize(
+    ("figures", "reason"),
+    [
+        ({"ledger__proven": 0.9}, "only 90 % of 1,000 acknowledged writes could be proven, less than 95 %"),
+        (
+            {"ledger__settled": 0},
+            "the servers had not replicated every write 5 minutes after the load: read back later",
+        ),
+        ({"ledger__undecided": 3}, "3 acknowledged writes are missing, but not all replicas could be read"),
+    ],
+)
+def test_unproven_ledger_could_not_look(figures: dict[str, Any], reason: str) -> None:
+    engine = facts(engine="0.2.0")
+    read_back: dict[str, Any] = {"ledger__acknowledged": 1000, "ledger__proven": 0.96, "ledger__settled": 1}
+    findings, lacking = look(both(engine, given(**{**read_back, **figures}))(sound()), course(STEADY), Settings())
+    assert reason in {gap.reason for gap in lacking}
+    assert (Severity.SUSPECT, f"{reason}: unverified could not look") in {
+        (finding.severity, finding.message) for finding in findings
+    }
+    _, lacking = look(both(engine, given(**read_back))(sound()), course(STEADY), Settings())
+    assert "unverified" not in {gap.check for gap in lacking}

@@ -1,0 +1,67 @@
+"""What one run knows of itself: for a single run that is all there is."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from judge_support import course, given, sound
+from lab_support import ROOT
+from loadstone.importers.read import read
+from loadstone.judge.findings import judge_trial
+from loadstone.judge.judge import judge
+from loadstone.judge.settings import Settings
+from loadstone.results.result_set import Question, ResultSet
+from loadstone.results.trial_result import Series
+from loadstone.statistics.autocorrelation import run_mean
+
+
+def made(rates: list[float], last: float = 1.0) -> Series:
+    """A course of seconds, of which the last may be shorter."""
+    return Series(tuple(float(i) for i in range(len(rates))), (*[1.0] * (len(rates) - 1), last), tuple(rates))
+
+
+def test_error_bars_grow_with_autocorrelation() -> None:
+    draw = random.Random(5)
+    noise = [draw.gauss(0, 10) for _ in range(300)]
+    alike = [1000.0]
+    for each in noise:
+        alike.append(1000 + 0.9 * (alike[-1] - 1000) + each * (1 - 0.81) ** 0.5)
+    independent = run_mean(made([1000 + each for each in noise]).whole_rates)
+    correlated = run_mean(made(alike).whole_rates)
+    assert independent.relative_width is not None
+    assert correlated.relative_width is not None
+    assert correlated.relative_width > 2 * independent.relative_width
+    assert correlated.n < independent.n / 4
+
+
+def test_short_series_and_partial_interval_are_ignored() -> None:
+    assert run_mean(made([1000.0, 1001.0, 999.0]).whole_rates).low is None
+    draw = random.Random(6)
+    rates = [draw.gauss(1000, 10) for _ in range(40)]
+    assert run_mean(made([*rates, 3.0], last=0.2).whole_rates) == run_mean(made(rates).whole_rates)
+
+
+def test_imported_run_with_status_lines_has_error_bars() -> None:
+    (log,) = read(ROOT / "tests/fixtures/imports/cassandra-stress-write.txt", {})
+    assert log.series is not None
+    results = ResultSet(name="log", trials=[log.result], question=Question(), series={log.result.trial: log.series}.get)
+    (run,) = judge(results).within.values()
+    assert run.low is not None
+    assert run.high is not None
+    assert run.low < run.value < run.high
+    assert run.value == pytest.approx(log.result.value("throughput"), rel=0.1)
+
+
+def test_premature_window_has_a_hint_with_warm_up() -> None:
+    draw = random.Random(7)
+    rates = [draw.gauss(1000, 10) for _ in range(60)]
+    late = [400 + 10 * i for i in range(12)] + rates
+    (finding,) = judge_trial(given()(sound()), made(late), Settings.of(Question()))
+    # In batches of five seconds, of which the third holds the last of the rise.
+    assert finding.hint == "15 s more of warm-up would have left a steady window (MSER-5)"
+    falling = [1500 - 10 * i + draw.gauss(0, 5) for i in range(60)]
+    (finding,) = judge_trial(given()(sound()), made(falling), Settings.of(Question()))
+    assert finding.hint == "warm up longer, measure longer, or let the store settle first"
+    assert list(judge_trial(given()(sound()), course(tuple(rates)), Settings.of(Question()))) == []

@@ -1,0 +1,102 @@
+"""Servers that settle after a load."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from loadstone.experiment.plan.servers import Servers, Started
+from loadstone.observe.host_counters import TICKS_PER_SECOND
+from loadstone.observe.process import stat
+from loadstone.observe.servers import Watched, ticks
+from loadstone.runner.servers import TrialServers
+from loadstone.runner.settling import LONGEST_S, LOOK_S, PROCESSORS, Waited, wait
+from loadstone.runner.started import Stack
+
+# Busy for as long as its input says, then idle.
+WORKER = """
+import sys, time
+end = time.process_time() + float(sys.stdin.readline())
+while time.process_time() < end:
+    pass
+print("done", flush=True)
+sys.stdin.read()
+"""
+
+
+@dataclass
+class Course:
+    """Servers that use so many processors in each second; time passes only in `sleep`."""
+
+    use: Sequence[float]
+    now: float = 0.0
+
+    def look(self, servers: Sequence[Watched]) -> int:
+        """Ticks used so far; the last second's use continues."""
+        seconds = round(self.now)
+        used = sum(self.use[:seconds]) + self.use[-1] * max(seconds - len(self.use), 0)
+        return round(used * TICKS_PER_SECOND)
+
+    def sleep(self, seconds: float) -> None:
+        """Lets time pass."""
+        self.now += seconds
+
+    def waited(self) -> Waited:
+        """The result of waiting for them."""
+        return wait((), self.look, self.sleep, lambda: self.now)
+
+
+@pytest.mark.parametrize(
+    ("use", "seconds"),
+    [
+        ([0.0], 1.0),
+        ([1.9, 1.2, 0.1], 3.0),
+        ([0.1, 1.9], 1.0),
+        # A second at the limit is not idle.
+        ([PROCESSORS, 0.24], 2.0),
+    ],
+)
+def test_servers_are_idle_after_one_quiet_second(use: list[float], seconds: float) -> None:
+    assert Course(use).waited() == Waited(seconds, idle=True)
+
+
+def test_the_wait_for_busy_servers_is_limited() -> None:
+    waited = Course([1.0]).waited()
+    assert waited == Waited(LONGEST_S, idle=False)
+    wanted = Servers(Started((), keep=False), fresh="table", table="usertable", options={})
+    at = TrialServers(wanted, Stack(), None, must_load=True, waited=waited)
+    (note,) = at.still_busy()
+    assert (note.name, note.message) == ("not-steady", "the servers were still busy 300 s after the load")
+    assert [value.value for value in at.values()] == [LONGEST_S * 1e9]
+
+
+@pytest.fixture
+def worker() -> Iterator[subprocess.Popen[str]]:
+    """A process that works for a given time."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", WORKER], stdin=pipe, stdout=pipe, text=True) as process:
+        yield process
+        process.kill()
+
+
+def test_real_process_is_idle_after_its_work(worker: subprocess.Popen[str]) -> None:
+    assert worker.stdin
+    assert worker.stdout
+    found = stat(worker.pid)
+    assert found is not None
+    watched = [Watched("worker", "127.0.0.1:1", worker.pid, found.start_ticks)]
+    before = ticks(watched)
+    worker.stdin.write("2.0\n")
+    worker.stdin.flush()
+    assert wait(watched).idle
+    # If others use the processors, it may seem idle too early; the end of the wait is tested above.
+    assert worker.stdout.readline() == "done\n"
+    assert ticks(watched) - before >= (2.0 - PROCESSORS * LOOK_S) * TICKS_PER_SECOND
+    worker.kill()
+    worker.wait()
+    assert ticks(watched) == 0
+    assert wait(watched).idle

@@ -1,0 +1,109 @@
+"""Observed commands: output and exit status are kept, and no process outlives the trial."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand
+from loadstone.importers.run import Run
+from loadstone.observe.watch import Watch
+from loadstone.runner import command
+from loadstone.runner.command import CommandError
+from loadstone.runner.progress import PlainLines
+
+SHOWN = PlainLines(Console(file=io.StringIO()))
+
+
+class Seen(Watch):
+    """Records calls."""
+
+    def __init__(self) -> None:
+        self.pids: list[int] = []
+        self.looks = 0
+
+    def watch(self, name: str, pid: int) -> None:
+        """It has started."""
+        self.pids.append(pid)
+
+    def look(self) -> None:
+        """Some time has passed."""
+        self.looks += 1
+
+
+def run(directory: Path, script: str, timeout: float = 60.0, seen: Seen | None = None) -> Ended:
+    phase = ObservedCommand("work", lambda _: ["sh", "-c", script], lambda _: Run())
+    return command.run(phase, CommandContext(directory, directory), SHOWN, seen, timeout)
+
+
+def lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def gone(path: Path) -> None:
+    """Waits until the process whose pid is in a file has ended."""
+    pid = int(path.read_text())
+    until = time.monotonic() + 60
+    while lives(pid):
+        assert time.monotonic() < until, "it outlived its trial"
+        time.sleep(0.01)
+
+
+def test_output_and_exit_status_are_kept(tmp_path: Path) -> None:
+    seen = Seen()
+    ended = run(tmp_path, "pwd; echo wrong >&2; exit 3", seen=seen)
+    assert ended.status == 3
+    assert ended.stdout.read_text() == f"{tmp_path}\n"
+    assert ended.stderr.read_text() == "wrong\n"
+    assert len(seen.pids) == 1
+    failure = command.failure("work", ended)
+    assert (failure.args[0], failure.hint) == ("work ended with exit status 3", "the end of its output: wrong")
+
+
+def test_slow_command_is_killed_with_its_children(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"work did not end within 0\.5 s"):
+        run(tmp_path, "sleep 600 & echo $! > child; wait", timeout=0.5)
+    gone(tmp_path / "child")
+
+
+def test_children_left_by_a_command_are_killed(tmp_path: Path) -> None:
+    assert run(tmp_path, "trap '' TERM; sleep 600 & echo $! > child").status == 0
+    gone(tmp_path / "child")
+
+
+def test_an_interrupt_kills_a_command_with_its_children(tmp_path: Path) -> None:
+    child = tmp_path / "child"
+
+    def interrupt() -> None:
+        until = time.monotonic() + 60
+        while not (child.exists() and child.read_text().strip()) and time.monotonic() < until:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, "sleep 600 & echo $! > child; wait")
+    gone(child)
+
+
+def test_a_missing_program_is_named(tmp_path: Path) -> None:
+    phase = ObservedCommand("work", lambda _: ["no-such-program"], lambda _: Run())
+    with pytest.raises(CommandError, match="cannot run no-such-program: it is not installed"):
+        command.run(phase, CommandContext(tmp_path, tmp_path), SHOWN, None, 1.0)
+
+
+def test_the_host_is_observed_during_a_command(tmp_path: Path) -> None:
+    seen = Seen()
+    assert run(tmp_path, "sleep 2.5", seen=seen).status == 0
+    assert seen.looks >= 1

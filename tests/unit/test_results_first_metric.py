@@ -1,0 +1,82 @@
+"""Which figure decides when there are enough repeats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from judge_support import experiment, given
+from loadstone.judge.judge import judge
+from loadstone.report.sections import opening, sections
+from loadstone.report.view import View
+from loadstone.results.result_set import Question, deciding, first_metric, order_metrics
+from loadstone.results.trial_result import TrialResult
+
+
+def test_throughput_decides_in_a_closed_loop() -> None:
+    assert first_metric(experiment().trials, ()) == "throughput"
+
+
+def test_a_latency_decides_at_a_rate() -> None:
+    at_a_rate = [replace(trial, loop="open") for trial in experiment().trials]
+    assert first_metric(at_a_rate, ()) == "read.p99"
+    assert first_metric(at_a_rate, ("throughput",)) == "throughput"
+
+
+def test_listed_throughput_is_last_at_a_rate() -> None:
+    at_a_rate = [replace(trial, loop="open") for trial in experiment().trials]
+    assert order_metrics(at_a_rate, ("throughput", "read.p50", "read.p99")) == ("read.p50", "read.p99", "throughput")
+    assert order_metrics(experiment().trials, ("throughput", "read.p50")) == ("throughput", "read.p50")
+
+
+def test_unusual_operations_have_a_latency_at_a_rate() -> None:
+    scans = [
+        replace(given(without=("read.p99", "read.p50"), all__p99=2e6)(trial), loop="open")
+        for trial in experiment().trials
+    ]
+    assert first_metric(scans, ()) == "all.p99"
+
+
+def test_latency_decides_where_requested_metrics_are_missing() -> None:
+    at_a_rate = [replace(trial, loop="open") for trial in experiment().trials]
+    assert order_metrics(at_a_rate, ("scan.p99",)) == ("read.p99", "read.p50", "throughput")
+    assert order_metrics(at_a_rate, ("throughput",)) == ("throughput",)
+
+
+def test_one_metric_decides_stopping_claim_and_chart() -> None:
+    trials = [replace(trial, loop="open") for trial in experiment().trials]
+    results = replace(experiment(), trials=trials, question=Question(metrics=("throughput", "read.p99"), until=0.2))
+    judgement = judge(results)
+    stopping = next(iter(deciding(trials, results.question.metrics, 0.2)))
+    view = View(judgement)
+    chart, _ = opening(view, sections(view))
+    assert chart is not None
+    assert [stopping, judgement.comparisons[0].metric, chart.panels[0].title] == ["read.p99", "read.p99", "read p99"]
+
+
+def test_first_compared_and_measured_metric_decides() -> None:
+    assert first_metric(experiment().trials, ("insert.p99", "read.p99.9")) == "read.p99.9"
+    assert first_metric(experiment().trials, ("insert.p99",)) == "throughput"
+    assert first_metric([], ()) == "throughput"
+
+
+def test_judge_uses_a_figure_of_all_variants() -> None:
+    # At a rate; rocksdb only updates, and its latency varies by more than was asked.
+    def spoil(trial: TrialResult) -> TrialResult:
+        trial = replace(trial, loop="open")
+        if trial.config["system"] == "lmdb":
+            return trial
+        return given(without=("read.p99",), update__p99=3e7 * (1 + trial.repeat / 10))(trial)
+
+    found = judge(replace(experiment(spoil), question=Question(until=0.2)))
+    noisy = [each for findings in found.variants.values() for each in findings if each.check == "noisy"]
+    assert [each.metric for each in noisy] == ["update.p99"]
+
+
+def test_each_figure_that_until_names_must_be_narrow() -> None:
+    def spread(trial: TrialResult) -> TrialResult:
+        return given(throughput=1e4 * (1 + trial.repeat / 100), read__p99=1e6 * (1 + trial.repeat / 10))(trial)
+
+    limits = {"throughput": 0.2, "read.p99": 0.2, "scan.p99": 0.01}
+    found = judge(replace(experiment(spread), question=Question(until=limits)))
+    noisy = {each.metric for findings in found.variants.values() for each in findings if each.check == "noisy"}
+    assert noisy == {"read.p99"}

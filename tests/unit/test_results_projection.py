@@ -1,0 +1,119 @@
+"""Projections and filters: the same trials in other tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadstone.errors import LoadstoneError
+from loadstone.results.filter import Names, parse
+from loadstone.results.projection import Projection, project
+from loadstone.results.result_set import variant_name
+from loadstone.results.union import union
+from results_support import matrix
+
+RESULTS = matrix(
+    {(system, letter): [1.0, 2.0] for system in ("lmdb", "redb") for letter in "ac"},
+    ("system", "letter"),
+    interleaved=True,
+)
+NAMES: Names = {"system": "lmdb", "clients": 2, "letter": "a", "how": "not synced", "fast": True}
+
+
+@pytest.mark.parametrize(
+    ("expression", "passes"),
+    [
+        ("", True),
+        ("system:lmdb", True),
+        ("system:redb", False),
+        ("-system:redb", True),
+        ("system:lmdb clients:2", True),
+        ("system:lmdb AND clients:3", False),
+        ("system:redb OR clients:2", True),
+        ("system:redb OR clients:3 OR letter:a", True),
+        ("system:redb clients:2 OR letter:a", True),
+        ("system:redb AND (clients:2 OR letter:a)", False),
+        ("clients:(1 OR 2)", True),
+        ("-clients:(1 OR 2)", False),
+        ("system:/^l.*b$/", True),
+        ("letter:/[bc]/", False),
+        ('how:"not synced"', True),
+        ("fast:true", True),
+        ("none:x", False),
+        ("-(system:lmdb letter:a)", False),
+    ],
+)
+def test_a_filter_lets_the_right_trials_pass(expression: str, passes: bool) -> None:
+    assert parse(expression)(NAMES) is passes
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["system", "system:", "(system:lmdb", "system:lmdb)", "system:/[/", "OR", "AND", "-", "x:(1 OR 2"],
+)
+def test_a_filter_that_makes_no_sense_is_refused(expression: str) -> None:
+    with pytest.raises(LoadstoneError, match=r"the filter `.*` cannot be read: "):
+        parse(expression)
+
+
+def test_without_wishes_the_compared_dimension_makes_the_columns() -> None:
+    projected = project(RESULTS, Projection())
+    assert (projected.table, projected.row, projected.col) == ((), ("letter",), "system")
+    assert projected.results.question.by == "system"
+    assert projected.results.interleaved
+    assert len(projected.results.trials) == 8
+
+
+def test_omitted_key_is_pooled_and_reported() -> None:
+    projected = project(RESULTS, Projection(row=()))
+    assert projected.results.warnings == ("pooled over letter: what differs in it counts as repeats",)
+    assert projected.results.pooled
+    assert {
+        variant_name(key): [each.repeat for each in found] for key, found in projected.results.variants.items()
+    } == {
+        "system=lmdb": [1, 2, 3, 4],
+        "system=redb": [1, 2, 3, 4],
+    }
+
+
+def test_several_column_keys_make_one_dimension() -> None:
+    projected = project(RESULTS, Projection(col=("letter", "system"), row=()))
+    assert list(projected.results.dimensions["letter,system"]) == ["a,lmdb", "c,lmdb", "a,redb", "c,redb"]
+    assert projected.results.interleaved
+
+
+def test_filter_removes_trials_and_their_plan() -> None:
+    projected = project(RESULTS, Projection(filter="letter:a"))
+    assert {each.config["letter"] for each in projected.results.trials} == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (Projection(row=("sistem",)), 'there is no key "sistem" in made\nhint: did you mean "system"'),
+        (Projection(filter="letter:z"), "no trial of made passes the filter `letter:z`"),
+        (Projection(metrics=("read.p98",)), 'there is no metric "read.p98" in made\nhint: did you mean read.p99'),
+    ],
+)
+def test_a_wish_that_cannot_be_met_is_named(asked: Projection, message: str) -> None:
+    with pytest.raises(LoadstoneError) as caught:
+        project(RESULTS, asked)
+    assert message in str(caught.value)
+
+
+def test_runs_are_compared_by_their_dimension() -> None:
+    first = matrix({("lmdb", "a"): [1.0]}, ("system", "letter"), name="first")
+    second = matrix({("lmdb", "a"): [2.0]}, ("system", "letter"), name="second")
+    both = union([first, second])
+    assert [each.config for each in both.trials] == [
+        {"run": "first", "system": "lmdb", "letter": "a"},
+        {"run": "second", "system": "lmdb", "letter": "a"},
+    ]
+    assert (both.question.by, both.question.baseline, both.interleaved) == ("run", "first", False)
+
+
+def test_dimension_repeating_the_run_is_omitted() -> None:
+    first = matrix({("accelerated",): [4.0]}, ("variant",), name="first")
+    second = matrix({("regular",): [1.0]}, ("variant",), name="second")
+    assert [each.config for each in union([first, second]).trials] == [{"run": "first"}, {"run": "second"}]
+    assert [each.trial for each in union([first, first]).trials] == ["first#1:accelerated-r1", "first#2:accelerated-r1"]
+    assert len({each.trial for each in union([first, first]).trials}) == 2

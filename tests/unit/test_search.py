@@ -1,0 +1,305 @@
+"""A search step by step, on samples that are made up."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pytest
+
+from loadstone.search.explore import look
+from loadstone.search.objective import objective
+from loadstone.search.outcome import Outcome
+from loadstone.search.probe import Sample
+from loadstone.search.rule import Rule
+from loadstone.search.sentence import explained, sentence
+
+# Repeats that differ by a thousandth.
+QUIET = (1.0, 1.001, 0.999)
+
+
+def searched(rule: Rule, draw: Callable[[float, int], Sample]) -> tuple[Outcome, list[float]]:
+    """A search to its end, with the loads in the order in which they were first asked for."""
+    samples: dict[float, list[Sample]] = {}
+    while not isinstance(step := look(rule, samples), Outcome):
+        samples.setdefault(step, []).append(draw(step, len(samples.get(step, ()))))
+        assert sum(map(len, samples.values())) < 1000
+    return step, list(samples)
+
+
+def quiet(curve: Callable[[float], float]) -> Callable[[float, int], Sample]:
+    """A system with this throughput and hardly any noise."""
+    return lambda load, repeat: Sample(curve(load) * QUIET[repeat % 3])
+
+
+def saturating(at: float) -> Callable[[float, int], Sample]:
+    """A system that scales perfectly up to this many clients."""
+    return quiet(lambda load: 1000 * min(load, at))
+
+
+def latencies(bound: str, ms: Callable[[float], float], most: float = 64) -> tuple[Outcome, list[float]]:
+    """A search for an objective on a system with these latencies."""
+    asked = objective(bound)
+
+    def draw(load: float, _: int) -> Sample:
+        figures = {"all.p99": ms(load) * 1e6}
+        return Sample(1000.0, asked.holds(figures), figures=figures)
+
+    return searched(Rule(most=most, objective=asked), draw)
+
+
+def test_search_doubles_past_the_plateau_then_halves() -> None:
+    found, loads = searched(Rule(most=256), saturating(22))
+    assert loads == [1, 2, 4, 8, 16, 32, 64, 128, 23, 19, 21, 20]
+    # At 21 clients it is 95.5 % of the highest.
+    assert (found.kind, found.load, found.low, found.high) == ("found", 21, 20, 21)
+    assert sentence(found) == (
+        "throughput levels off at 22,000 op/s; 95 % of that is reached between 20 and 21 clients; 12 probes, 36 trials"
+    )
+    assert list(explained(found)) == [
+        "From 1 client on clients doubled until the load was 4 times that which reaches 95 % of the plateau;"
+        " then the bracket was halved on a logarithmic scale",
+        "It stopped because 20 and 21 are neighbours",
+        "The bracket: at 20 throughput is below 95 % of the plateau, at 21 it reaches that",
+    ]
+
+
+def test_search_is_a_function_of_unordered_samples() -> None:
+    rule, draw = Rule(most=64), saturating(5)
+    samples: dict[float, list[Sample]] = {}
+    asked = []
+    while not isinstance(step := look(rule, samples), Outcome):
+        asked.append(step)
+        samples.setdefault(step, []).append(draw(step, len(samples.get(step, ()))))
+        # As after an interruption.
+        again = {load: list(found) for load, found in reversed(samples.items())}
+        assert look(rule, again) == look(rule, samples)
+
+
+def test_failure_before_an_undecidable_load_counts_once() -> None:
+    asked = objective("p99 < 10ms")
+    found, _ = searched(
+        Rule(objective=asked), lambda load, _: Sample(invalid="errors: 1 %") if load > 1 else Sample(1000.0, False)
+    )
+    assert (found.kind, found.twice) == ("below", False)
+    assert next(explained(found)) == "From 1 client on clients doubled until p99 < 10ms did not hold"
+    twice, _ = latencies("p99 < 10ms", lambda load: load * 20)
+    assert (twice.kind, twice.twice) == ("below", True)
+    assert next(explained(twice)).endswith("until p99 < 10ms did not hold, twice in a row")
+
+
+def test_rising_curve_has_no_knee() -> None:
+    found, loads = searched(Rule(least=4, most=24), saturating(1000))
+    assert loads == [4, 8, 16, 24]
+    assert (found.kind, found.load, found.low, found.high) == ("beyond", 24, 16, None)
+    assert sentence(found) == ("throughput still rises at 24 clients (24,000 op/s there); 4 probes, 12 trials")
+
+
+def test_flat_curve_has_its_knee_at_the_start() -> None:
+    found, loads = searched(Rule(most=256), saturating(1))
+    assert loads == [1, 2, 4]
+    assert found.kind == "below"
+    assert sentence(found) == (
+        "throughput levels off at 1,000 op/s; 95 % of that is reached at 1 client, the lowest load tried;"
+        " 3 probes, 9 trials"
+    )
+
+
+def test_dent_in_a_rising_curve_is_no_knee() -> None:
+    def dented(load: float) -> float:
+        return 1000 * (4 if load == 8 else min(load, 64))
+
+    found, _ = searched(Rule(most=1024), quiet(dented))
+    assert (found.load, found.low, found.high) == (64, 59, 64)
+
+
+def test_throughput_that_falls_beyond_the_knee_is_reported() -> None:
+    found, _ = searched(Rule(most=256), quiet(lambda load: 1000 * min(load, 8) / max(load / 8, 1) ** 0.5))
+    assert (found.load, found.low, found.high) == (8, 7, 8)
+    assert sentence(found).startswith(
+        "throughput peaks at a plateau of 8,000 op/s; 95 % of that is reached between 7 and 8 clients;"
+        " throughput falls below that again between 8 and 16 clients, to 4,000 op/s at 32; "
+    )
+
+
+def test_bracket_wider_than_a_gap_is_retried() -> None:
+    random = np.random.default_rng(3)
+    found, _ = searched(
+        Rule(most=64), lambda load, _: Sample(1000 * min(load, 8) * float(np.exp(0.04 * random.normal())))
+    )
+    assert found.low is not None
+    assert found.high is not None
+    within = [probe for probe in found.probes if found.low <= probe.load <= found.high]
+    assert len(within) == 2 or {len(probe.samples) for probe in within} == {6}
+
+
+def test_two_trials_per_load_give_no_knee() -> None:
+    found, _ = searched(Rule(most=64, at_least=1, at_most=2), saturating(8))
+    assert (found.low, found.high) == (None, None)
+    assert sentence(found).startswith(
+        "no knee is named: that takes 3 repeats of each load (plateau 8,000 op/s; 95 % of it first reached"
+        " between 7 and 8 clients, as an estimate); "
+    )
+
+
+def test_knee_requires_three_trials_per_load() -> None:
+    found, _ = searched(Rule(most=64, at_least=1), saturating(9))
+    assert (found.low, found.high) == (8, 9)
+    assert {len(probe.samples) for probe in found.probes} == {3}
+
+
+def test_disagreeing_repeats_are_extended_and_the_median_decides() -> None:
+    asked = objective("p99 < 10ms")
+
+    def wavering(load: float, repeat: int) -> Sample:
+        return Sample(1000.0, load < 8 or (load < 11 and repeat % 3 < 2))
+
+    found, _ = searched(Rule(most=64, objective=asked), wavering)
+    assert {probe.load: len(probe.samples) for probe in found.probes if len(probe.samples) > 3} == {
+        4: 12,
+        8: 6,
+        9: 6,
+        10: 6,
+        11: 6,
+    }
+    assert [decision.load for decision in found.unsure] == [8, 9, 10]
+    # What is not sure narrows nothing.
+    assert (found.load, found.low, found.high) == (10, 4, 11)
+    assert "Their repeats disagree, so that the median decided and the bracket does not rest on them: 8, 9, 10" in list(
+        explained(found)
+    )
+
+
+def test_repeats_that_disagree_evenly_do_not_hold() -> None:
+    asked = objective("p99 < 10ms")
+    found, _ = searched(
+        Rule(most=64, objective=asked), lambda load, repeat: Sample(1000.0, load < 8 or (load == 8 and repeat % 2 == 0))
+    )
+    assert (found.load, found.low, found.high) == (7, 7, 16)
+
+
+def test_the_highest_load_that_meets_an_objective() -> None:
+    found, loads = latencies("p99 < 10ms", lambda load: load / 4)
+    assert loads == [1, 2, 4, 8, 16, 32, 64, 45, 38, 41]
+    assert (found.load, found.low, found.high) == (38, 38, 41)
+    assert sentence(found) == (
+        "p99 < 10ms holds up to 38 clients [38, 41] at 90 %: p99 9.50 ms, 1,000 op/s there, p99 10.2 ms at 41;"
+        " 10 probes, 42 trials"
+    )
+
+
+@pytest.mark.parametrize(
+    ("bound", "kind", "expected"),
+    [
+        ("p99 < 1ms", "below", "p99 < 1ms does not hold even at 1 client: p99 5.00 ms"),
+        (
+            "p99 <= 1s",
+            "beyond",
+            "p99 <= 1s holds up to 16 clients, where the search ended: p99 80.0 ms, 1,000 op/s there",
+        ),
+    ],
+)
+def test_an_objective_that_nothing_or_everything_meets(bound: str, kind: str, expected: str) -> None:
+    found, _ = latencies(bound, lambda load: 5 * load, most=16)
+    assert found.kind == kind
+    assert sentence(found).startswith(expected)
+
+
+def test_an_objective_that_holds_again_is_reported() -> None:
+    found, _ = latencies("p99 < 10ms", lambda load: 11 if load == 4 else load, most=64)
+    assert found.load == 9
+    assert "the objective did not hold at 4 clients and held again at 8 clients" in found.notes[0]
+
+
+def test_more_clients_with_less_throughput_are_reported() -> None:
+    asked = objective("p99 < 10ms")
+    found, _ = searched(
+        Rule(most=64, objective=asked), lambda load, _: Sample(1000 / load, load < 20, figures={"all.p99": load * 5e5})
+    )
+    assert found.load == 19
+    assert found.notes == ("throughput is higher at 1 client: more clients meet the objective, but do less",)
+
+
+def test_invalid_probe_ends_the_way_up_with_reason() -> None:
+    def limited(load: float, _: int) -> Sample:
+        return Sample(invalid="generator-limited: our own limit") if load > 8 else Sample(1000 * load)
+
+    found, loads = searched(Rule(), limited)
+    assert loads == [1, 2, 4, 8, 16]
+    assert len(found.probe(16).samples) == 2
+    assert sentence(found) == (
+        "throughput still rises at 8 clients (8,000 op/s there); at 16 clients the probe is"
+        " invalid: generator-limited: our own limit; 5 probes, 14 trials"
+    )
+
+
+def test_an_invalid_first_probe_leaves_nothing_to_say() -> None:
+    found, _ = searched(Rule(), lambda *_: Sample(invalid="errors: all failed"))
+    assert (found.kind, found.load) == ("nothing", None)
+    assert sentence(found) == (
+        "no knee was found: at 1 client the probe is invalid: errors: all failed; 1 probe, 2 trials"
+    )
+
+
+def test_invalid_probe_beyond_the_knee_is_harmless() -> None:
+    def limited(load: float, repeat: int) -> Sample:
+        return Sample(invalid="errors: 1 %") if load >= 16 else saturating(4)(load, repeat)
+
+    found, _ = searched(Rule(), limited)
+    assert (found.kind, found.load) == ("found", 4)
+    assert found.notes == ("nothing is known about 16 clients: the probe is invalid: errors: 1 %",)
+
+
+def test_invalid_trial_is_omitted_and_replaced() -> None:
+    first = itertools.count()
+
+    def once(load: float, repeat: int) -> Sample:
+        return Sample(invalid="lost-segment: gone") if next(first) == 0 else saturating(4)(load, repeat)
+
+    found, _ = searched(Rule(most=64), once)
+    assert (found.kind, found.load) == ("found", 4)
+    assert (len(found.probe(1).samples), len(found.probe(1).valid)) == (4, 3)
+
+
+def test_missed_rate_fails_however_low_its_latency() -> None:
+    asked = objective("p99 < 10ms")
+    found, _ = searched(
+        Rule("rate", 1000, 64_000, asked), lambda load, _: Sample(min(load, 10_000.0), True, figures={"all.p99": 1e6})
+    )
+    assert found.load is not None
+    assert 9_500 < found.load <= 10_000 / 0.95
+    assert "of the rate done" in sentence(found)
+
+
+def test_narrowly_missed_rate_is_printed_with_enough_digits() -> None:
+    asked = objective("p99 < 10ms")
+    found, _ = searched(
+        Rule("rate", 1000, 2000, asked), lambda load, _: Sample(0.9485 * load, figures={"all.p99": 1e6})
+    )
+    assert "94.8 % of the rate done" in sentence(found)
+
+
+def test_narrowly_exceeded_errors_are_printed_with_enough_digits() -> None:
+    asked = objective("errors <= 1%")
+    found, _ = searched(Rule(objective=asked), lambda *_: Sample(1000.0, False, figures={"errors%": 0.01004}))
+    assert "does not hold even at 1 client: errors 1.004 %" in sentence(found)
+
+
+@pytest.mark.parametrize(
+    "find",
+    [
+        {},
+        {"over": "clients", "from": 8, "to": 4},
+        {"over": "clients", "from": "one", "to": 4},
+        {"over": "rate", "such_that": "fast"},
+    ],
+)
+def test_plain_data_that_are_no_search_are_refused(find: Mapping[str, object]) -> None:
+    with pytest.raises((KeyError, ValueError)):
+        Rule.of(find, 3, 6)
+
+
+def test_plain_data_become_a_rule() -> None:
+    found = Rule.of({"max": "throughput", "over": "rate", "from": None, "to": 4000, "such_that": "p99 < 1ms"}, 3, None)
+    assert found == Rule("rate", 1000, 4000, objective("p99 < 1ms"), 3, 3, 0)

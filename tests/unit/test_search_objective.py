@@ -1,0 +1,92 @@
+"""Objectives as people write them: what is read, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from loadstone.search.objective import HINT, LIMIT_HINT, Term, objective
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("p99 < 10ms", [Term("all.p99", "<", 10e6)]),
+        ("read.p99.9<=5ms", [Term("read.p99.9", "<=", 5e6)]),
+        ("mean < 1m30s and errors == 0", [Term("all.mean", "<", 90e9), Term("errors", "==", 0)]),
+        ("errors = 0", [Term("errors", "==", 0)]),
+        ("errors == 0%", [Term("errors", "==", 0, share=True)]),
+        ("errors < 0.1%", [Term("errors", "<", 0.001, share=True)]),
+        ("errors <= 10", [Term("errors", "<=", 10)]),
+        ("load.insert.max < 2 s", [Term("load.insert.max", "<", 2e9)]),
+    ],
+)
+def test_objectives_are_read(text: str, terms: list[Term]) -> None:
+    assert list(objective(text).terms) == terms
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", '"" is not an objective'),
+        ("fast", '"fast" is not an objective'),
+        ("p99 10ms", '"p99 10ms" is not an objective'),
+        ("p99 < 10", 'all.p99 cannot be compared with "10"'),
+        ("p99 < 10 apples", 'all.p99 cannot be compared with "10 apples"'),
+        ("errors < 1ms", 'errors cannot be compared with "1ms"'),
+        ("cpu.engine < 1s", "cpu.engine is neither a latency nor errors"),
+        ("p99 < 1ms and", 'all.p99 cannot be compared with "1ms and"'),
+    ],
+)
+def test_an_invalid_objective_is_refused_with_a_hint(text: str, message: str) -> None:
+    error, hint = refused(text)
+    assert error == message
+    assert hint
+
+
+@pytest.mark.parametrize(
+    "text", ["p99 > 10ms", "p99 >= 10ms", "p99 == 10ms", "errors > 1%", "errors >= 1", "errors = 1"]
+)
+def test_non_monotone_objective_is_refused(text: str) -> None:
+    limit = (f'"{text}" does not hold at low loads and fail at high ones', LIMIT_HINT)
+    assert refused(text) == limit
+    assert refused(f"errors == 0 and {text}") == limit
+
+
+@pytest.mark.parametrize("sign", ["<", "<=", ">", ">=", "=", "=="])
+def test_throughput_is_refused_as_an_objective(sign: str) -> None:
+    message, hint = refused(f"throughput {sign} 1000")
+    assert message.startswith("throughput is not an objective")
+    assert hint == "leave the condition out"
+
+
+def test_the_hints_are_objectives_themselves() -> None:
+    for example in ("p99 < 10ms", "read.p99.9 < 5ms", "errors == 0", "errors < 0.1%"):
+        assert example in HINT
+        assert objective(example).text == example
+
+
+def test_two_conditions_on_one_figure_are_separate() -> None:
+    asked = objective("errors < 10 and errors < 1%")
+    assert [term.key for term in asked.terms] == ["errors", "errors%"]
+    assert asked.holds({"errors": 9, "errors%": 0.009})
+    assert not asked.holds({"errors": 10, "errors%": 0.009})
+    assert not asked.holds({"errors": 9, "errors%": 0.01})
+    with pytest.raises(KeyError):
+        asked.holds({"errors": 9})
+
+
+@pytest.mark.parametrize(
+    ("text", "about"), [("errors < 1%", True), ("p99 < 1s and errors == 0", True), ("p99 < 1s", False)]
+)
+def test_an_objective_knows_whether_it_is_about_errors(text: str, about: bool) -> None:
+    assert objective(text).about_errors is about
+
+
+def refused(text: str) -> tuple[str, str]:
+    """What is said of an objective that is none: message and hint."""
+    try:
+        objective(text)
+    except ValueError as error:
+        message, hint = error.args
+        return message, hint
+    pytest.fail(f"{text} was read")
