@@ -189,6 +189,22 @@ def test_ended_server_is_started_again(fleet: Remote) -> None:
     running.down()
 
 
+def test_new_agent_starts_its_server_again(fleet: Remote) -> None:
+    running = Spread(fleet, "tiny")
+    settings = {"port": str(free_port())}
+    running.up(3, settings)
+    first = {server.name: server.pid for server in running.processes()}
+    assert isinstance(fleet.transport, InProcess)
+    # The kernel releases the mark of an agent that has ended.
+    fleet.transport.agents[1].systems._marks.pop("tiny").close()
+    fleet.links[1].is_open = False
+    assert states(running) == {"tiny-1": "up", "tiny-2": "dead", "tiny-3": "up"}
+    running.up(3, settings)
+    second = {server.name: server.pid for server in running.processes()}
+    assert {name for name in first if first[name] != second[name]} == {"tiny-2"}
+    running.down()
+
+
 def test_servers_of_another_owner_are_refused(fleet: Remote) -> None:
     Running("tiny@host1").up(1, {"port": str(free_port())})
     with pytest.raises(LoadstoneError, match="host host1: tiny@host1 is up, and no experiment started it"):

@@ -46,7 +46,9 @@ class Cluster:
         program = Path(sys.executable).parent / "ray"
         common = f"--node-ip-address=10.77.0.{host} --num-cpus=1 --object-store-memory=100000000 --disable-usage-stats"
         if host == 1:
-            line = f"{program} start --head --port=6379 --include-dashboard=false {common} --labels=role=lab"
+            options = f"--head --port=6379 --include-dashboard=false {common} --labels=role=lab"
+            # On a busy machine it may not be up within Ray's limit.
+            line = f"until {program} start {options}; do {program} stop --force; sleep 1; done"
         else:
             # The head may need a while.
             line = f"until {program} start --address=10.77.0.1:6379 {common} --labels=role={role}; do sleep 1; done"

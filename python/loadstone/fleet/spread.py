@@ -76,6 +76,8 @@ class Spread:
                 "give more hosts the label of `fleet.hosts.servers`, or use fewer nodes",
             )
         addresses = tuple(self.hosts.links[number].host.address for number in numbers)
+        if any(":" in address for address in addresses):
+            raise SystemsError(f"{self.name} needs IPv4 addresses, got {addresses[0]}", "start Ray with IPv4 addresses")
         is_new = self._plan is None
         plan = self._plan = replace(plan_of(self.system, nodes, settings, file_system_bytes), addresses=addresses)
         self.hosts.connect(numbers)

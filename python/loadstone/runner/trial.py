@@ -20,6 +20,7 @@ from loadstone.experiment.model.points import values as values_of_names
 from loadstone.experiment.plan.plan import PlannedTrial
 from loadstone.faults.fault import FaultError
 from loadstone.faults.injector import Injector
+from loadstone.fleet.host_figures import add_disturbances
 from loadstone.fleet.interface import Fleet
 from loadstone.judge.checks import errors
 from loadstone.observe import device
@@ -92,7 +93,7 @@ class Conductor:
         if at is not None:
             notes += (*at.still_busy(),)
             # Where engines ran on a server's host, their observer's figures of the host replace these.
-            measured = [*at.of_hosts, *measured, *at.values()]
+            measured = [*at.of_hosts, *measured, *at.values(), *add_disturbances(measured, at.of_hosts)]
             at.write(files / "servers.json")
         ended = replace(
             begun,
