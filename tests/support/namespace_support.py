@@ -52,7 +52,8 @@ class Cluster:
         else:
             # The head may need a while, and a start that fails costs seconds of a processor.
             wait = "until (exec 3<> /dev/tcp/10.77.0.1/6379) 2> /dev/null; do sleep 0.5; done"
-            line = f"{wait}; until {program} start --address=10.77.0.1:6379 {common} --labels=role={role}; do sleep 1; done"
+            options = f"--address=10.77.0.1:6379 {common} --labels=role={role}"
+            line = f"{wait}; until {program} start {options}; do sleep 1; done"
         self.hosts("boot", host, "bash", "-c", line)
 
     def start(self, *command: str, **more: str) -> subprocess.Popen[str]:
