@@ -74,7 +74,7 @@ def run(arguments: list[str]) -> int:
         if command == "ycsb" and "load" in rest:
             from loadstone.systems import provide
 
-            provide.table(rest)
+            provide.provide_table(rest)
         program.replace_process(arguments)
     if command in LAB_COMMANDS:
         return run_command(command, rest)
@@ -94,7 +94,7 @@ def run_command(command: str, arguments: list[str]) -> int:
     if command == "completion":
         from loadstone.commands import completion
 
-        catalogue = completion.Catalogue(commands(), ENGINE_COMMANDS, usage(), run_command)
+        catalogue = completion.CommandCatalogue(commands(), ENGINE_COMMANDS, usage(), run_command)
         return completion.create_main(catalogue)(arguments)
     module = importlib.import_module(f"loadstone.commands.{MODULES.get(command, command)}")
     status: int = module.main(arguments)

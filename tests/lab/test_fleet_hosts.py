@@ -19,7 +19,7 @@ from experiment_support import message_of
 from fleet_support import InProcess, ScriptedHost, Simulation, spec_of, specs
 from lab_support import experiment
 from loadstone.engine import program
-from loadstone.engine.events import Event, Interval, Result, Summary, parse
+from loadstone.engine.events import Event, Interval, Result, Summary, parse_event
 from loadstone.engine.trial import EngineError
 from loadstone.errors import LoadstoneError
 from loadstone.fleet.agent import Agent
@@ -306,7 +306,7 @@ def collect(agent: Agent, messages: list[dict[str, Any]], key: str, *, poll: boo
             messages += agent.exchange({"poll": True, "wait_seconds": 1.0})["messages"]
         else:
             messages += agent._collect(1.0)
-    return [parse(message["line"]) for message in messages if "line" in message]
+    return [parse_event(message["line"]) for message in messages if "line" in message]
 
 
 def test_damaged_engine_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,7 +363,7 @@ def test_placement_without_hosts_names_the_labels() -> None:
 
 def test_slowest_host_is_named() -> None:
     def end(ms: int) -> Summary:
-        event = parse(json.dumps(summary([outcome("READ", "OK", [ms * MS] * 99, [ms * MS] * 99)], due=99)))
+        event = parse_event(json.dumps(summary([outcome("READ", "OK", [ms * MS] * 99, [ms * MS] * 99)], due=99)))
         assert isinstance(event, Summary)
         return event
 

@@ -32,7 +32,7 @@ from loadstone.judge import judge
 from loadstone.runner import run as runner
 from loadstone.runner.servers import DIED
 from loadstone.systems import registry
-from loadstone.systems.base.running import Running, ServerState
+from loadstone.systems.base.running import RunningSystem, ServerState
 from systems_support import free_port, systems, temporary_root
 
 ROLES = ("lab", "servers", "clients", "clients")
@@ -100,7 +100,7 @@ def test_placements_are_variants_of_one_experiment(tmp_path: Path, root: Path, m
         assert trial.value("host.host1.cpu.busy") is not None
         assert trial.value("server.redis.keys") >= 100
     assert by_placement["apart"].facts["machines_shared"] == "yes"
-    judged = judge.judge(only_folder(tmp_path).load())
+    judged = judge.judge_results(only_folder(tmp_path).load())
     messages = [finding.message for finding in judged.findings if finding.check == "sides-differ"]
     assert any("placement does not change the competition" in message for message in messages), messages
     assert not any("differ in" in message for message in messages), messages
@@ -134,9 +134,9 @@ def states(running: Spread) -> dict[str, str]:
 def test_system_starts_a_node_on_each_host(fleet: Remote) -> None:
     running = Spread(fleet, "tiny")
     running.up(3, {"port": str(free_port())})
-    servers = running.processes()
+    servers = running.running_processes()
     assert [server.address.rpartition(":")[0] for server in servers] == ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
-    assert [Running(f"tiny@host{k}").status()[0][0].name for k in range(3)] == ["tiny-1", "tiny-2", "tiny-3"]
+    assert [RunningSystem(f"tiny@host{k}").status()[0][0].name for k in range(3)] == ["tiny-1", "tiny-2", "tiny-3"]
     running.begin_observation()
     values = {value.metric: value for value in running.end_observation()}
     assert {f"server.tiny-{k}.memory_max" for k in (1, 2, 3)} <= values.keys()
@@ -157,7 +157,7 @@ def test_fault_leaves_other_hosts_alone(fleet: Remote, kind: str, state: str) ->
         step()
     await_none(fault.missing_effect)
     assert states(running) == {"tiny-1": "up", "tiny-2": state, "tiny-3": "up"}
-    assert (Running("tiny@host1").place.root / "undo.json").exists()
+    assert (RunningSystem("tiny@host1").place.root / "undo.json").exists()
     fault.lift()
     await_none(fault.remaining_effect)
     assert set(states(running).values()) == {"up"}
@@ -180,11 +180,11 @@ def test_ended_server_is_started_again(fleet: Remote) -> None:
     running = Spread(fleet, "tiny")
     settings = {"port": str(free_port())}
     running.up(3, settings)
-    Running("tiny@host2").kill()
+    RunningSystem("tiny@host2").kill()
     assert states(running)["tiny-3"] == ServerState.DEAD
-    first = {server.name: server.pid for server in running.processes()}
+    first = {server.name: server.pid for server in running.running_processes()}
     running.up(3, settings)
-    second = {server.name: server.pid for server in running.processes()}
+    second = {server.name: server.pid for server in running.running_processes()}
     assert first.items() < second.items()
     running.down()
 
@@ -193,24 +193,24 @@ def test_new_agent_starts_its_server_again(fleet: Remote) -> None:
     running = Spread(fleet, "tiny")
     settings = {"port": str(free_port())}
     running.up(3, settings)
-    first = {server.name: server.pid for server in running.processes()}
+    first = {server.name: server.pid for server in running.running_processes()}
     assert isinstance(fleet.transport, InProcess)
     # The kernel releases the mark of an agent that has ended.
     fleet.transport.agents[1].systems._marks.pop("tiny").close()
     fleet.links[1].is_open = False
     assert states(running) == {"tiny-1": "up", "tiny-2": "dead", "tiny-3": "up"}
     running.up(3, settings)
-    second = {server.name: server.pid for server in running.processes()}
+    second = {server.name: server.pid for server in running.running_processes()}
     assert {name for name in first if first[name] != second[name]} == {"tiny-2"}
     running.down()
 
 
 def test_servers_of_another_owner_are_refused(fleet: Remote) -> None:
-    Running("tiny@host1").up(1, {"port": str(free_port())})
+    RunningSystem("tiny@host1").up(1, {"port": str(free_port())})
     with pytest.raises(LoadstoneError, match="host host1: tiny@host1 is up, and no experiment started it"):
         Spread(fleet, "tiny").up(3, {"port": str(free_port())})
-    assert [Running(f"tiny@host{k}").status() for k in (0, 2)] == [[], []]
-    Running("tiny@host1").down()
+    assert [RunningSystem(f"tiny@host{k}").status() for k in (0, 2)] == [[], []]
+    RunningSystem("tiny@host1").down()
 
 
 def test_failed_start_names_the_host(fleet: Remote) -> None:
@@ -257,7 +257,7 @@ def test_unknown_operation_is_refused() -> None:
 
 @pytest.mark.parametrize("host", ["node-1.example.org", "x" * 60, "_odd name"])
 def test_instance_of_a_host_is_valid(host: str) -> None:
-    assert Running(f"redis@{instance_name(host)}").name.startswith("redis@")
+    assert RunningSystem(f"redis@{instance_name(host)}").name.startswith("redis@")
     assert instance_name(host) != instance_name(f"{host}x")
 
 
@@ -290,7 +290,7 @@ def test_servers_on_hosts_refuse_with_a_reason(tmp_path: Path, text: str, messag
 
 def test_profile_travels_in_the_spec() -> None:
     folder = ROOT / "tests/fixtures/cassandra-stress"
-    line = [program.find(), "cassandra-stress", "user", f"profile={folder}/simple.yaml", "ops(insert=1)", "n=10"]
+    line = [program.find_engine(), "cassandra-stress", "user", f"profile={folder}/simple.yaml", "ops(insert=1)", "n=10"]
     done = subprocess.run([*line, "-node", "127.0.0.1", "--print-spec"], check=True, capture_output=True, text=True)
     assert "CREATE TABLE t (id bigint PRIMARY KEY" in done.stdout
     assert str(folder) not in done.stdout, "other hosts have no such file"

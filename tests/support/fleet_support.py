@@ -119,7 +119,7 @@ class Simulation:
         self.now = 1000.0
         self.clock = SimulatedClock(self)
         self._seconds = seconds
-        self._hash = hash_file(Path(program.find()))
+        self._hash = hash_file(Path(program.find_engine()))
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
         self._replies: list[Reply] = []
@@ -255,5 +255,14 @@ def specs(engines: int, interval_ms: int = 1000, lease_ms: int = 2000) -> list[d
 
 def spec_of(*arguments: str) -> dict[str, Any]:
     """The spec of a YCSB run on the store `null`, with intervals of a second."""
-    line = [program.find(), "ycsb", "run", "null", "-P", str(ROOT / "workloads/workloada"), *arguments, "--print-spec"]
+    line = [
+        program.find_engine(),
+        "ycsb",
+        "run",
+        "null",
+        "-P",
+        str(ROOT / "workloads/workloada"),
+        *arguments,
+        "--print-spec",
+    ]
     return {**json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout), "interval_ms": 1000}

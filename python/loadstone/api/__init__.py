@@ -71,8 +71,8 @@ def run(
     from rich.console import Console
 
     from loadstone import workloads
-    from loadstone.commands.run import perform
-    from loadstone.experiment.file import load as load_experiment
+    from loadstone.commands.run import run_experiment
+    from loadstone.experiment.file import load_experiment
 
     path = Path(file)
     settings = [f"{key}={format_setting(value)}" for key, value in (set or {}).items()]
@@ -85,8 +85,8 @@ def run(
     workloads.register()
     loaded = load_experiment(path, scale, settings)
     console = Console(stderr=True, emoji=False, markup=False, highlight=False)
-    folder, _ = perform(loaded, path.stem, options, console)
-    return Run(folder.load())
+    folder, _ = run_experiment(loaded, path.stem, options, console)
+    return Run(folder.load_results())
 
 
 def compare(*sides: Run | str | PathLike[str] | Sequence[Run | str | PathLike[str]]) -> Run:
@@ -95,7 +95,7 @@ def compare(*sides: Run | str | PathLike[str] | Sequence[Run | str | PathLike[st
     A side is a run, a path or a name, or a sequence of runs of the same thing. A claim takes six alternating runs of
     each side. Raises LoadstoneError as `open` does.
     """
-    from loadstone.results.union import union
+    from loadstone.results.union import join_results
 
     def read_side(side: Any) -> ResultSet | list[ResultSet]:
         if isinstance(side, Run):
@@ -107,4 +107,4 @@ def compare(*sides: Run | str | PathLike[str] | Sequence[Run | str | PathLike[st
 
     if len(sides) < 2:
         raise LoadstoneError("a comparison needs at least two results", "name a second run, path or name")
-    return Run(union([read_side(side) for side in sides]))
+    return Run(join_results([read_side(side) for side in sides]))

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from loadstone.api.frames import convert_to_pandas, convert_to_polars
-from loadstone.results.export import column
+from loadstone.results.export import build_column
 
 if TYPE_CHECKING:
     import altair as alt
@@ -59,7 +59,7 @@ class Judgement:
                 "metric": [cell.metric for cell in cells],
                 "unit": [cell.unit for cell in cells],
                 **{name: [getattr(estimate, name) for estimate in estimates] for name in ESTIMATE},
-                "bound": [self.judged.bound(cell) for cell in cells],
+                "bound": [self.judged.bound_of_cell(cell) for cell in cells],
                 "withheld": [cell.withheld for cell in cells],
             },
         )
@@ -159,7 +159,7 @@ class Judgement:
         configs = [dict(variant) for variant in variants]
         names = [name for name in self.judged.results.dimensions if any(name in config for config in configs)]
         heads = {f"{name}_" if name in columns else name: [config.get(name) for config in configs] for name in names}
-        return pa.table({name: column(values, None) for name, values in {**heads, **columns}.items()})
+        return pa.table({name: build_column(values, None) for name, values in {**heads, **columns}.items()})
 
 
 def comparison_columns(comparisons: Sequence[Comparison]) -> dict[str, list[Any]]:

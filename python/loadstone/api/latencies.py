@@ -46,14 +46,14 @@ class Latencies:
         if not 0 <= percent <= 100:
             raise ValueError(f"a percentage is from 0 to 100, not {percent}")
         # As the figures of a trial are computed: 99.9 as it is written.
-        (percentile,) = self.population.percentiles([float(Decimal(str(percent)) / 100)])
+        (percentile,) = self.population.read_percentiles([float(Decimal(str(percent)) / 100)])
         return percentile
 
     def __add__(self, other: Latencies) -> Latencies:
         """Both together. Raises ValueError when their buckets differ."""
         total = Population()
-        total.add(self.population)
-        total.add(other.population)
+        total.add_population(self.population)
+        total.add_population(other.population)
         return Latencies(total)
 
     def to_arrow(self) -> pa.Table:

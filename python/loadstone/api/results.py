@@ -75,7 +75,7 @@ class Run:
         Of several attempts the last counts that was not interrupted. `failures` and `interruptions` are the numbers of
         earlier attempts that failed, and that the user ended.
         """
-        return export.trials(self.results)
+        return export.trials_table(self.results)
 
     @cached_property
     def figures(self) -> pa.Table:
@@ -84,22 +84,22 @@ class Run:
         `bound` is null for an exact figure, `at_least` for a lower bound, `failed` where the rank of a percentile is a
         failed operation's: that `value` must not be ranked. The table of `loadstone export`.
         """
-        return export.figures(self.results)
+        return export.figures_table(self.results)
 
     @cached_property
     def intervals(self) -> pa.Table:
         """A row for each interval of each measured window: throughput in op/s, latencies in ns, counts."""
-        return export.intervals(self.results)
+        return export.intervals_table(self.results)
 
     @cached_property
     def facts(self) -> pa.Table:
         """A row for each fact of each trial (`version`, `durability`, `file_system`); values are text."""
-        return export.facts(self.results)
+        return export.facts_table(self.results)
 
     @cached_property
     def hosts(self) -> pa.Table:
         """A row for each fact of each host: `run`, `host`, `fact` (`cpu.model`), `value` as text."""
-        return export.hosts(self.results)
+        return export.hosts_table(self.results)
 
     @cached_property
     def samples(self) -> pa.Table:
@@ -119,10 +119,10 @@ class Run:
         """
         import pyarrow as pa
 
-        from loadstone.engine.histogram import encode
+        from loadstone.engine.histogram import encode_histogram
 
         rows = [
-            (trial, phase, name, kind.well.count, kind.failed, kind.censored.count, encode(kind.well))
+            (trial, phase, name, kind.well.count, kind.failed, kind.censored.count, encode_histogram(kind.well))
             for trial, phase, operations in self._logs(self._report)
             for name, kind in operations.items()
         ]
@@ -146,7 +146,7 @@ class Run:
                 lacking.append(trial.trial)
             elif operation in operations:
                 is_known = True
-                total.add(operations[operation])
+                total.add_population(operations[operation])
         if lacking:
             raise LoadstoneError(
                 f"{len(lacking)} of {len(selected.results.trials)} trials have no histograms of the phase {phase}, "
@@ -175,9 +175,9 @@ class Run:
 
     def filter(self, expression: str) -> Run:
         """The trials that pass a filter such as `"system:lmdb AND -clients:(1 OR 2)"`. Raises LoadstoneError."""
-        from loadstone.results.projection import filtered
+        from loadstone.results.projection import filter_results
 
-        return Run(filtered(self.results, expression))
+        return Run(filter_results(self.results, expression))
 
     @cached_property
     def judgement(self) -> Judgement:
@@ -201,16 +201,16 @@ class Run:
         comparison differs from the recorded question. Raises LoadstoneError for unknown names.
         """
         from loadstone.api import compare as join
-        from loadstone.commands.reading import regroup
-        from loadstone.judge.judge import judge
+        from loadstone.commands.reading import regroup_results
+        from loadstone.judge.judge import judge_results
         from loadstone.results.projection import Projection
 
         results = join(self, *sides).results if sides else self.results
         named = {"compare.by": by, "compare.baseline": baseline}
         changes = {**{key: value for key, value in named.items() if value is not None}, **(set or {})}
         settings = [f"{key}={format_setting(value)}" for key, value in changes.items()]
-        projected = regroup(results, settings, Projection(filter=filter, metrics=tuple(metrics)))
-        return Judgement(judge(projected.results, rank_invalid=rank_invalid))
+        projected = regroup_results(results, settings, Projection(filter=filter, metrics=tuple(metrics)))
+        return Judgement(judge_results(projected.results, rank_invalid=rank_invalid))
 
     @property
     def charts(self) -> dict[str, alt.TopLevelMixin]:

@@ -19,7 +19,7 @@ class UsageError(LoadstoneError):
     exit_status = 2
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """A parser whose errors have a hint."""
 
     def __init__(self, command: str, description: str, epilog: str = "") -> None:
@@ -82,17 +82,17 @@ class Parser(argparse.ArgumentParser):
 
 def check_conditions(conditions: Sequence[str]) -> None:
     """Raises UsageError for the first condition of `--expect` that is not valid."""
-    from loadstone.search.objective import expectations
+    from loadstone.search.objective import parse_expectations
 
     for text in conditions:
         try:
-            expectations(text)
+            parse_expectations(text)
         except ValueError as error:
             message, hint = error.args
             raise UsageError(f"--expect: {message}", hint) from None
 
 
-def joined(arguments: Sequence[str]) -> list[str]:
+def join_filters(arguments: Sequence[str]) -> list[str]:
     """The arguments with `--filter -clients:1` joined by =, since argparse would take the value for an option."""
     result: list[str] = []
     for word in arguments:
@@ -104,7 +104,7 @@ def joined(arguments: Sequence[str]) -> list[str]:
     return result
 
 
-def guarded(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]:
+def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]:
     """A command whose errors are printed: exit status 2 for bad usage, 1 for anything else, 130 after Ctrl-C."""
 
     def main(arguments: list[str]) -> int:

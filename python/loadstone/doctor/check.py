@@ -106,6 +106,6 @@ class Diagnosis:
     seen: Seen
 
 
-def unknown(what: str = "not reported by this machine") -> Seen:
+def unknown_result(what: str = "not reported by this machine") -> Seen:
     """The result where nothing can be read: ok."""
     return Seen("ok", what)

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from loadstone.engine import program
-from loadstone.engine.document import read
+from loadstone.engine.document import read_document
 from loadstone.errors import LoadstoneError
 
 VERSION = 1
@@ -77,7 +77,7 @@ class Description:
             for name, value in properties.items()
         }
 
-    def networked(self, store: str) -> bool:
+    def is_networked(self, store: str) -> bool:
         """Whether a store's operations cross a network; false for an unknown store."""
         return store in self.stores and self.stores[store].networked
 
@@ -91,21 +91,21 @@ class Description:
 
     def keeps_data(self, store: str) -> bool:
         """Whether there is data to load: a store with neither servers nor files cannot keep any."""
-        return self.networked(store) or self.keeps_files(store)
+        return self.is_networked(store) or self.keeps_files(store)
 
-    def own(self, store: str) -> tuple[str, ...]:
+    def store_properties(self, store: str) -> tuple[str, ...]:
         """A store's own properties."""
         return self.stores[store].properties if store in self.stores else ()
 
-    def address(self, store: str) -> tuple[str, str] | None:
+    def address_properties(self, store: str) -> tuple[str, str] | None:
         """The properties that take a store's hosts and port, if it has them."""
         return self.stores[store].address if store in self.stores else None
 
 
 @cache
-def description() -> Description:
+def describe_engine() -> Description:
     """The description of the installed engine. Raises LoadstoneError without an engine, or if it is too old."""
-    path = program.find()
+    path = program.find_engine()
     hint = "it has another version than this package; run `make`"
     try:
         result = subprocess.run([path, "describe"], capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -113,16 +113,16 @@ def description() -> Description:
         raise LoadstoneError(f"cannot run {path}: {error}", hint) from error
     if result.returncode:
         raise LoadstoneError(f"{path} does not describe itself: {result.stderr.strip() or result.returncode}", hint)
-    return parse(result.stdout, path, hint)
+    return parse_description(result.stdout, path, hint)
 
 
-def parse(text: str, path: str, hint: str) -> Description:
+def parse_description(text: str, path: str, hint: str) -> Description:
     """Reads an engine's description. Raises LoadstoneError."""
     try:
         found = json.loads(text)
         if found["describe"] != VERSION:
             raise LoadstoneError(f"{path} describes itself in version {found['describe']}, expected {VERSION}", hint)
-        stores = read(list[StoreInfo], found["stores"])
+        stores = read_document(list[StoreInfo], found["stores"])
         names = frozenset(str(each["name"]) for each in found["properties"])
     except (ValueError, KeyError, TypeError) as error:
         raise LoadstoneError(f"cannot read the description by {path}: {error!r}", hint) from error

@@ -9,17 +9,17 @@ Kind = TypeVar("Kind")
 _ADAPTERS: dict[Any, Any] = {}
 
 
-def read(kind: type[Kind], document: Any) -> Kind:
+def read_document(kind: type[Kind], document: Any) -> Kind:
     """A document as a type; unknown fields are ignored. Raises ValueError with the first mistake."""
-    return _validate(kind, "validate_python", document)
+    return _validate_document(kind, "validate_python", document)
 
 
-def parse(kind: type[Kind], text: bytes) -> Kind:
+def parse_document(kind: type[Kind], text: bytes) -> Kind:
     """A JSON text as a type; unknown fields are ignored. Raises ValueError with the first mistake."""
-    return _validate(kind, "validate_json", text)
+    return _validate_document(kind, "validate_json", text)
 
 
-def _validate(kind: type[Kind], method: str, document: Any) -> Kind:
+def _validate_document(kind: type[Kind], method: str, document: Any) -> Kind:
     # Imported late: it takes a tenth of a second.
     from pydantic import TypeAdapter, ValidationError
 

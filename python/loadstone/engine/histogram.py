@@ -45,7 +45,7 @@ class Layout:
         """The smallest value of a bucket."""
         return self.highest_equivalent(index - 1) + 1 if index else 0
 
-    def middle(self, index: int) -> float:
+    def bucket_middle(self, index: int) -> float:
         """The value that represents a bucket in a mean."""
         return (self.lowest_equivalent(index) + self.highest_equivalent(index)) / 2
 
@@ -62,7 +62,7 @@ class Histogram:
         """How many values."""
         return self.counts.total()
 
-    def add(self, other: Histogram) -> None:
+    def add_histogram(self, other: Histogram) -> None:
         """Adds another histogram, exactly. Raises ValueError when its buckets differ."""
         if self.counts and other.counts and self.layout != other.layout:
             raise ValueError(f"histograms of {self.layout} and {other.layout} do not add up")
@@ -70,7 +70,7 @@ class Histogram:
             self.layout = other.layout
         self.counts.update(other.counts)
 
-    def quantile(self, share: float) -> int:
+    def value_at_quantile(self, share: float) -> int:
         """The value that `share` of all values (0.99: 99 %) do not exceed, rounded up to the end of its bucket.
 
         Raises ValueError when there is no value.
@@ -91,7 +91,7 @@ class Histogram:
         """The mean, each value taken as the middle of its bucket. Raises ValueError without values."""
         if not self.counts:
             raise ValueError("an empty histogram has no mean")
-        total = sum(count * self.layout.middle(index) for index, count in self.counts.items())
+        total = sum(count * self.layout.bucket_middle(index) for index, count in self.counts.items())
         return total / self.count
 
     @property
@@ -99,12 +99,12 @@ class Histogram:
         """The smallest value, rounded down to the start of its bucket. Raises ValueError without values."""
         return self.layout.lowest_equivalent(min(self.counts))
 
-    def supports(self, share: float) -> bool:
+    def supports_quantile(self, share: float) -> bool:
         """Whether there are enough values above this quantile for it to mean anything."""
         return self.count * (1 - Fraction(str(share))) >= SAMPLES_ABOVE
 
 
-def decode(text: str) -> Histogram:
+def decode_histogram(text: str) -> Histogram:
     """Reads a histogram. Raises ValueError when it is damaged or of another format."""
     try:
         data = base64.b64decode(text, validate=True)
@@ -122,7 +122,7 @@ def decode(text: str) -> Histogram:
         raise ValueError(f"not an HDR histogram of the engine: {len(payload)} of {length} bytes, offset {offset}")
     counts: Counter[int] = Counter()
     index = 0
-    for number in numbers(payload):
+    for number in decode_numbers(payload):
         # A negative number is a run of empty buckets.
         if number < 0:
             index -= number
@@ -133,7 +133,7 @@ def decode(text: str) -> Histogram:
     return Histogram(Layout(digits, lowest), counts)
 
 
-def numbers(payload: bytes) -> Iterator[int]:
+def decode_numbers(payload: bytes) -> Iterator[int]:
     """Reads ZigZag LEB128 numbers of at most 9 bytes, whose last byte has no continuation bit."""
     value = shift = 0
     for byte in payload:
@@ -150,13 +150,13 @@ def numbers(payload: bytes) -> Iterator[int]:
         raise ValueError("not an HDR histogram: it ends within a number")
 
 
-def encode(histogram: Histogram) -> str:
-    """Writes a histogram: the inverse of `decode`."""
+def encode_histogram(histogram: Histogram) -> str:
+    """Writes a histogram: the inverse of `decode_histogram`."""
     payload, following = bytearray(), 0
     for index in sorted(histogram.counts):
         if index > following:
-            payload += leb128(following - index)
-        payload += leb128(histogram.counts[index])
+            payload += encode_number(following - index)
+        payload += encode_number(histogram.counts[index])
         following = index + 1
     layout = histogram.layout
     highest = max(layout.highest_equivalent(max(following - 1, 0)), 2 * layout.lowest)
@@ -165,8 +165,8 @@ def encode(histogram: Histogram) -> str:
     return base64.b64encode(struct.pack(">ii", COOKIE_DEFLATED, len(deflated)) + deflated).decode()
 
 
-def leb128(number: int) -> bytes:
-    """A number as `numbers` reads it."""
+def encode_number(number: int) -> bytes:
+    """A number as `decode_numbers` reads it."""
     value, found = (number << 1) ^ (number >> 63), bytearray()
     while value >= 0x80 and len(found) < 8:
         found.append(value & 0x7F | 0x80)

@@ -18,7 +18,7 @@ NAME = "loadstone-engine"
 VARIABLE = "LOADSTONE_ENGINE"
 
 
-def find() -> str:
+def find_engine() -> str:
     """The engine's path: LOADSTONE_ENGINE, else the one installed with this package, else one on PATH.
 
     Raises LoadstoneError when none is found, or when LOADSTONE_ENGINE names something that cannot be run.
@@ -31,7 +31,7 @@ def find() -> str:
             f"no program at {named} ({VARIABLE})",
             f"name an executable file, or unset {VARIABLE} to use the one installed",
         )
-    path = beside()
+    path = engine_beside()
     if path is None:
         from shutil import which  # 5 ms, only spent when the engine is not installed with this package
 
@@ -46,7 +46,7 @@ def find() -> str:
 
 def replace_process(arguments: list[str]) -> NoReturn:
     """Replaces this process by the engine with `arguments`. Raises LoadstoneError when it is missing or cannot run."""
-    path = find()
+    path = find_engine()
     try:
         os.execv(path, [path, *arguments])
     except OSError as error:
@@ -59,7 +59,7 @@ def cannot_run(path: str, error: OSError) -> LoadstoneError:
     return LoadstoneError(f"cannot run {path}: {error.strerror}", hint)
 
 
-def beside() -> str | None:
+def engine_beside() -> str | None:
     """The engine in the directory of the running script, of the interpreter, or of this interpreter's scripts."""
     # Without a script Python has "-c" or "" here, which would mean the working directory.
     programs = [program for program in (sys.argv[0], sys.executable) if os.sep in program]

@@ -19,18 +19,18 @@ PART_MIN = 4
 _VALUES: set[str] = set()
 
 
-def keep(variable: str, value: str) -> None:
+def keep_secret(variable: str, value: str) -> None:
     """Keeps a variable's value, if its name marks it as secret."""
     if value and NAME.search(variable):
         _VALUES.add(value)
 
 
-def holds(text: str) -> bool:
+def has_secret(text: str) -> bool:
     """Whether a text contains a secret."""
-    return hidden(text) != text
+    return hide_secrets(text) != text
 
 
-def hidden(text: str) -> str:
+def hide_secrets(text: str) -> str:
     """A text without the secrets in it, also as JSON writes them."""
     if text in _VALUES:
         return HIDDEN

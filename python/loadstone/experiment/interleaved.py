@@ -22,7 +22,7 @@ def deciding_experiment(sides: Sequence[Sequence[ResultSet]], expected: Sequence
     """The experiment as YAML; or the commands, where two results do not make one experiment."""
     old, new = (yaml.safe_load(side[0].experiment or "{}") for side in sides[:2])
     if not is_combinable(old, new):
-        return commands(*(side[0].name for side in sides[:2]))
+        return comparison_commands(*(side[0].name for side in sides[:2]))
     systems = {name: next(iter(part["systems"].values())) for name, part in ((OLD, old), (NEW, new))}
     vary = old.get("vary") or {}
     matrix = {key: values for key, values in (vary.get("matrix") or {}).items() if key != "system"}
@@ -62,7 +62,7 @@ def is_combinable(old: dict[str, Any], new: dict[str, Any]) -> bool:
     return bool(rest[0] == rest[1])
 
 
-def commands(old: str, new: str) -> str:
+def comparison_commands(old: str, new: str) -> str:
     """How to measure two builds that do not fit into one experiment."""
     numbers = range(1, REPEATS_MIN + 1)
     names = [",".join(f"{side}{number}" for number in numbers) for side in ("OLD", "NEW")]

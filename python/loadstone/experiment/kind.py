@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from loadstone.engine.trial import Spec
     from loadstone.experiment.model.experiment import Experiment
     from loadstone.experiment.model.points import Point
-    from loadstone.experiment.model.values import Part
+    from loadstone.experiment.model.values import FilePart
     from loadstone.experiment.plan.plan import Variant
     from loadstone.experiment.reading.path import Path as Keys
     from loadstone.experiment.validation.context import Context
-    from loadstone.importers.run import Run
+    from loadstone.importers.run import ImportedRun
     from loadstone.results.trial_result import Scalar
     from loadstone.results.value import Value
 
@@ -49,7 +49,7 @@ class EngineLaunch:
         """The prefix of its figures' names."""
         return "" if self.role == "measure" else f"{self.name}."
 
-    def stages(self, directory: Path, seed: int) -> Stages:
+    def list_stages(self, directory: Path, seed: int) -> Stages:
         """Every launch of the engine, in order."""
         spec = self.spec(directory, seed)
         return spec if isinstance(spec, Stages) else Stages([(self.name, spec)])
@@ -67,7 +67,7 @@ class Stages:
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class EndedLaunch:
     """A launch of the engine that has ended."""
 
     name: str
@@ -99,7 +99,7 @@ class CommandContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class CommandUse:
     """What a command used, with all the children that it waited for."""
 
     elapsed_ns: int
@@ -117,7 +117,7 @@ class Ended:
     status: int
     stdout: Path
     stderr: Path
-    use: Use
+    use: CommandUse
     context: CommandContext
 
 
@@ -130,7 +130,7 @@ class ObservedCommand:
     # Makes its arguments.
     arguments: Callable[[CommandContext], Sequence[str]]
     # Parses its output. Raises LoadstoneError if it cannot be parsed.
-    read: Callable[[Ended], Run]
+    read: Callable[[Ended], ImportedRun]
     # How long it takes, if known.
     seconds: float | None = None
     role: Role = "measure"
@@ -172,7 +172,7 @@ class Kind:
     """A workload kind. `work`: its keys at one point of the experiment, with every template rendered."""
 
     # Its keys: below its name in `workload`, or for YCSB in `workload` itself.
-    keys: type[Part]
+    keys: type[FilePart]
     # Whether it can run for any length of time, so that `measure` determines its end.
     steady: bool
     # The stores that it can work on.
@@ -198,11 +198,11 @@ class Kind:
     # The operations that it performs, by its keys; None: any.
     operations: Callable[[Any], Collection[str] | None] = lambda _: None
     # Facts about a phase, as results record them.
-    facts: Callable[[Sequence[Launched]], Mapping[str, Scalar]] = lambda _: {}
+    facts: Callable[[Sequence[EndedLaunch]], Mapping[str, Scalar]] = lambda _: {}
     # Figures of an engine phase that only this kind has; they replace common ones of the same name.
-    figures: Callable[[EngineLaunch, Sequence[Launched]], Iterator[Value]] = lambda *_: iter(())
+    figures: Callable[[EngineLaunch, Sequence[EndedLaunch]], Iterator[Value]] = lambda *_: iter(())
     # Why a phase failed although its engines succeeded.
-    failure: Callable[[Sequence[Launched]], Note | None] = lambda _: None
+    failure: Callable[[Sequence[EndedLaunch]], Note | None] = lambda _: None
     # Whether clients of the engine do its work, so that each engine of a fleet needs one.
     clients: bool = True
     # Whether other hosts than this machine can do its work.
@@ -220,7 +220,7 @@ KINDS: dict[str, Kind] = {}
 PLAIN = "ycsb"
 
 
-def register(kinds: Mapping[str, Kind]) -> None:
+def register_kinds(kinds: Mapping[str, Kind]) -> None:
     """Registers kinds, and adds their keys to experiment files."""
     from loadstone.experiment.model.experiment import add_kinds
 
@@ -239,6 +239,6 @@ def default_metrics(experiment: Experiment) -> list[str]:
         metric
         for workload in experiment.each_workload.values()
         for kind in workload.kinds[:1]
-        for metric in KINDS[kind].metrics(workload.keys(kind))
+        for metric in KINDS[kind].metrics(workload.keys_of_kind(kind))
     ]
     return list(dict.fromkeys(metrics))

@@ -29,12 +29,12 @@ class Mistake:
     message: str
     hint: str
 
-    def text(self, severity: str) -> str:
+    def describe_mistake(self, severity: str) -> str:
         """Both lines, as the user sees them."""
         return f"{severity}: {self.message} ({self.location})\nhint: {self.hint}"
 
     def __str__(self) -> str:
-        return self.text("warning")
+        return self.describe_mistake("warning")
 
 
 class ExperimentError(LoadstoneError):
@@ -49,9 +49,9 @@ class ExperimentError(LoadstoneError):
         super().__init__(f"{first.message} ({first.location})", first.hint)
 
     def __str__(self) -> str:
-        return "\n".join(mistake.text("error") for mistake in self.mistakes)
+        return "\n".join(mistake.describe_mistake("error") for mistake in self.mistakes)
 
 
-def refuse(location: Location, message: str, hint: str) -> NoReturn:
+def raise_mistake(location: Location, message: str, hint: str) -> NoReturn:
     """Raises a single mistake that prevents any further checks."""
     raise ExperimentError([Mistake(location, message, hint)])

@@ -98,11 +98,11 @@ class AttachedFault:
             undo.Step("run", command=("sh", "-c", self._site.commands.command(self._lift, host)), volatile=False)
             for host in self._victims
         ]
-        undo.write(self._site.journal, undo.Undo(f"{self._kind} of {', '.join(self._victims)}", tuple(steps)))
+        undo.write_journal(self._site.journal, undo.Undo(f"{self._kind} of {', '.join(self._victims)}", tuple(steps)))
 
     def withdraw(self) -> None:
         """Forgets a fault that was not ordered."""
-        undo.clear(self._site.journal)
+        undo.clear_journal(self._site.journal)
 
     def inject(self) -> None:
         """Runs the command for each host. Raises LoadstoneError."""
@@ -118,7 +118,7 @@ class AttachedFault:
         """Runs the lifting command for each host. Raises LoadstoneError."""
         for host in self._victims:
             self._site.commands.run(self._lift, host)
-        undo.clear(self._site.journal)
+        undo.clear_journal(self._site.journal)
 
     def remaining_effect(self) -> str | None:
         """The first host on which `verify` fails."""

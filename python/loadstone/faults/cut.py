@@ -44,7 +44,7 @@ class Cut(Fault):
         if self.planned.how != "reset":
             return
         victims = self._victim_nodes()
-        namespaces = [networks.namespace(self._root, node + 1) for node in range(len(self._nodes))]
+        namespaces = [networks.node_namespace(self._root, node + 1) for node in range(len(self._nodes))]
         senders = ["", *(f"-n {name} " for node, name in enumerate(namespaces, 1) if node not in victims)]
         for node in victims:
             for sender in senders:
@@ -54,7 +54,7 @@ class Cut(Fault):
         """Pulls all cables at once. Raises LoadstoneError."""
         if self.planned.how == "reset":
             for node in self._victim_nodes():
-                run_command([*networks.enter(self._root, node), "ss", "-K", "-t", "state", "connected"], HINT)
+                run_command([*networks.enter_namespace(self._root, node), "ss", "-K", "-t", "state", "connected"], HINT)
         for command in self._routes("add"):
             run_command(command.split(), HINT)
         for node in self._victim_nodes():
@@ -74,6 +74,6 @@ class Cut(Fault):
 
     def probe_nodes(self) -> Iterator[tuple[str, bool]]:
         """Whether each node accepts connections from the host."""
-        for server in self.running.processes():
+        for server in self.running.running_processes():
             host, _, port = server.address.rpartition(":")
             yield server.name, accepts(host, int(port))

@@ -26,7 +26,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.experiment.model.faults import ALL, ANY
 from loadstone.experiment.plan.faults import Draw, PlannedFault, draw_instants, draw_servers
 from loadstone.faults.fault import FaultError
-from loadstone.format.suggestion import suggestion
+from loadstone.format.suggestion import suggest_names
 from loadstone.results.fault import FaultRecord
 
 # How long an ordered fault may take to show its effect, and a lifted one to lose it.
@@ -314,4 +314,4 @@ def choose_servers(site: Site, planned: PlannedFault, seed: int, repeat: int) ->
 
 def unknown(name: str, known: Sequence[str]) -> FaultError:
     """The error for a server that does not exist."""
-    return FaultError(f'faults.server names "{name}", which does not exist', suggestion(name, [*known], "there are"))
+    return FaultError(f'faults.server names "{name}", which does not exist', suggest_names(name, [*known], "there are"))

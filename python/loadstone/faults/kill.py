@@ -19,12 +19,12 @@ class Kill(Fault):
     def inject(self) -> None:
         """Sends all signals at once, each by a pidfd."""
         for member in self.members:
-            process.send(member, signal.SIGKILL)
+            process.send_signal(member, signal.SIGKILL)
 
     def missing_effect(self) -> str | None:
         """The first process that still exists, or the first port that still accepts connections."""
         for member in self.members:
-            if process.alive(member):
+            if process.is_alive(member):
                 return f"{member.name} (pid {member.pid}) still exists"
         for address in dict.fromkeys(member.address for member in self.members):
             host, _, port = address.rpartition(":")

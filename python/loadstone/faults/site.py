@@ -16,9 +16,9 @@ from loadstone.faults.power import Power
 from loadstone.faults.slow import Slow
 from loadstone.faults.stop import Restart, Stop
 from loadstone.observe.host_counters import TICKS_PER_SECOND
-from loadstone.observe.servers import size
+from loadstone.observe.servers import file_size
 from loadstone.systems.base import process
-from loadstone.systems.base.running import Running
+from loadstone.systems.base.running import RunningSystem
 
 FAULTS: Mapping[str, type[Fault]] = {
     "kill": Kill,
@@ -35,7 +35,7 @@ FAULTS: Mapping[str, type[Fault]] = {
 class StartedSite:
     """The servers of one system."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: RunningSystem) -> None:
         self._running = running
 
     def servers(self) -> Sequence[str]:
@@ -49,7 +49,7 @@ class StartedSite:
             stem, _, number = name.rpartition("-")
             if number.isdecimal():
                 roles.setdefault(stem, []).append(name)
-        return {**roles, **self._running.system.roles(self._running.place, self._running.plan)}
+        return {**roles, **self._running.system.find_roles(self._running.place, self._running.plan)}
 
     def addresses(self) -> Mapping[str, str]:
         """The address of each server."""
@@ -62,13 +62,13 @@ class StartedSite:
     def identities(self) -> Mapping[str, object]:
         """Pid and start time of each running server; None for a paused one."""
         return {
-            server.name: None if process.paused(server) else (server.pid, server.started_ticks)
-            for server in self._running.processes()
+            server.name: None if process.is_paused(server) else (server.pid, server.started_ticks)
+            for server in self._running.running_processes()
         }
 
     def find_start_ns(self, server: str) -> int | None:
         """When its current process began, on the monotonic clock (of a host that was not suspended), to 10 ms."""
-        ticks = [running.started_ticks for running in self._running.processes() if running.name == server]
+        ticks = [running.started_ticks for running in self._running.running_processes() if running.name == server]
         return round(ticks[0] * 1e9 / TICKS_PER_SECOND) if ticks else None
 
     def backlog(self) -> str | None:
@@ -80,4 +80,4 @@ class StartedSite:
         directory = self._running.place.data / server
         if not directory.exists():
             return None
-        return sum(size(Path(where, file)) for where, _, files in os.walk(directory.resolve()) for file in files)
+        return sum(file_size(Path(where, file)) for where, _, files in os.walk(directory.resolve()) for file in files)

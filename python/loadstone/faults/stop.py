@@ -14,7 +14,7 @@ class Stop(Kill):
 
     def inject(self) -> None:
         """Sends the system's signal, and waits for its patience. Raises FaultError if a server had to be killed."""
-        if not self.running.stop(self.victims):
+        if not self.running.stop_servers(self.victims):
             raise FaultError("a server did not end in order and was killed", "see the server's log")
 
     def facts(self) -> Mapping[str, str | int | float | bool]:

@@ -63,13 +63,13 @@ def probe_disks() -> str | None:
             disks.shut_down(directory)
             if not disks.is_shut_down(directory):
                 return "ext4 accepts writes after its shutdown"
-            disks.unmount(directory)
+            disks.unmount_directory(directory)
             disks.mount_disk(image, directory, PROBE_BYTES)
         except (SystemsError, OSError) as error:
             return str(error.args[0]) if isinstance(error, SystemsError) else f"ext4 shutdown: {error.strerror}"
         finally:
             with contextlib.suppress(SystemsError):
-                disks.unmount(directory)
+                disks.unmount_directory(directory)
     return None
 
 

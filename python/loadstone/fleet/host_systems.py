@@ -12,18 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from loadstone.engine.document import read
+from loadstone.engine.document import read_document
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.faults import PlannedFault
 from loadstone.faults.fault import Fault
 from loadstone.faults.site import StartedSite
-from loadstone.observe.servers import Servers, Watched, ticks
+from loadstone.observe.servers import ServerObserver, Watched, sum_ticks
 from loadstone.observe.watch import Watch
 from loadstone.results.value import Value
 from loadstone.systems.base import jvm, process
 from loadstone.systems.base.ownership import OWNER, hold_ownership, refuse_taken
-from loadstone.systems.base.running import AT, Running
-from loadstone.systems.base.system import Plan
+from loadstone.systems.base.running import AT, RunningSystem
+from loadstone.systems.base.system import SystemPlan
 
 # Names of instances are at most this long.
 NAME_MAX = 31
@@ -62,7 +62,7 @@ class HostSystems:
         if system not in self._marks:
             self._take_ownership(running, system)
             running.down()
-        running.start(read(Plan, plan), owner=OWNER)
+        running.start(read_document(SystemPlan, plan), owner=OWNER)
 
     def stop(self, system: str) -> None:
         """Ends the servers and deletes their data. Raises TakenError for servers of another owner."""
@@ -85,26 +85,26 @@ class HostSystems:
         """Facts, version, and the builds of the servers' JVMs."""
         running = self._running(system)
         return {
-            "facts": dict(running.facts()),
-            "version": running.version(),
+            "facts": dict(running.read_facts()),
+            "version": running.server_version(),
             "jvm_releases": sorted(running.jvm_releases()),
         }
 
-    def figures(self, system: str) -> dict[str, float]:
+    def read_figures(self, system: str) -> dict[str, float]:
         """The current counters."""
-        return dict(self._running(system).figures())
+        return dict(self._running(system).read_figures())
 
     def find_backlog(self, system: str) -> str | None:
         """Work that must end before every reachable replica has all writes."""
         return self._running(system).find_backlog()
 
-    def create_table(self, system: str, table: str, options: Mapping[str, str]) -> None:
+    def recreate_table(self, system: str, table: str, options: Mapping[str, str]) -> None:
         """Drops a store's table and creates it again."""
-        self._running(system).fresh(table, options)
+        self._running(system).recreate_table(table, options)
 
     def ticks(self, system: str) -> int:
         """The processor time of the servers so far."""
-        return ticks(self._running(system).find_watched())
+        return sum_ticks(self._running(system).find_watched())
 
     def begin_observation(self, system: str) -> None:
         """Flushes the file system of the data, and begins to observe the host and its servers."""
@@ -128,7 +128,7 @@ class HostSystems:
 
     def start_times(self, system: str) -> dict[str, float]:
         """When the process of each server began, s since the epoch by this host's clock."""
-        return {server.name: process.started_at(server) for server in self._running(system).processes()}
+        return {server.name: process.started_at(server) for server in self._running(system).running_processes()}
 
     def data_bytes(self, system: str, server: str) -> int | None:
         """The size of a server's data."""
@@ -136,7 +136,7 @@ class HostSystems:
 
     def create_fault(self, system: str, number: int, planned: Mapping[str, Any], victims: Sequence[str]) -> None:
         """A fault on servers of this host, for `perform_fault`."""
-        fault = StartedSite(self._running(system)).action(read(PlannedFault, planned), victims)
+        fault = StartedSite(self._running(system)).action(read_document(PlannedFault, planned), victims)
         self._faults[system, number] = fault
 
     def perform_fault(self, system: str, number: int, step: str) -> Any:
@@ -146,14 +146,14 @@ class HostSystems:
         result = getattr(self._faults[system, number], step)()
         return dict(result) if isinstance(result, Mapping) else result
 
-    def _take_ownership(self, running: Running, system: str) -> None:
+    def _take_ownership(self, running: RunningSystem, system: str) -> None:
         with ExitStack() as mark:
             mark.enter_context(hold_ownership(running.place.root))
             refuse_taken(running)
             self._marks[system] = mark.pop_all()
 
-    def _running(self, system: str) -> Running:
-        return Running(f"{system}{AT}{self._instance}")
+    def _running(self, system: str) -> RunningSystem:
+        return RunningSystem(f"{system}{AT}{self._instance}")
 
 
 OPERATIONS: Mapping[str, Callable[..., Any]] = {
@@ -163,9 +163,9 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
         HostSystems.stop,
         HostSystems.status,
         HostSystems.describe,
-        HostSystems.figures,
+        HostSystems.read_figures,
         HostSystems.find_backlog,
-        HostSystems.create_table,
+        HostSystems.recreate_table,
         HostSystems.ticks,
         HostSystems.begin_observation,
         HostSystems.end_observation,
@@ -182,11 +182,11 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
 class Observation(threading.Thread):
     """Observes this host and the servers of a system, about once a second."""
 
-    def __init__(self, running: Running, carriers: Mapping[str, int]) -> None:
+    def __init__(self, running: RunningSystem, carriers: Mapping[str, int]) -> None:
         super().__init__(name=f"observe {running.name}", daemon=True)
-        servers = Servers(tuple(running.find_watched()), jvm.collections)
+        servers = ServerObserver(tuple(running.find_watched()), jvm.read_collections)
         self._carriers = carriers
-        self._watch = Watch(next(iter(running.directories()), None), None, servers)
+        self._watch = Watch(next(iter(running.data_directories()), None), None, servers)
         self._is_over = threading.Event()
 
     def begin(self) -> None:

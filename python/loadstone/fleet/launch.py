@@ -10,13 +10,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from loadstone.engine.events import Note, Ready, Summary, parse
+from loadstone.engine.events import Note, Ready, Summary, parse_event
 from loadstone.engine.trial import LEASE_MS, EngineError, Spec
 from loadstone.fleet.clock import Clock
 from loadstone.fleet.host_figures import host_values, slowest_host, worst_values
 from loadstone.fleet.interface import LineListener, Observations, Part, PartEvent
 from loadstone.fleet.transport import Link, Reply, Transport
-from loadstone.observe.environment import fingerprint
+from loadstone.observe.environment import environment_facts
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 
@@ -165,7 +165,7 @@ class Launched:
             notes.append(slow)
         hardware = [host for link in self._links for host in link.facts.get("hosts", ())]
         facts = {
-            **fingerprint({"hosts": hardware}),
+            **environment_facts({"hosts": hardware}),
             "host_names": ", ".join(names.values()),
             "placement": self._placement,
             **self._machine_facts(),
@@ -202,7 +202,7 @@ class Launched:
         match message:
             case {"line": line}:
                 self._listener(place, line)
-                event = parse(line)
+                event = parse_event(line)
                 if isinstance(event, Summary):
                     self._summaries[link.number] = event
                 yield place, event

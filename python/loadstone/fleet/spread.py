@@ -1,4 +1,4 @@
-"""A system with a node on each of several hosts of the fleet, for the lab: as `Running` is for this machine.
+"""A system with a node on each of several hosts of the fleet, for the lab: as `RunningSystem` is for this machine.
 
 The agents do the work (`loadstone.fleet.host_systems`). Addresses and properties name the hosts.
 """
@@ -20,7 +20,7 @@ from loadstone.systems.base.activity import PERIOD
 from loadstone.systems.base.files.cache import cache_root
 from loadstone.systems.base.plan import plan_of
 from loadstone.systems.base.running import AT, ServerState
-from loadstone.systems.base.system import Place, Plan, Process, SystemsError
+from loadstone.systems.base.system import Place, ServerProcess, SystemPlan, SystemsError
 from loadstone.systems.provide import systems_root
 
 # The figures of a host that are recorded below `host.NAME.`.
@@ -58,14 +58,14 @@ class Spread:
     """One system; its servers need not exist yet."""
 
     def __init__(self, hosts: Hosts, name: str) -> None:
-        self.system = registry.system(name)
+        self.system = registry.load_system(name)
         self.name = name
         # Only for the mark of ownership and logs of commands: the data are on the hosts.
         self.place = Place(Path(systems_root()).resolve() / f"{name}{AT}fleet", cache_root())
         self.hosts = hosts
-        self._plan: Plan | None = None
+        self._plan: SystemPlan | None = None
         # The latest state of each server, for hosts that are silent.
-        self._known: dict[int, list[Process]] = {}
+        self._known: dict[int, list[ServerProcess]] = {}
 
     def up(self, nodes: int, settings: Mapping[str, str], file_system_bytes: int = 0) -> None:
         """Starts the system, or its servers that have ended. Raises LoadstoneError, which names the host."""
@@ -99,24 +99,24 @@ class Spread:
                 if isinstance(result, LoadstoneError) and self.hosts.links[number].is_open:
                     raise result
 
-    def status(self) -> list[tuple[Process, ServerState]]:
+    def status(self) -> list[tuple[ServerProcess, ServerState]]:
         """Each server with its state; the servers of a silent host count as dead."""
-        rows: list[tuple[Process, ServerState]] = []
+        rows: list[tuple[ServerProcess, ServerState]] = []
         for number, result in self._try("status").items():
             if isinstance(result, LoadstoneError):
                 rows += [(server, ServerState.DEAD) for server in self._known.get(number, ())]
                 continue
-            servers = [(Process(*row[:4]), ServerState(row[4])) for row in result]
+            servers = [(ServerProcess(*row[:4]), ServerState(row[4])) for row in result]
             self._known[number] = [server for server, _ in servers]
             rows += servers
         return rows
 
-    def processes(self) -> list[Process]:
+    def running_processes(self) -> list[ServerProcess]:
         """The servers that run, paused or not."""
         return [server for server, state in self.status() if state is not ServerState.DEAD]
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> SystemPlan:
         """Nodes, settings and addresses. Raises SystemsError when it is not up."""
         if self._plan is None:
             raise SystemsError(f"{self.name} is not up", "start it before")
@@ -127,15 +127,15 @@ class Spread:
         """The hosts of its nodes, in the order of the nodes."""
         return self.hosts.servers[: self.plan.nodes]
 
-    def properties(self) -> Mapping[str, str]:
+    def store_properties(self) -> Mapping[str, str]:
         """What a store needs to reach it."""
-        return self.system.properties(self.place, self.plan)
+        return self.system.store_properties(self.place, self.plan)
 
     def client_environment(self) -> Mapping[str, str]:
         """None: its client programs are on other hosts."""
         return {}
 
-    def directories(self) -> Sequence[Path]:
+    def data_directories(self) -> Sequence[Path]:
         """None on this machine."""
         return ()
 
@@ -143,11 +143,11 @@ class Spread:
         """None on this machine."""
         return []
 
-    def version(self) -> str:
+    def server_version(self) -> str:
         """The version that was started."""
         return str(self._describe().get("version") or self.plan.settings.get("version", ""))
 
-    def facts(self) -> Mapping[str, str | int | float]:
+    def read_facts(self) -> Mapping[str, str | int | float]:
         """The facts that results record about it, and the names of its hosts."""
         names = ", ".join(self.hosts.links[number].host.name for number in self.numbers)
         return {**self._describe()["facts"], "server_hosts": names}
@@ -157,10 +157,10 @@ class Spread:
         results = self._try("describe").values()
         return {text for result in results if isinstance(result, Mapping) for text in result["jvm_releases"]}
 
-    def figures(self) -> Mapping[str, float]:
+    def read_figures(self) -> Mapping[str, float]:
         """The current counters of all hosts, added up; of periods, the median."""
         samples: dict[str, list[float]] = {}
-        for result in self._try("figures").values():
+        for result in self._try("read_figures").values():
             if isinstance(result, Mapping):
                 for name, number in result.items():
                     samples.setdefault(name, []).append(number)
@@ -179,9 +179,9 @@ class Spread:
         """How long such work may go unreported, seconds."""
         return self.system.unseen_s if self.plan.nodes > 1 else 0.0
 
-    def create_table(self, table: str, options: Mapping[str, str] | None = None) -> None:
+    def recreate_table(self, table: str, options: Mapping[str, str] | None = None) -> None:
         """Drops a store's table and creates it again."""
-        self._call_first("create_table", table=table, options=dict(options or {}))
+        self._call_first("recreate_table", table=table, options=dict(options or {}))
 
     def ticks(self) -> int:
         """The processor time of all servers so far; silent hosts add nothing."""

@@ -19,7 +19,7 @@ def is_finite(given: object) -> TypeGuard[int | float]:
     return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
 
 
-def seconds(given: object) -> float:
+def parse_seconds(given: object) -> float:
     """Seconds of `500ms`, `1m30s`, or of a bare number of seconds. Raises ValueError."""
     if isinstance(given, str):
         parts = PART.findall(given)
@@ -32,7 +32,7 @@ def seconds(given: object) -> float:
     return float(given)
 
 
-def written(length: float) -> str:
+def format_seconds(length: float) -> str:
     """Seconds as text that reads back as exactly the same."""
     if length.is_integer():
         unit = next((unit for unit in "dhm" if length and length % UNITS[unit] == 0), "s")
@@ -42,11 +42,11 @@ def written(length: float) -> str:
 
 
 def share_written(number: float) -> str:
-    """A share with at most three digits as `share` reads it: `5%`."""
+    """A share with at most three digits as `parse_share` reads it: `5%`."""
     return f"{number * 100:.3g}%"
 
 
-def share(given: object) -> float:
+def parse_share(given: object) -> float:
     """The number of `5%` or of 0.05. Raises ValueError."""
     if isinstance(given, str):
         match = SHARE.fullmatch(given)
@@ -58,7 +58,7 @@ def share(given: object) -> float:
     return float(given)
 
 
-def size(given: object) -> int:
+def parse_size(given: object) -> int:
     """Bytes of `128MB`, `64k`, or of a bare number of them. Raises ValueError."""
     match = SIZE.fullmatch(given if isinstance(given, str) else str(given))
     if match is None or isinstance(given, bool):

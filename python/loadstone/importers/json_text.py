@@ -68,7 +68,7 @@ def read_documents(source: Source, sign: str, hint: str, read: Callable[[Documen
     while at >= 0:
         start = opening_brace(text, at)
         line = text.count("\n", 0, start)
-        with source.reading(f"the {title} is cut or damaged: {{error}}", hint, line):
+        with source.report_damage(f"the {title} is cut or damaged: {{error}}", hint, line):
             document, end = decoder.raw_decode(text, start)
             if end <= at:
                 raise ValueError("a key is outside of every object")

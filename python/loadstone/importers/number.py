@@ -12,7 +12,7 @@ NOT_A_NUMBER = frozenset({"nan", "∞", "-∞", "\ufffd", "inf", "-inf", "+inf",
 SEPARATORS = re.compile(r"[.,'\u2019\u00a0\u202f\s]")
 
 
-def plain(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """A number with a decimal point, None for NaN or infinity. Raises ValueError for anything else."""
     text = text.strip()
     if PLAIN.fullmatch(text):
@@ -32,12 +32,12 @@ def number_or_text(text: str) -> int | float | str:
     return int(text) if text.lstrip("+-").isdigit() else number
 
 
-def comma(text: str) -> float | None:
-    """As `plain`, but a decimal comma is accepted."""
-    return plain(text.replace(",", ".", 1) if text.count(",") == 1 and "." not in text else text)
+def parse_decimal_comma(text: str) -> float | None:
+    """As `parse_number`, but a decimal comma is accepted."""
+    return parse_number(text.replace(",", ".", 1) if text.count(",") == 1 and "." not in text else text)
 
 
-def grouped(text: str, decimals: int) -> float | None:
+def parse_grouped(text: str, decimals: int) -> float | None:
     """A number with thousands separators of any locale, known to be printed with that many decimals.
 
     1,752 and 1.752 with no decimals are both 1752. Raises ValueError for anything else.
@@ -51,7 +51,7 @@ def grouped(text: str, decimals: int) -> float | None:
     fraction = re.search(r"[.,](\d+)$", text)
     if decimals and (fraction is None or len(fraction[1]) != decimals):
         # Older versions print a whole number here.
-        return float(digits) if fraction is None else plain(text)
+        return float(digits) if fraction is None else parse_number(text)
     return float(int(digits) / 10**decimals)
 
 

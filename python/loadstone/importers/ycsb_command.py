@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile, zip_longest
 
 from loadstone.importers.number import number_or_text
-from loadstone.importers.run import Run, command_fact, mix_fact
+from loadstone.importers.run import ImportedRun, command_fact, mix_fact
 
 # The shell command, the Java command that bin/ycsb echoes, and the client's first line.
 STARTS = re.compile(
@@ -28,7 +28,7 @@ ENDS = re.compile(r"[|&;`)]|\d?>")
 
 
 @dataclass(frozen=True)
-class Command:
+class YcsbCommand:
     """The settings of a command; None where it does not contain one."""
 
     clients: int | None = None
@@ -40,14 +40,14 @@ class Command:
     text: str = ""
 
 
-def command(line: str) -> Command | None:
+def parse_command(line: str) -> YcsbCommand | None:
     """Finds a command line in a line of text; None without one."""
     if "ycsb" not in line and "Command line:" not in line:
         return None
     match = STARTS.search(line)
     if match is None:
         return None
-    arguments = split(match["shell"] or match["echo"] or match["java"] or "")
+    arguments = split_command(match["shell"] or match["echo"] or match["java"] or "")
     clients = target = None
     properties: dict[str, str] = {}
     phase = match["phase"] or next((word for word in arguments[:2] if word in ("load", "run")), None)
@@ -55,19 +55,21 @@ def command(line: str) -> Command | None:
     for word, following in zip_longest(arguments, arguments[1:], fillvalue=""):
         name, _, value = following.partition("=")
         if word.lstrip("-") == "threads" or (word, name) == ("-p", "threadcount"):
-            clients = whole(value if word == "-p" else following)
+            clients = parse_whole_number(value if word == "-p" else following)
         elif word.lstrip("-") == "target" or (word, name) == ("-p", "target"):
-            target = whole(value if word == "-p" else following)
+            target = parse_whole_number(value if word == "-p" else following)
         elif word in ("-load", "-t") and not phase:
             phase = "load" if word == "-load" else "run"
         elif word == "-p" and value and not SECRET.search(name):
             properties[name] = value
         elif word == "-db":
             properties.setdefault("db", following)
-    return Command(clients or None, target, phase, match["binding"], properties, line[match.start() :].lstrip(" /`$"))
+    return YcsbCommand(
+        clients or None, target, phase, match["binding"], properties, line[match.start() :].lstrip(" /`$")
+    )
 
 
-def split(text: str) -> list[str]:
+def split_command(text: str) -> list[str]:
     """A command's words, up to where the shell continues."""
     try:
         arguments = shlex.split(text)
@@ -77,12 +79,12 @@ def split(text: str) -> list[str]:
     return list(takewhile(lambda word: not ENDS.match(word), arguments))
 
 
-def whole(text: str) -> int | None:
+def parse_whole_number(text: str) -> int | None:
     """A whole number, else None."""
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def add_facts(line: Command, run: Run) -> None:
+def add_facts(line: YcsbCommand, run: ImportedRun) -> None:
     """Clients, rate and facts of a command line."""
     run.clients = line.clients
     run.loop = "open" if line.target else "closed"

@@ -16,7 +16,7 @@ from loadstone.judge.figures import is_latency
 from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
-from loadstone.results.value import statistic
+from loadstone.results.value import metric_statistic
 from loadstone.statistics.centre import t_interval
 from loadstone.statistics.estimate import REPEATS_MIN
 
@@ -34,7 +34,7 @@ def trial_drift(
     drifting = [
         finding for finding in findings if finding.severity == Severity.SUSPECT and 1 < finding.effect.drifts < math.inf
     ]
-    own = statistic(metric)
+    own = metric_statistic(metric)
     known = all((own, HALVES) in time_series.get(trial, {}) for finding in drifting for trial in finding.trials)
     if not drifting or not known or own not in courses_of(metric):
         return 1.0, []
@@ -57,8 +57,8 @@ def ratio_drift(
     reach = 2 if is_latency(metric) else 1
     drifts: list[tuple[float, Finding]] = []
     for name in courses_of(metric):
-        for part, alpha in not_steady.tests(settings):
-            baseline, contender = (levels(trials, time_series, name, part) for trials in pair.sides)
+        for part, alpha in not_steady.window_tests(settings):
+            baseline, contender = (levels_by_repeat(trials, time_series, name, part) for trials in pair.sides)
             both = baseline.keys() & contender.keys()
             for blocks in (both, both - {*disturbed}):
                 if len(blocks) < REPEATS_MIN:
@@ -72,14 +72,14 @@ def ratio_drift(
                 if p >= alpha:
                     continue
                 first, second = geometric_mean(outside), geometric_mean(inside)
-                change = not_steady.moves(first, second, units.times, units.times)
+                change = not_steady.drift_text(first, second, units.format_ratio, units.format_ratio)
                 message = f"{part}, the ratio of {name} {change} (mean of {len(steps)} blocks), {TURNS}"
                 finding = Finding(not_steady.NAME, Severity.SUSPECT, message, not_steady.HINT, pair.trials, metric)
                 drifts.append((math.exp(reach * abs(float(mean))), finding))
     return max(drifts, key=itemgetter(0), default=None)
 
 
-def levels(
+def levels_by_repeat(
     trials: Sequence[TrialResult], time_series: Mapping[str, Levels], name: str, part: str
 ) -> dict[int, tuple[float, float]]:
     """A figure outside a part of the window and in it, by repeat."""
@@ -98,9 +98,9 @@ def unequal_processors(pair: Pair, metric: str, settings: Settings) -> Iterator[
         if len(blocks) < REPEATS_MIN:
             continue
         (mean, _, _), p = t_interval(np.array([contender[block] - baseline[block] for block in blocks]))
-        if p >= settings.threshold(not_steady.NAME, "together"):
+        if p >= settings.check_threshold(not_steady.NAME, "together"):
             continue
-        shares = [units.percent(fmean(side[block] for block in blocks)) for side in (baseline, contender)]
+        shares = [units.format_percent(fmean(side[block] for block in blocks)) for side in (baseline, contender)]
         of = f"for {pair.baseline}, {shares[1]} for {pair.contender} (means)"
         message = f"{text.format(share=shares[0])} {of}, {TURNS}"
         finding = Finding(interference.NAME, Severity.SUSPECT, message, hint, pair.trials, metric)

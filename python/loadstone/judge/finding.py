@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
 
-from loadstone.judge.figures import family, is_latency
+from loadstone.judge.figures import is_latency, split_metric
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.results.value import THROUGHPUT
 
@@ -94,16 +94,16 @@ class NotLooked:
 Looks = Iterator[Finding | NotLooked]
 
 
-def concerns(finding: Finding, metric: str) -> bool:
+def concerns_metric(finding: Finding, metric: str) -> bool:
     """Whether a finding is about this metric; an invalid one affects all metrics, unless it names its figures."""
     if finding.about == "latencies" and not is_latency(metric):
         return False
-    if finding.about == "throughput" and family(metric)[1] != THROUGHPUT:
+    if finding.about == "throughput" and split_metric(metric)[1] != THROUGHPUT:
         return False
     return finding.metric in ("", metric) or finding.severity == Severity.INVALID
 
 
-def verdict(findings: Iterable[Finding]) -> Verdict:
+def worst_verdict(findings: Iterable[Finding]) -> Verdict:
     """The worst finding decides."""
     worst = max((finding.severity for finding in findings), default=Severity.NOTE)
     return Verdict[worst.name] if worst >= Severity.UNCHECKED else Verdict.VALID
@@ -139,20 +139,20 @@ class Pair:
         """The ids of each side's trials."""
         return {trial.trial for trial in self.baselines}, {trial.trial for trial in self.contenders}
 
-    def facts(self, name: str) -> tuple[list[Scalar], list[Scalar]]:
+    def fact_values(self, name: str) -> tuple[list[Scalar], list[Scalar]]:
         """Each side's values of a fact, in the order of first appearance."""
-        return known(self.baselines, name), known(self.contenders, name)
+        return distinct_facts(self.baselines, name), distinct_facts(self.contenders, name)
 
     def is_compared(self, name: str) -> bool:
         """Whether the fact is compared: declared so, as the dimension, or by its values on both sides.
 
         A setting may be a number where the fact from a server is text, so values are compared as text.
         """
-        baseline, contender = self.facts(name)
+        baseline, contender = self.fact_values(name)
         same = list(map(str, baseline)) == [str(self.baseline)] and list(map(str, contender)) == [str(self.contender)]
         return name in self.groups or name in self.by.split(",") or same
 
 
-def known(trials: Sequence[TrialResult], name: str) -> list[Scalar]:
+def distinct_facts(trials: Sequence[TrialResult], name: str) -> list[Scalar]:
     """Each value of a fact once; empty where no trial has it."""
     return list(dict.fromkeys(trial.facts[name] for trial in trials if name in trial.facts))

@@ -28,24 +28,37 @@ from loadstone.judge.checks import (
 from loadstone.judge.finding import About, Effect, Finding, Looks, NotLooked, Pair, Severity
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import RENAMED, Settings
-from loadstone.results.result_set import ResultSet, variant
+from loadstone.results.result_set import ResultSet, variant_key
 from loadstone.results.trial_result import Series, TrialResult
-from loadstone.statistics.stopping import enough
+from loadstone.statistics.stopping import stopping_reason
 
 TrialCheck = Callable[[TrialResult, Settings], Looks]
 SeriesCheck = Callable[[TrialResult, Series, Settings], Looks]
 PairCheck = Callable[[Pair, Settings], Looks]
 # Checks of one trial, of its time series, and of two variants that are compared. judge_variant has those of a variant.
 TRIAL: tuple[TrialCheck, ...] = (
-    *(attempts.check, impossible.check, littles_law.check, rate.check, clock.check, errors.check, unverified.check),
-    *(page_cache.check, interference.check, not_steady.compiling, not_steady.periods),
-    *(faults.check, loss.check),
+    *(
+        attempts.check_attempts,
+        impossible.check_plausibility,
+        littles_law.check_littles_law,
+        rate.check_load,
+        clock.check_clock,
+        errors.check_errors,
+        unverified.check_verification,
+    ),
+    *(
+        page_cache.check_page_cache,
+        interference.check_interference,
+        not_steady.find_compilation,
+        not_steady.find_rare_activity,
+    ),
+    *(faults.check_faults, loss.check_loss),
 )
 SERIES: tuple[SeriesCheck, ...] = (
-    *(faults.before_fault(rate.check_series), faults.before_fault(not_steady.check)),
-    faults.outside_fault(stalled.check),
+    *(faults.before_fault(rate.check_series), faults.before_fault(not_steady.check_steadiness)),
+    faults.outside_fault(stalled.check_stalls),
 )
-PAIR: tuple[PairCheck, ...] = (sides_differ.check, impossible.across, faults.check_pair)
+PAIR: tuple[PairCheck, ...] = (sides_differ.check_sides, impossible.find_shared_runs, faults.check_pair)
 # The checks that need a course over time, the first one only at a rate.
 COURSE = (rate.RATE_NOT_HELD, not_steady.NAME, stalled.NAME)
 NO_SERIES = "series.json is missing or damaged"
@@ -53,7 +66,7 @@ NO_SERIES = "series.json is missing or damaged"
 DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     rate.GENERATOR_LIMITED: rate.generator_decided,
     rate.CLIENT_LIMITED: rate.clients_decided,
-    errors.NAME: errors.decided,
+    errors.NAME: errors.has_error_counts,
 }
 # An importer's note: latencies at a rate that leave out the wait for a client (coordinated omission).
 SERVICE_TIME = "service-time"
@@ -97,10 +110,10 @@ def note_findings(trial: TrialResult, found: Collection[str], decided: Collectio
 
 def judge_trial(trial: TrialResult, series: Series | None, settings: Settings) -> tuple[Finding, ...]:
     """Every finding on one trial."""
-    return look(trial, series, settings)[0]
+    return check_trial(trial, series, settings)[0]
 
 
-def look(
+def check_trial(
     trial: TrialResult, series: Series | None, settings: Settings
 ) -> tuple[tuple[Finding, ...], tuple[NotLooked, ...]]:
     """Every finding on one trial, and the checks that could not look at it."""
@@ -113,7 +126,7 @@ def look(
     # A failed trial has nothing to look at, and is reported itself.
     lacking = [each for each in every if isinstance(each, NotLooked) and trial.values]
     if "engine" in trial.facts:
-        found += attempts.lacking(trial, [each for each in lacking if each.ours])
+        found += attempts.find_unavailable_checks(trial, [each for each in lacking if each.ours])
     if trial.notes:
         decided = {name for name, has in DECIDED.items() if has(trial)}
         found += list(note_findings(trial, {finding.check for finding in found}, decided))
@@ -127,20 +140,20 @@ def judge_variant(
     # A trial that failed is not a repeat.
     ended = [trial for trial in trials if trial.values]
     found = [
-        *too_few_samples.check(ended, settings),
-        *impossible.mean(trials, settings),
-        *impossible.twice(ended),
-        *impossible.constant(ended),
+        *too_few_samples.check_samples(ended, settings),
+        *impossible.check_mean(trials, settings),
+        *impossible.find_duplicate_repeats(ended),
+        *impossible.find_constant_figures(ended),
     ]
-    found += [*rate.driver(trials, settings), *attempts.find_interrupted(trials)]
+    found += [*rate.check_driver_time(trials, settings), *attempts.find_interrupted(trials)]
     for cell, until in limits:
-        found += noisy.check(ended, cell.estimate, cell.metric, until, settings)
+        found += noisy.check_noise(ended, cell.estimate, cell.metric, until, settings)
     figures, most = [[value for _, value in cell.samples] for cell, _ in limits], settings.at_most or settings.at_least
     # Where no more repeats were needed, an unfinished block is not missing.
-    if limits and enough(figures, settings.at_least, most, [until for _, until in limits]) is not None:
+    if limits and stopping_reason(figures, settings.at_least, most, [until for _, until in limits]) is not None:
         return tuple(found)
     if missing:
-        found += attempts.repeats(trials, missing)
+        found += attempts.find_missing_repeats(trials, missing)
     elif limits:
         found += attempts.find_early_end(ended, min(map(len, figures)), settings)
     return tuple(found)
@@ -152,5 +165,5 @@ def missing_trials(results: ResultSet) -> dict[VariantKey, list[str]]:
     found: dict[VariantKey, list[str]] = {}
     for trial, config in results.planned.items():
         if trial not in there:
-            found.setdefault(variant(config), []).append(trial)
+            found.setdefault(variant_key(config), []).append(trial)
     return found

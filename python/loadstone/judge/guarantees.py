@@ -47,7 +47,7 @@ class Guarantee:
 
 
 @dataclass(frozen=True)
-class Row:
+class GuaranteeRow:
     """A setting with its bounds for each fault, ns, of one server and of all at once."""
 
     stores: tuple[str, ...]
@@ -77,13 +77,13 @@ def count_replicas(level: str, facts: Facts) -> int | None:
     """The replicas that a level waits for; None if unknown."""
     if level in LEVELS:
         return LEVELS[level]
-    copies = number(facts, "replication")
+    copies = parse_fact_number(facts, "replication")
     if level in QUORUMS and copies is not None:
         return copies // 2 + 1
     return copies if level == "ALL" else None
 
 
-def number(facts: Facts, name: str) -> int | None:
+def parse_fact_number(facts: Facts, name: str) -> int | None:
     """A fact as a whole number; None if it is not one."""
     text = str(facts.get(name, ""))
     return int(text) if text.isdecimal() else None
@@ -116,85 +116,85 @@ def is_redis(fsync: str) -> Callable[[Facts], bool]:
 
 
 # The first row that applies counts.
-TABLE: tuple[Row, ...] = (
-    Row(
+TABLE: tuple[GuaranteeRow, ...] = (
+    GuaranteeRow(
         CASSANDRA, "`durable_writes = false`: since the last flush", is_setting("durable_writes", "no"),
         ANYTHING, ANYTHING, ANYTHING, ANYTHING, None, "documentation",
     ),
-    Row(
+    GuaranteeRow(
         CASSANDRA, "written at `ANY`: hints in a coordinator's memory", lambda facts: levels_of(facts)[1] == "ANY",
         COMMIT_LOG, COMMIT_LOG, None, None, None, "HintsService: hints are flushed every 10 s",
     ),
-    Row(
+    GuaranteeRow(
         CASSANDRA, "commit log `batch` or `group`", is_setting("commitlog_sync", "batch", "group"),
         NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation",
     ),
-    Row(
+    GuaranteeRow(
         CASSANDRA, "commit log `periodic`, mapped (default), one acknowledging replica",
         lambda facts: is_periodic(facts) and is_mapped(facts) and has_copies(facts, 1, 1),
         MARKER, MARKER, COMMIT_LOG, COMMIT_LOG, NOTHING, "CASSANDRA-13987; measured: losses in 2 of 3 kills",
     ),
-    Row(
+    GuaranteeRow(
         CASSANDRA, "commit log `periodic`, mapped (default), two or more acknowledging replicas",
         lambda facts: is_periodic(facts) and is_mapped(facts) and has_copies(facts, 2),
         NOTHING, MARKER, NOTHING, COMMIT_LOG, NOTHING, "CASSANDRA-13987",
     ),
-    Row(
+    GuaranteeRow(
         CASSANDRA, "commit log `periodic`, compressed, encrypted or direct I/O, one acknowledging replica",
         lambda facts: is_periodic(facts) and has_copies(facts, 1, 1),
         COMMIT_LOG, COMMIT_LOG, COMMIT_LOG, COMMIT_LOG, NOTHING, "CASSANDRA-13987",
     ),
-    Row(
+    GuaranteeRow(
         CASSANDRA, "commit log `periodic`, compressed, encrypted or direct I/O, two or more acknowledging replicas",
         lambda facts: is_periodic(facts) and has_copies(facts, 2),
         NOTHING, COMMIT_LOG, NOTHING, COMMIT_LOG, NOTHING, "CASSANDRA-13987",
     ),
-    Row(
+    GuaranteeRow(
         REDIS, "`appendonly no` (and no snapshots)", is_setting("appendonly", "no"),
         ANYTHING, ANYTHING, ANYTHING, ANYTHING, ANYTHING, "measured: all of 36,135 lost",
     ),
-    Row(
+    GuaranteeRow(
         REDIS, "`appendfsync everysec`", is_redis("everysec"),
         AOF_LAG, AOF_LAG, AOF_LAG, AOF_LAG, NOTHING, "aof.c: behind by at most 2 s while a sync lags; measured: 0.87 s",
     ),
-    Row(
+    GuaranteeRow(
         REDIS, "`appendfsync no`", is_redis("no"),
         NOTHING, NOTHING, ANYTHING, ANYTHING, NOTHING, "documentation; measured",
     ),
-    Row(
+    GuaranteeRow(
         REDIS, "`appendfsync always`", is_redis("always"),
         NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation; measured",
     ),
-    Row(
+    GuaranteeRow(
         POSTGRES, "unlogged table", is_setting("durability", "none"),
         ANYTHING, ANYTHING, ANYTHING, ANYTHING, NOTHING, "documentation",
     ),
-    Row(
+    GuaranteeRow(
         POSTGRES, "`synchronous_commit = off`", is_setting("durability", "interval"),
         WAL_WRITER, WAL_WRITER, WAL_WRITER, WAL_WRITER, NOTHING,
         "documentation: 3 × wal_writer_delay; the default is 200 ms",
     ),
-    Row(
+    GuaranteeRow(
         POSTGRES, "`fsync = off`", is_setting("durability", "os"),
         NOTHING, NOTHING, ANYTHING, ANYTHING, NOTHING, "documentation",
     ),
-    Row(
+    GuaranteeRow(
         POSTGRES, "`synchronous_commit = on`", is_setting("durability", "device"),
         NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation; measured",
     ),
-    Row(
+    GuaranteeRow(
         HBASE, "`SKIP_WAL`: since the last flush", is_setting("durability", "none"),
         ANYTHING, ANYTHING, ANYTHING, ANYTHING, None, "documentation",
     ),
-    Row(
+    GuaranteeRow(
         HBASE, "`ASYNC_WAL`: not yet flushed to HDFS", is_setting("durability", "interval"),
         None, None, None, None, NOTHING, "HBASE-16689 states no bound",
     ),
-    Row(
+    GuaranteeRow(
         HBASE, "`SYNC_WAL` over HDFS (hflush)", is_setting("durability", "os"),
         NOTHING, NOTHING, NOTHING, ANYTHING, NOTHING, "documentation",
     ),
-    Row(
+    GuaranteeRow(
         HBASE, "`FSYNC_WAL` over HDFS (hsync)", is_setting("durability", "device"),
         NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation",
     ),
@@ -217,9 +217,9 @@ def guarantee_of(facts: Facts, faults: Iterable[FaultRecord]) -> Guarantee:
     return Guarantee(max((age for age in ages if age is not None), default=NOTHING), name, row.source)
 
 
-def bound_of(row: Row, fault: FaultRecord, facts: Facts) -> float | None:
+def bound_of(row: GuaranteeRow, fault: FaultRecord, facts: Facts) -> float | None:
     """The bound of one fault. All servers at once are more than one; a store without a number of nodes has one."""
-    is_all = len(fault.servers) >= (number(facts, "nodes") or 1)
+    is_all = len(fault.servers) >= (parse_fact_number(facts, "nodes") or 1)
     if fault.kind in KILLS:
         return row.kill_all if is_all else row.kill_one
     if fault.kind in POWER:
@@ -230,7 +230,7 @@ def bound_of(row: Row, fault: FaultRecord, facts: Facts) -> float | None:
 def reads_are_current(facts: Facts) -> bool:
     """Whether a read that begins after an acknowledgement must see that write: R + W > RF."""
     read, write = (count_replicas(level, facts) for level in levels_of(facts))
-    copies = number(facts, "replication")
+    copies = parse_fact_number(facts, "replication")
     return None not in (read, write, copies) and (read or 0) + (write or 0) > (copies or 0)
 
 
@@ -238,10 +238,10 @@ def age_text(age_ns: float | None) -> str:
     """A bound as text."""
     if age_ns is None:
         return "unknown"
-    return "none" if age_ns == 0 else "everything" if math.isinf(age_ns) else units.duration(age_ns)
+    return "none" if age_ns == 0 else "everything" if math.isinf(age_ns) else units.format_duration(age_ns)
 
 
-def table() -> str:
+def render_table() -> str:
     """The table in Markdown."""
     heads = ("system", "setting", "kill one", "kill all", "power one", "power all", "orderly stop", "source")
     lines = [heads, ("---",) * len(heads)]
@@ -254,7 +254,7 @@ def table() -> str:
 def complete_page(text: str) -> str:
     """The page with the table of this module."""
     head, _, rest = text.partition(BEGIN)
-    return f"{head}{BEGIN}\n\n{table()}\n\n{END}{rest.partition(END)[2]}"
+    return f"{head}{BEGIN}\n\n{render_table()}\n\n{END}{rest.partition(END)[2]}"
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Literal
 
 from loadstone.format import units
 from loadstone.judge.figures import is_latency, lower_name
-from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, NotLooked, Severity, Verdict, verdict
+from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, NotLooked, Severity, Verdict, worst_verdict
 from loadstone.judge.settings import DEFAULTS, FAULTS, LOSS
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Direction
-from loadstone.search.outcome import Outcome
-from loadstone.search.probe import Sample
+from loadstone.search.outcome import SearchOutcome
+from loadstone.search.probe import ProbeSample
 from loadstone.search.rule import Rule
 from loadstone.statistics.estimate import Estimate
 from loadstone.statistics.knee import Knee
@@ -100,7 +100,7 @@ class Comparison:
     @property
     def verdict(self) -> Verdict:
         """Whether it can be trusted."""
-        return verdict(self.findings)
+        return worst_verdict(self.findings)
 
     @property
     def condition(self) -> str:
@@ -129,16 +129,16 @@ class Search:
     context: VariantKey
     rule: Rule
     # Each load's samples, in the order of the trials.
-    samples: Mapping[float, Sequence[Sample]]
+    samples: Mapping[float, Sequence[ProbeSample]]
     # The outcome, or the load that still needs a trial.
-    end: Outcome | float
+    end: SearchOutcome | float
     # The findings on the trials behind the answer: those at its load, which held.
     findings: tuple[Finding, ...] = ()
 
     @property
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> SearchOutcome | None:
         """The outcome; None while the search is under way."""
-        return self.end if isinstance(self.end, Outcome) else None
+        return self.end if isinstance(self.end, SearchOutcome) else None
 
 
 @dataclass(frozen=True)
@@ -214,11 +214,11 @@ class Judgement:
         found = [self.findings, *(comparison.findings for comparison in self.comparisons)]
         if any(search.outcome for search in self.searches):
             # A search tries loads that do not hold: only its answer is claimed.
-            return verdict(chain.from_iterable([*found, *(search.findings for search in self.searches)]))
+            return worst_verdict(chain.from_iterable([*found, *(search.findings for search in self.searches)]))
         for key, trials in self.results.variants.items():
             if key not in compared:
                 found += [self.variants.get(key, ()), *(self.trials.get(trial.trial, ()) for trial in trials)]
-        return verdict(chain.from_iterable(found))
+        return worst_verdict(chain.from_iterable(found))
 
     @property
     def trust(self) -> str:
@@ -233,7 +233,7 @@ class Judgement:
         every = len(DEFAULTS) - (0 if has_faults else len((*FAULTS, *LOSS)))
         return f"{every - lacking} of {every} checks could run" if lacking else ""
 
-    def lower(self, cell: Cell) -> Cell:
+    def lower_bounds(self, cell: Cell) -> Cell:
         """The lower bounds of a latency that the engine's lateness made longer; the cell itself where none differ."""
         found = self.cells.get((cell.variant, lower_name(cell.metric))) if is_latency(cell.metric) else None
         if found is None or found.bound or found.withheld or cell.bound:
@@ -241,10 +241,10 @@ class Judgement:
         wider = (1 + cell.resolution) * (1 + found.resolution)
         return found if found.estimate.value * wider < cell.estimate.value else cell
 
-    def bound(self, cell: Cell) -> str | None:
+    def bound_of_cell(self, cell: Cell) -> str | None:
         """A cell's bound; `at_most` for a latency that the engine's lateness made longer."""
-        return cell.bound or ("at_most" if self.lower(cell) is not cell else None)
+        return cell.bound or ("at_most" if self.lower_bounds(cell) is not cell else None)
 
     def trial_verdict(self, trial: str) -> Verdict:
         """Of one trial."""
-        return verdict(self.trials.get(trial, ()))
+        return worst_verdict(self.trials.get(trial, ()))

@@ -31,7 +31,7 @@ DECIDES = (
 )
 
 
-def begins(results: ResultSet, trials: Sequence[TrialResult], *, by_run: bool) -> list[int] | None:
+def list_start_times(results: ResultSet, trials: Sequence[TrialResult], *, by_run: bool) -> list[int] | None:
     """When each trial, or each run, began; None where a time is not known."""
     first: dict[str, int] = {}
     for trial in trials:
@@ -60,13 +60,13 @@ def order_of(baseline: Sequence[int] | None, contender: Sequence[int] | None) ->
 def examine_order(pair: Pair, results: ResultSet) -> tuple[Pair, list[Finding]]:
     """The pair, with blocks only where its trials were interleaved, and the findings on when its sides ran."""
     is_one_run = pair.is_one_run
-    order = order_of(*(begins(results, side, by_run=not is_one_run) for side in pair.sides))
+    order = order_of(*(list_start_times(results, side, by_run=not is_one_run) for side in pair.sides))
     if is_one_run:
         pair = replace(pair, blocks=pair.blocks and order != "apart")
-    return pair, [*findings(pair, order, results), *position_findings(pair, results)]
+    return pair, [*order_findings(pair, order, results), *position_findings(pair, results)]
 
 
-def findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
+def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
     """What may be a difference between times: a day, a neighbour, the temperature."""
     runs = [len(runs_of(results, side)) for side in pair.sides]
     repeated = max(len(pair.baselines) - runs[0], len(pair.contenders) - runs[1]) > 0
@@ -76,7 +76,10 @@ def findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
             "" if order != "apart" else "declared interleaved, but by their times the sides ran one after the other"
         )
     elif repeated and min(runs) < REPEATS_MIN:
-        counts = f"{units.many(runs[0], 'run')} of {pair.baseline} and {units.many(runs[1], 'run')} of {pair.contender}"
+        counts = (
+            f"{units.count_noun(runs[0], 'run')} of {pair.baseline} and "
+            f"{units.count_noun(runs[1], 'run')} of {pair.contender}"
+        )
         message = f"{counts}: {DAYS}; 6 alternating runs of each could tell"
     elif order == "apart" and min(len(pair.baselines), len(pair.contenders)) > 1:
         message = f"the runs of {pair.baseline} and {pair.contender} did not alternate: {DAYS}"
@@ -112,10 +115,12 @@ def position_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
     squares = sum((step - fmean(part)) ** 2 for part in steps for step in part)
     error = math.sqrt(squares / (sum(counts) - 2) * sum(1 / count for count in counts)) / 2
     p = 2 * student_tail(abs(effect) / error, sum(counts) - 2) if error else 0.0
-    settings = Settings.of(results.question)
-    alpha, least = (settings.threshold(not_steady.NAME, name) for name in ("together", "effect"))
+    settings = Settings.from_question(results.question)
+    alpha, least = (settings.check_threshold(not_steady.NAME, name) for name in ("together", "effect"))
     if p < alpha and abs(math.expm1(effect)) > least:
-        message = f"the trial that ran second in a block has {units.times(math.exp(effect))} the {metric} of the first"
+        message = (
+            f"the trial that ran second in a block has {units.format_ratio(math.exp(effect))} the {metric} of the first"
+        )
         yield Finding(not_steady.NAME, Severity.NOTE, f"{message} (p={p:.2g})", POSITION_HINT, pair.trials, metric)
 
 

@@ -12,7 +12,7 @@ from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import VariantKey
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
-from loadstone.statistics.centre import summary
+from loadstone.statistics.centre import summarize_samples
 from loadstone.statistics.estimate import Estimate
 
 # The clauses of an answer.
@@ -113,7 +113,7 @@ def summarize_outage(
         trials=counted,
         excluded=len(trials) - len(counted),
         twin=twin,
-        outage=summary(outages) if outages else None,
+        outage=summarize_samples(outages) if outages else None,
         excess_ns=median(differences) if differences else None,
         blocks=len(differences),
         recovered_ns=tuple(recovered),
@@ -144,13 +144,13 @@ def outage_text(outage: Outage) -> str:
     estimate = outage.outage
     if estimate is None:
         return "unknown" if outage.trials else "unknown, as no repeat counts"
-    figure = wording.figure(estimate, "ns", None)
+    figure = wording.estimate_text(estimate, "ns", None)
     if estimate.low is None or estimate.high is None or estimate.level is None:
         return f"{figure} (n={estimate.n}, no interval)"
     if estimate.high - estimate.low <= 1:
-        return f"{units.duration(estimate.value)} (n={estimate.n}, all equal)"
+        return f"{units.format_duration(estimate.value)} (n={estimate.n}, all equal)"
     # An outage is never negative.
-    ends = wording.span(max(estimate.low, 0.0), estimate.high, "ns", wording.last_digit(estimate), " to ")
+    ends = wording.span_text(max(estimate.low, 0.0), estimate.high, "ns", wording.last_digit(estimate), " to ")
     return f"{figure} ({estimate.level * 100:.3g} % interval {ends}, n={estimate.n})"
 
 
@@ -164,13 +164,17 @@ def recovery_text(outage: Outage) -> str:
         count = f"{len(outage.recovered_ns)} of {total}"
         if outage.has_recovered:
             after_ns = outage.median_recovery_ns
-            after = f"after {units.duration(after_ns)} (median, {count})" if after_ns else f"before the lift ({count})"
+            after = (
+                f"after {units.format_duration(after_ns)} (median, {count})"
+                if after_ns
+                else f"before the lift ({count})"
+            )
             parts.append(f"recovered {after}")
         else:
-            ends = [units.duration(end) for end in (min(outage.recovered_ns), max(outage.recovered_ns))]
+            ends = [units.format_duration(end) for end in (min(outage.recovered_ns), max(outage.recovered_ns))]
             parts.append(f"recovered after {' to '.join(dict.fromkeys(ends))} in {count}")
     if outage.censored_ns:
-        limit = units.duration(min(outage.censored_ns))
+        limit = units.format_duration(min(outage.censored_ns))
         parts.append(f"not {'' if parts else 'recovered '}within {limit} in {len(outage.censored_ns)} of {total}")
     return ", ".join(parts)
 
@@ -181,25 +185,26 @@ def throughput_text(outage: Outage) -> str:
     gaps = [gap for trial in outage.trials if (gap := trial.value("longest_gap")) is not None]
     if not shares or outage.outage is not None:
         return ""
-    longest = f", longest gap {units.duration(max(gaps))}" if gaps else ""
+    longest = f", longest gap {units.format_duration(max(gaps))}" if gaps else ""
     return (
-        f"throughput during the fault {units.percent(median(shares))} of that before (n={len(shares)}{longest};"
+        f"throughput during the fault {units.format_percent(median(shares))} of that before (n={len(shares)}{longest};"
         " closed loop: stalls count once per client, so there is no outage in seconds)"
     )
 
 
-def clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
+def outage_clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
     """The answer for one variant."""
     name = names.get(outage.variant, "")
     figures = throughput_text(outage) or f"outage {outage_text(outage)}"
     if outage.excess_ns is not None and outage.outage is not None:
         figures += (
-            f", {units.duration(abs(outage.excess_ns))} {'more' if outage.excess_ns >= 0 else 'less'} than without"
+            f", {units.format_duration(abs(outage.excess_ns))} "
+            f"{'more' if outage.excess_ns >= 0 else 'less'} than without"
         )
         figures += " the fault"
     losses = outage.losses.sentence if outage.losses is not None else "losses unknown: no conclusive ledger"
     parts = [part for part in (figures, recovery_text(outage), losses) if part]
-    counted = f" ({units.many(outage.excluded, 'repeat')} excluded)" if outage.excluded else ""
+    counted = f" ({units.count_noun(outage.excluded, 'repeat')} excluded)" if outage.excluded else ""
     return f"{name}: {'; '.join(parts)}{counted}" if name else f"{outage.kind}: {'; '.join(parts)}{counted}"
 
 
@@ -213,9 +218,9 @@ def name_variants(outages: Sequence[Outage]) -> dict[VariantKey, str]:
     }
 
 
-def clauses(outages: Sequence[Outage]) -> Iterator[str]:
+def outage_clauses(outages: Sequence[Outage]) -> Iterator[str]:
     """The answer for each variant, up to `CLAUSES_MAX`."""
     names = name_variants(outages)
-    yield from (clause(outage, names) for outage in outages[:CLAUSES_MAX])
+    yield from (outage_clause(outage, names) for outage in outages[:CLAUSES_MAX])
     if len(outages) > CLAUSES_MAX:
-        yield f"{units.many(len(outages) - CLAUSES_MAX, 'more variant')} in the table of faults"
+        yield f"{units.count_noun(len(outages) - CLAUSES_MAX, 'more variant')} in the table of faults"

@@ -9,12 +9,12 @@ from typing import Literal
 
 from loadstone.judge.checks import errors, rate
 from loadstone.judge.figures import is_latency, lower_name
-from loadstone.judge.finding import Finding, Pair, Severity, concerns
+from loadstone.judge.finding import Finding, Pair, Severity, concerns_metric
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Direction
 from loadstone.statistics.centre import LEVEL
-from loadstone.statistics.comparison import ALPHA, Evidence, between, blocked, unpaired
+from loadstone.statistics.comparison import ALPHA, Evidence, compare_blocks, compare_runs, compare_unpaired
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 Kind = Literal["measured", "own-time", "lateness", "valid", "clean", "failures", "drift", "processors"]
@@ -52,7 +52,7 @@ class Weighed:
     alike: Estimate
 
 
-def scenarios(
+def build_scenarios(
     pair: Pair,
     metric: str,
     sides: Sides,
@@ -66,17 +66,17 @@ def scenarios(
     `lows`: each side's latencies without the load generator's lateness, where it has them.
     """
     yield Scenario("measured", sides)
-    for at, (factor, low) in enumerate(zip(factors(pair, metric, findings), lows, strict=True)):
+    for at, (factor, low) in enumerate(zip(understatement_factors(pair, metric, findings), lows, strict=True)):
         if way is not None and 1 < factor < math.inf:
             scale = factor if way == "higher" else 1 / factor
             faster = {repeat: figure * scale for repeat, figure in sides[at].items()}
-            yield Scenario("own-time", put(sides, at, faster), side=at)
+            yield Scenario("own-time", replace_side(sides, at, faster), side=at)
         elif way is not None and factor == math.inf:
             # The faster a side is, the lower its latency.
             unlimited = (at == 0, at == 1) if way == "higher" else (at == 1, at == 0)
             yield Scenario("own-time", sides, unlimited, at)
         if low is not None:
-            yield Scenario("lateness", put(sides, at, low), side=at)
+            yield Scenario("lateness", replace_side(sides, at, low), side=at)
     bad, unclean = repeats_of(pair, filter(is_single, findings)), repeats_of(pair, disturbed)
     if any(bad):
         yield Scenario("valid", exclude_repeats(sides, bad))
@@ -84,7 +84,7 @@ def scenarios(
         yield Scenario("clean", exclude_repeats(exclude_repeats(sides, bad), unclean))
 
 
-def weigh(scenario: Scenario, way: Direction | None, blocks: bool) -> Weighed:
+def evaluate_scenario(scenario: Scenario, way: Direction | None, blocks: bool) -> Weighed:
     """The evidence in one scenario: within blocks where variants were interleaved, else between runs."""
     evidences = [evidence_of(scenario, blocks, level) for level in (LEVEL, ALIKE)]
     ratios = [open_ratio(evidence.ratio, scenario.unlimited) if way else evidence.ratio for evidence in evidences]
@@ -95,10 +95,10 @@ def evidence_of(scenario: Scenario, blocks: bool, level: float) -> Evidence:
     """Where different repeats of the sides are excluded, few blocks may be common."""
     baseline, contender = scenario.sides
     if not blocks:
-        return between([*baseline.values()], [*contender.values()], level)
+        return compare_runs([*baseline.values()], [*contender.values()], level)
     if scenario.is_part and len(baseline.keys() & contender.keys()) < FREE_MIN:
-        return unpaired([*baseline.values()], [*contender.values()], level)
-    return blocked(baseline, contender, level, FREE_MIN if scenario.is_part else REPEATS_MIN)
+        return compare_unpaired([*baseline.values()], [*contender.values()], level)
+    return compare_blocks(baseline, contender, level, FREE_MIN if scenario.is_part else REPEATS_MIN)
 
 
 def open_ratio(ratio: Estimate, unlimited: tuple[bool, bool]) -> Estimate:
@@ -108,7 +108,7 @@ def open_ratio(ratio: Estimate, unlimited: tuple[bool, bool]) -> Estimate:
     return replace(ratio, low=0.0 if unlimited[0] else ratio.low, high=math.inf if unlimited[1] else ratio.high)
 
 
-def put(sides: Sides, at: int, samples: Samples) -> Sides:
+def replace_side(sides: Sides, at: int, samples: Samples) -> Sides:
     """The sides with one of them replaced."""
     return (samples, sides[1]) if at == 0 else (sides[0], samples)
 
@@ -137,10 +137,10 @@ def find_covered(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
     ):
         biased = [finding for finding in biased if math.isfinite(finding.effect.understates)]
     alone = [finding for finding in findings if is_single(finding)]
-    return biased if lacking(alone, pair) else [*biased, *alone]
+    return biased if missing_repeats(alone, pair) else [*biased, *alone]
 
 
-def lacking(alone: Sequence[Finding], pair: Pair) -> int:
+def missing_repeats(alone: Sequence[Finding], pair: Pair) -> int:
     """How many repeats more a claim takes without the trials that these findings are about."""
     left = [
         {trial.repeat for trial in trials if trial.values} - set(repeats)
@@ -154,7 +154,7 @@ def find_discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], m
     alone = [
         finding
         for finding in findings
-        if is_single(finding) and finding.check != errors.NAME and concerns(finding, metric)
+        if is_single(finding) and finding.check != errors.NAME and concerns_metric(finding, metric)
     ]
     bad = {trial for finding in alone for trial in finding.trials}
     return {trial.repeat for trial in trials if trial.trial in bad and not trial.failed}
@@ -167,7 +167,7 @@ def repeats_of(pair: Pair, findings: Iterable[Finding]) -> tuple[set[int], set[i
     return baseline, contender
 
 
-def factors(pair: Pair, metric: str, findings: Sequence[Finding]) -> tuple[float, float]:
+def understatement_factors(pair: Pair, metric: str, findings: Sequence[Finding]) -> tuple[float, float]:
     """How many times faster than measured either side may be; both count once either has a finding."""
     accused = [finding for finding in findings if finding.effect.understates > 1]
     largest = []
@@ -175,7 +175,7 @@ def factors(pair: Pair, metric: str, findings: Sequence[Finding]) -> tuple[float
         ids = {trial.trial for trial in trials}
         own = [finding.effect.understates for finding in accused if ids & set(finding.trials)]
         if accused and not is_latency(metric):
-            own.append(rate.understatement(trials))
+            own.append(rate.understatement_factor(trials))
         largest.append(max(own, default=1.0))
     return largest[0], largest[1]
 

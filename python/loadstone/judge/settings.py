@@ -81,17 +81,17 @@ class Settings(Question):
 
     checks: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: DEFAULTS)
 
-    def threshold(self, check: str, name: str) -> float:
+    def check_threshold(self, check: str, name: str) -> float:
         """One of the thresholds."""
         return self.checks[check][name]
 
     @classmethod
-    def of(cls, question: Question) -> Settings:
+    def from_question(cls, question: Question) -> Settings:
         """The defaults, overridden by the question. Raises LoadstoneError for unknown names."""
         checks: dict[str, dict[str, float]] = {}
         for check, thresholds in question.checks.items():
             checks.setdefault(RENAMED.get(check, check), {}).update(thresholds)
-        for name, known in unknown(checks):
+        for name, known in find_unknown_names(checks):
             hint = did_you_mean(name.rpartition(".")[2], known).strip() or f"known are {', '.join(known) or 'none'}"
             raise LoadstoneError(f"there is no threshold or check {name}", hint)
         every = {check: {**defaults, **checks.get(check, {})} for check, defaults in DEFAULTS.items()}
@@ -106,17 +106,17 @@ class Own:
 
     def __init__(self, results: ResultSet) -> None:
         """Raises LoadstoneError for unknown thresholds."""
-        self.common = Settings.of(results.question)
-        of_sets = {id(question): Settings.of(question) for question in results.own.values()}
+        self.common = Settings.from_question(results.question)
+        of_sets = {id(question): Settings.from_question(question) for question in results.own.values()}
         self._own = {trial: of_sets[id(question)] for trial, question in results.own.items()}
 
-    def of(self, trial: str) -> Settings:
+    def settings_of(self, trial: str) -> Settings:
         """Of the trial with this id."""
         own = self._own.get(trial, self.common)
         return replace(self.common, checks=own.checks, claims=own.claims, verify=own.verify)
 
 
-def unknown(checks: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, list[str]]]:
+def find_unknown_names(checks: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, list[str]]]:
     """Every name that is neither a check nor, as `check.threshold`, one of its thresholds, with the known ones."""
     for check, thresholds in checks.items():
         if check not in DEFAULTS:

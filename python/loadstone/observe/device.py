@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadstone.errors import LoadstoneError
-from loadstone.observe.kernel_file import PROC, SYS, names, text
+from loadstone.observe.kernel_file import PROC, SYS, list_names, read_text
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 REMOTE = frozenset(
@@ -63,17 +63,17 @@ class Backing:
     description: str
 
 
-def mounts(proc: Path = PROC) -> list[Mount]:
+def list_mounts(proc: Path = PROC) -> list[Mount]:
     """All mounts that this process sees, in their order; none where they cannot be read."""
     found = []
-    for line in text(proc / "self/mountinfo").splitlines():
+    for line in read_text(proc / "self/mountinfo").splitlines():
         # Any number of tags can come between the sixth field and the dash.
         head, dash, tail = line.partition(" - ")
         left, right = head.split(), tail.split(" ")
         if dash and len(left) >= 6 and len(right) >= 2:
-            options = tuple(unescaped(option) for option in right[-1].split(",")) if len(right) > 2 else ()
-            paths = (unescaped(left[3]), unescaped(left[4]))
-            found.append(Mount(left[2], *paths, right[0], unescaped(right[1]), tuple(left[5].split(",")), options))
+            options = tuple(unescape_word(option) for option in right[-1].split(",")) if len(right) > 2 else ()
+            paths = (unescape_word(left[3]), unescape_word(left[4]))
+            found.append(Mount(left[2], *paths, right[0], unescape_word(right[1]), tuple(left[5].split(",")), options))
     return found
 
 
@@ -81,7 +81,7 @@ def mount_of(directory: Path, proc: Path = PROC) -> Mount | None:
     """The mount that a directory is on, or will be once it is made."""
     path = os.path.realpath(directory)
     best: Mount | None = None
-    for mount in mounts(proc):
+    for mount in list_mounts(proc):
         # Of several mounts at one point the last one hides the others.
         if is_within(path, mount.point) and (best is None or len(mount.point) >= len(best.point)):
             best = mount
@@ -93,7 +93,7 @@ def is_within(path: str, point: str) -> bool:
     return path == point or path.startswith(point.rstrip("/") + "/")
 
 
-def unescaped(word: str) -> str:
+def unescape_word(word: str) -> str:
     """A word of mountinfo, in which space, tab, newline and backslash are written in octal."""
     return ESCAPE.sub(lambda found: chr(int(found[1], 8)), word)
 
@@ -113,45 +113,45 @@ def backing_of(directory: Path, proc: Path = PROC, sys: Path = SYS) -> Backing:
         return Backing(mount, None, f"no device ({mount.type})")
     if mount.type in REMOTE:
         return Backing(mount, None, f"over the network ({mount.type})")
-    nodes = [found for found in _nodes(mount, sys) if found is not None]
+    nodes = [found for found in _list_nodes(mount, sys) if found is not None]
     if not nodes:
         return Backing(mount, None, f"unknown ({mount.type})")
-    disks = dict.fromkeys(disk.name for node in nodes for disk in _disks(node))
-    counted = all(text(_whole(node) / "queue/iostats") != "0" for node in nodes)
+    disks = dict.fromkeys(disk.name for node in nodes for disk in _list_disks(node))
+    counted = all(read_text(_device_of_partition(node) / "queue/iostats") != "0" for node in nodes)
     device = Device(tuple(node.name for node in nodes), tuple(disks), counted)
     return Backing(mount, device, str(device))
 
 
-def _nodes(mount: Mount, sys: Path) -> list[Path | None]:
+def _list_nodes(mount: Mount, sys: Path) -> list[Path | None]:
     """The directories in /sys of the block devices that hold a file system."""
     if not mount.number.startswith("0:"):
-        return [_node(sys / "dev/block" / mount.number)]
+        return [_resolve_node(sys / "dev/block" / mount.number)]
     if mount.type != "btrfs":
         return []
     # It has its own number, and names one of its devices as source.
     source = os.path.basename(os.path.realpath(mount.source))
-    pools = [sys / "fs/btrfs" / pool / "devices" for pool in names(sys / "fs/btrfs")]
-    return [_node(pool / member) for pool in pools if source in names(pool) for member in names(pool)]
+    pools = [sys / "fs/btrfs" / pool / "devices" for pool in list_names(sys / "fs/btrfs")]
+    return [_resolve_node(pool / member) for pool in pools if source in list_names(pool) for member in list_names(pool)]
 
 
-def _node(link: Path) -> Path | None:
+def _resolve_node(link: Path) -> Path | None:
     """The target of a link in /sys, None if there is no target."""
     return link.resolve() if link.exists() else None
 
 
-def _whole(node: Path) -> Path:
+def _device_of_partition(node: Path) -> Path:
     """The device that a partition is part of; a whole device itself."""
     return node.parent if (node / "partition").exists() else node
 
 
-def _disks(node: Path) -> list[Path]:
+def _list_disks(node: Path) -> list[Path]:
     """The disks below a device: through partitions, device mapper (LVM, LUKS) and md."""
-    node = _whole(node)
-    slaves = [found for name in names(node / "slaves") if (found := _node(node / "slaves" / name))]
-    return [disk for slave in slaves for disk in _disks(slave)] or [node]
+    node = _device_of_partition(node)
+    slaves = [found for name in list_names(node / "slaves") if (found := _resolve_node(node / "slaves" / name))]
+    return [disk for slave in slaves for disk in _list_disks(slave)] or [node]
 
 
-def flush(directory: Path) -> float:
+def flush_file_system(directory: Path) -> float:
     """Writes a directory's file system out to its device now, and returns how many seconds that took.
 
     Raises LoadstoneError when the directory cannot be opened or its device reports a failed write (since Linux 5.8).
@@ -185,7 +185,7 @@ def drop_cache(directories: Iterable[Path]) -> None:
     for directory in directories:
         if not directory.exists():
             continue
-        flush(directory)
+        flush_file_system(directory)
         for file in (path for path in directory.rglob("*") if path.is_file()):
             with suppress(OSError):
                 descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)

@@ -21,7 +21,7 @@ from loadstone import __version__
 from loadstone.engine import program
 from loadstone.engine.describe import HIDDEN
 from loadstone.errors import LoadstoneError
-from loadstone.observe.hardware import hardware, present
+from loadstone.observe.hardware import describe_host, drop_unknown
 from loadstone.observe.kernel_file import PROC, SYS
 from loadstone.results.trial_result import Scalar
 
@@ -43,7 +43,7 @@ ADDRESS = re.compile(r"(\w+://)[^/@\s]+@")
 HOMES = re.compile(r"/(home|Users)/[^/\s:=,]+")
 
 
-def environment(
+def describe_environment(
     directory: Path | None = None, *, arguments: Sequence[str] | None = None, proc: Path = PROC, sys: Path = SYS
 ) -> dict[str, Any]:
     """What this experiment runs on and with, as JSON; unknown values are left out.
@@ -53,16 +53,16 @@ def environment(
     return {
         "environment": VERSION,
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
-        "hosts": [hardware(directory, proc=proc, sys=sys)],
-        "versions": versions(),
-        "git": git(),
-        "command": shareable(python.argv if arguments is None else arguments),
+        "hosts": [describe_host(directory, proc=proc, sys=sys)],
+        "versions": list_versions(),
+        "git": read_commit(),
+        "command": redact_arguments(python.argv if arguments is None else arguments),
     }
 
 
-def versions() -> dict[str, Any]:
+def list_versions() -> dict[str, Any]:
     """The versions of Loadstone, its program, Python and the packages in use."""
-    return present(
+    return drop_unknown(
         {
             "loadstone": __version__,
             "engine": engine_version(),
@@ -75,18 +75,18 @@ def versions() -> dict[str, Any]:
 def engine_version() -> str | None:
     """The engine's description of itself; None if no engine can be run."""
     try:
-        version = output([program.find(), "--version"], ENGINE_SECONDS)
+        version = command_output([program.find_engine(), "--version"], ENGINE_SECONDS)
     except LoadstoneError:
         return None
     return version.strip().removeprefix(program.NAME).strip() or None if version else None
 
 
-def git() -> dict[str, Any] | None:
+def read_commit() -> dict[str, Any] | None:
     """The commit of the current directory's repository, and whether tracked files differ from it; None outside one."""
-    status = output(["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"], GIT_SECONDS)
+    status = command_output(["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"], GIT_SECONDS)
     if status is None:
         # In a huge repository, the commit alone is still quick to find.
-        commit = output(["git", "rev-parse", "--verify", "HEAD"], GIT_SECONDS)
+        commit = command_output(["git", "rev-parse", "--verify", "HEAD"], GIT_SECONDS)
         return {"commit": commit.strip()} if commit else None
     lines = status.splitlines()
     commit = next((line.rpartition(" ")[2] for line in lines if line.startswith("# branch.oid ")), None)
@@ -96,7 +96,7 @@ def git() -> dict[str, Any] | None:
     return {"commit": commit, "dirty": any(not line.startswith("#") for line in lines)}
 
 
-def output(command: list[str], seconds: float) -> str | None:
+def command_output(command: list[str], seconds: float) -> str | None:
     """What a program prints; None if it is missing, fails or takes too long."""
     quiet = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     try:
@@ -106,7 +106,7 @@ def output(command: list[str], seconds: float) -> str | None:
     return done.stdout.decode(errors="replace") if done.returncode == 0 else None
 
 
-def shareable(arguments: Sequence[str]) -> list[str]:
+def redact_arguments(arguments: Sequence[str]) -> list[str]:
     """A command line that is safe to publish: the program's bare name, no secrets, no home directories."""
     shared = [os.path.basename(name) for name in arguments[:1]]
     for before, argument in pairwise(arguments):
@@ -115,13 +115,13 @@ def shareable(arguments: Sequence[str]) -> list[str]:
             shared.append(HIDDEN)
         elif found := SECRET_VALUE.search(argument):
             # Everything that follows may be part of it.
-            shared.append(homeless(argument[: found.end()]) + HIDDEN)
+            shared.append(hide_home(argument[: found.end()]) + HIDDEN)
         else:
-            shared.append(homeless(argument))
+            shared.append(hide_home(argument))
     return shared
 
 
-def homeless(word: str) -> str:
+def hide_home(word: str) -> str:
     """A word without the name of a user's home directory."""
     home = os.path.expanduser("~")
     if len(home) > 1:
@@ -129,7 +129,7 @@ def homeless(word: str) -> str:
     return HOMES.sub("~", word)
 
 
-def fingerprint(environment: Mapping[str, Any]) -> dict[str, Scalar]:
+def environment_facts(environment: Mapping[str, Any]) -> dict[str, Scalar]:
     """What must be equal for figures to be compared (the check `sides-differ`): facts of a trial.
 
     `cpus` and `memory_bytes` are what one host's processes may use, limits of containers included; several hosts that

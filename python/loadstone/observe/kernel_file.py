@@ -10,7 +10,7 @@ PROC = Path("/proc")
 SYS = Path("/sys")
 
 
-def text(path: str | Path) -> str:
+def read_text(path: str | Path) -> str:
     """A file's text without the space around it; empty if it cannot be read."""
     try:
         # A plain descriptor costs a third of Path.read_text, and a sampler reads a dozen files at each look.
@@ -28,12 +28,12 @@ def text(path: str | Path) -> str:
     return b"".join(parts).decode(errors="replace").strip()
 
 
-def number(path: str | Path) -> int | None:
+def read_number(path: str | Path) -> int | None:
     """A file that holds one whole number; None if it does not (`max`, for one)."""
-    return whole(text(path))
+    return parse_whole(read_text(path))
 
 
-def whole(word: str) -> int | None:
+def parse_whole(word: str) -> int | None:
     """A word as a whole number, None if it is not one."""
     try:
         return int(word)
@@ -41,17 +41,17 @@ def whole(word: str) -> int | None:
         return None
 
 
-def fields(found: str) -> dict[str, int]:
+def parse_fields(found: str) -> dict[str, int]:
     """Lines of `name: number [kB]` or `name number`, by name; kB become bytes. Other lines are left out."""
     read: dict[str, int] = {}
     for line in found.splitlines():
         name, *rest = line.replace(":", " ", 1).split()[:3] or [""]
-        if rest and (value := whole(rest[0])) is not None:
+        if rest and (value := parse_whole(rest[0])) is not None:
             read[name] = value * 1024 if rest[1:] == ["kB"] else value
     return read
 
 
-def names(directory: str | Path) -> list[str]:
+def list_names(directory: str | Path) -> list[str]:
     """The names in a directory, sorted; nothing if it cannot be read."""
     try:
         return sorted(os.listdir(directory))
@@ -59,6 +59,6 @@ def names(directory: str | Path) -> list[str]:
         return []
 
 
-def pids(proc: Path) -> Iterator[int]:
+def list_pids(proc: Path) -> Iterator[int]:
     """The processes that can be seen."""
-    return (int(name) for name in names(proc) if name.isdecimal())
+    return (int(name) for name in list_names(proc) if name.isdecimal())

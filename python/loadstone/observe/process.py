@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from loadstone.observe.kernel_file import PROC, fields, pids, text
+from loadstone.observe.kernel_file import PROC, list_pids, parse_fields, read_text
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # PF_KTHREAD in the kernel's sched.h: a kernel thread.
@@ -26,7 +26,7 @@ KERNEL_PARENT = (2, "kthreadd")
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcessCounters:
     """Counters since the process began; `start_ticks` after boot distinguishes two processes with one pid."""
 
     pid: int
@@ -63,23 +63,23 @@ class Process:
         return {name: value for name, value in asdict(self).items() if value is not None and name not in UNRECORDED}
 
 
-def process(pid: int | str, proc: Path = PROC) -> Process | None:
+def read_process(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
     """A process, None if it is gone or hidden; `self` is this one."""
-    found = stat(pid, proc)
+    found = read_stat(pid, proc)
     if found is None:
         return None
     read, written = bytes_of(pid, proc) or (None, None)
     return replace(found, read_bytes=read, written_bytes=written)
 
 
-def stat(pid: int | str, proc: Path = PROC) -> Process | None:
+def read_stat(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
     """A process without its bytes, which take rights to read."""
-    found = text(f"{proc}/{pid}/stat")
+    found = read_text(f"{proc}/{pid}/stat")
     # After the program's name, which may contain anything.
     head, _, tail = found.rpartition(")")
     fields = tail.split()
     try:
-        return Process(
+        return ProcessCounters(
             pid=int(head.split(" ", 1)[0]),
             state=fields[0],
             parent=int(fields[1]),
@@ -99,7 +99,7 @@ def stat(pid: int | str, proc: Path = PROC) -> Process | None:
 
 def bytes_of(pid: int | str, proc: Path = PROC) -> tuple[int, int] | None:
     """Bytes read from and written towards storage; None if they may not be read."""
-    found = fields(text(f"{proc}/{pid}/io"))
+    found = parse_fields(read_text(f"{proc}/{pid}/io"))
     if "read_bytes" not in found or "write_bytes" not in found:
         return None
     # Dirty pages of a deleted file are never written.
@@ -123,12 +123,12 @@ class Census:
 
     def kernel_ticks_since(self, before: Census) -> int:
         """Ticks of kernel threads since another census; those that ended in between are lost."""
-        return gained(before.kernel, self.kernel)
+        return counter_gain(before.kernel, self.kernel)
 
     def relatives_ticks_since(self, before: Census, known: Iterable[Key]) -> int:
         """Ticks of the family without those processes that are `known` by themselves."""
         known = frozenset(known)
-        return gained(before.family, {key: ticks for key, ticks in self.family.items() if key not in known})
+        return counter_gain(before.family, {key: ticks for key, ticks in self.family.items() if key not in known})
 
     def bytes_since(self, before: Census) -> tuple[int, int] | None:
         """Bytes of the family and of others since another census; None where that is not known.
@@ -143,18 +143,18 @@ class Census:
         return max(family - family_before, 0), max(others - others_before, 0)
 
 
-def gained(before: Mapping[Key, int], after: Mapping[Key, int]) -> int:
+def counter_gain(before: Mapping[Key, int], after: Mapping[Key, int]) -> int:
     """The gain of counters by process; new processes began at 0."""
     return sum(max(ticks - before.get(key, 0), 0) for key, ticks in after.items())
 
 
-def census(watched: Iterable[int], proc: Path = PROC, us: int | None = None) -> Census:
+def take_census(watched: Iterable[int], proc: Path = PROC, us: int | None = None) -> Census:
     """Counts all processes. `us` is the lab's process, this one by default."""
-    everybody = {found.pid: found for pid in pids(proc) if (found := stat(pid, proc))}
+    everybody = {found.pid: found for pid in list_pids(proc) if (found := read_stat(pid, proc))}
     us = os.getpid() if us is None else us
     family = {pid for pid in everybody if is_family(pid, everybody, {us, *watched})}
     kernel = {each.key: each.cpu_ticks for each in everybody.values() if each.kernel}
-    head, _, tail = text(proc / "2/stat").partition(") ")
+    head, _, tail = read_text(proc / "2/stat").partition(") ")
     sums: list[int | None] = [None, None]
     if tail and head == "{} ({}".format(*KERNEL_PARENT):
         strangers = [pid for pid, each in everybody.items() if pid not in family and not each.kernel]
@@ -175,12 +175,12 @@ def total_bytes(members: Iterable[int], proc: Path) -> int | None:
         found = bytes_of(pid, proc)
         if found is not None:
             total += sum(found)
-        elif stat(pid, proc) is not None:
+        elif read_stat(pid, proc) is not None:
             return None
     return total
 
 
-def is_family(pid: int, everybody: Mapping[int, Process], roots: set[int]) -> bool:
+def is_family(pid: int, everybody: Mapping[int, ProcessCounters], roots: set[int]) -> bool:
     """Whether a process is one of the roots or descends from one."""
     seen: set[int] = set()
     while pid not in roots:

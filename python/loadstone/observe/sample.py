@@ -9,9 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.observe.control_group import ControlGroup
-from loadstone.observe.host_counters import TICKS_PER_SECOND, Disk, Ticks, disks, memory, network, pressure, processors
+from loadstone.observe.host_counters import (
+    TICKS_PER_SECOND,
+    Disk,
+    Ticks,
+    read_disks,
+    read_memory,
+    read_network,
+    read_pressure,
+    read_processors,
+)
 from loadstone.observe.kernel_file import PROC
-from loadstone.observe.process import Census, Process, process
+from loadstone.observe.process import Census, ProcessCounters, read_process
 
 VERSION = 1
 # This process, among the watched ones.
@@ -37,7 +46,7 @@ class Clocks:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class HostSample:
     """Counters and levels at one moment, as far as the host shows them."""
 
     clocks: Clocks
@@ -48,7 +57,7 @@ class Sample:
     pressure: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     throttled_ns: int | None = None
     # By the name that the lab gave; only existing ones.
-    processes: Mapping[str, Process] = field(default_factory=dict)
+    processes: Mapping[str, ProcessCounters] = field(default_factory=dict)
     # The phase that begins with this sample; only then is a census taken.
     mark: str = ""
     census: Census | None = None
@@ -66,24 +75,24 @@ class Sample:
         return {name: value for name, value in line.items() if value not in (None, {})}
 
 
-def look(
+def take_sample(
     watched: Mapping[str, int], group: ControlGroup | None = None, proc: Path = PROC, clocks: Clocks | None = None
-) -> Sample:
+) -> HostSample:
     """Takes a sample of the host, of the processes that are watched by name, and of this one."""
     group = group or ControlGroup()
-    levels = memory(proc)
+    levels = read_memory(proc)
     if (room := group.memory_available) is not None and "available" in levels:
         # A container limited to 4 GB cannot use more, however much is free on the host.
         levels["available"] = min(levels["available"], room)
-    found = {LAB: process("self", proc), **{name: process(pid, proc) for name, pid in watched.items()}}
-    return Sample(
+    found = {LAB: read_process("self", proc), **{name: read_process(pid, proc) for name, pid in watched.items()}}
+    return HostSample(
         clocks or Clocks.now(),
-        processors(proc),
+        read_processors(proc),
         levels,
         # A device that never did anything: loop0 to loop7 on most machines.
-        {name: row for name, row in disks(proc).items() if any(row)},
-        network(proc),
-        pressure(proc),
+        {name: row for name, row in read_disks(proc).items() if any(row)},
+        read_network(proc),
+        read_pressure(proc),
         group.throttled_ns,
         {name: each for name, each in found.items() if each is not None},
     )

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadstone.observe.kernel_file import PROC, names
+from loadstone.observe.kernel_file import PROC, list_names
 
 # linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h, netinet/tcp.h.
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
@@ -59,18 +59,18 @@ class Sockets:
     """Queries connections. Those that the kernel refuses to list are left out."""
 
     def __init__(self) -> None:
-        self._ask = opened(0)
-        self._ends = opened(TCP_DESTROYED | TCP6_DESTROYED)
+        self._ask = open_netlink(0)
+        self._ends = open_netlink(TCP_DESTROYED | TCP6_DESTROYED)
         if self._ends is not None:
             self._ends.setblocking(False)
             self._ends.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, EVENTS_BYTES)
 
     @property
-    def able(self) -> bool:
+    def is_able(self) -> bool:
         """Whether the kernel answers at all."""
         return self._ask is not None
 
-    def connections(self) -> Iterator[Connection]:
+    def list_connections(self) -> Iterator[Connection]:
         """Every connection; nothing more once the kernel refuses."""
         if self._ask is None:
             return
@@ -80,12 +80,12 @@ class Sockets:
                 flags = NLM_F_REQUEST | NLM_F_DUMP
                 header = HEADER.pack(HEADER.size + len(request), SOCK_DIAG_BY_FAMILY, flags, family, 0)
                 self._ask.sendto(header + request, (0, 0))
-                yield from self._answers(self._ask, family)
+                yield from self._read_answers(self._ask, family)
         except OSError:
             self._ask.close()
             self._ask = None
 
-    def ended(self) -> Iterator[Connection]:
+    def list_ended(self) -> Iterator[Connection]:
         """Every connection that has ended since the last call, with its final counts."""
         while self._ends is not None:
             try:
@@ -97,8 +97,8 @@ class Sockets:
                 if error.errno == errno.ENOBUFS:
                     continue
                 return
-            for kind, _, body in messages(data):
-                if kind == SOCK_DIAG_BY_FAMILY and (found := connection(body)):
+            for kind, _, body in split_messages(data):
+                if kind == SOCK_DIAG_BY_FAMILY and (found := parse_connection(body)):
                     yield found
 
     def close(self) -> None:
@@ -108,18 +108,18 @@ class Sockets:
                 each.close()
         self._ask = self._ends = None
 
-    def _answers(self, ask: socket.socket, sequence: int) -> Iterator[Connection]:
+    def _read_answers(self, ask: socket.socket, sequence: int) -> Iterator[Connection]:
         while True:
-            for kind, number, body in messages(ask.recv(RECEIVE_BYTES)):
+            for kind, number, body in split_messages(ask.recv(RECEIVE_BYTES)):
                 if number != sequence:
                     continue
                 if kind in (NLMSG_DONE, NLMSG_ERROR):
                     return
-                if kind == SOCK_DIAG_BY_FAMILY and (found := connection(body)):
+                if kind == SOCK_DIAG_BY_FAMILY and (found := parse_connection(body)):
                     yield found
 
 
-def opened(groups: int) -> socket.socket | None:
+def open_netlink(groups: int) -> socket.socket | None:
     """A netlink socket; None where it cannot be opened."""
     try:
         found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
@@ -134,7 +134,7 @@ def opened(groups: int) -> socket.socket | None:
     return found
 
 
-def messages(data: bytes) -> Iterator[tuple[int, int, memoryview]]:
+def split_messages(data: bytes) -> Iterator[tuple[int, int, memoryview]]:
     """The messages in one datagram: kind, sequence number, body."""
     view, at = memoryview(data), 0
     while at + HEADER.size <= len(data):
@@ -145,7 +145,7 @@ def messages(data: bytes) -> Iterator[tuple[int, int, memoryview]]:
         at += (length + 3) & ~3
 
 
-def connection(body: memoryview) -> Connection | None:
+def parse_connection(body: memoryview) -> Connection | None:
     """A connection from a message of the kernel; None without byte counts."""
     if len(body) < DIAG.size:
         return None
@@ -157,29 +157,29 @@ def connection(body: memoryview) -> Connection | None:
             return None
         if kind == INET_DIAG_INFO and length >= ATTRIBUTE.size + BYTES_AT + BYTES.size:
             sent, received = BYTES.unpack_from(body, at + ATTRIBUTE.size + BYTES_AT)
-            local = (plain(source if family == socket.AF_INET6 else source[:4]), int.from_bytes(port, "big"))
+            local = (unmap_address(source if family == socket.AF_INET6 else source[:4]), int.from_bytes(port, "big"))
             return Connection(cookie, inode, local, received, sent)
         at += (length + 3) & ~3
     return None
 
 
-def plain(address: bytes) -> bytes:
+def unmap_address(address: bytes) -> bytes:
     """An IPv4 address as its four bytes, also where a server listens with IPv6."""
     return address[12:] if address.startswith(MAPPED) else address
 
 
-def address(text: str) -> Address | None:
+def parse_address(text: str) -> Address | None:
     """The address of `127.0.0.1:9042`; None if it is a name."""
     host, _, port = text.rpartition(":")
     for family in (socket.AF_INET, socket.AF_INET6):
         with contextlib.suppress(OSError, ValueError):
-            return plain(socket.inet_pton(family, host.strip("[]"))), int(port)
+            return unmap_address(socket.inet_pton(family, host.strip("[]"))), int(port)
     return None
 
 
-def inodes(pid: int, proc: Path = PROC) -> Iterator[int]:
+def list_inodes(pid: int, proc: Path = PROC) -> Iterator[int]:
     """The sockets that a process has open, as far as they are visible."""
-    for name in names(proc / str(pid) / "fd"):
+    for name in list_names(proc / str(pid) / "fd"):
         with contextlib.suppress(OSError, ValueError):
             target = os.readlink(proc / str(pid) / "fd" / name)
             if target.startswith("socket:["):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from loadstone.observe.host_counters import PROCESSOR, Ticks
-from loadstone.observe.sample import LAB, Sample
+from loadstone.observe.sample import LAB, HostSample
 
 ALL_PROCESSORS = "cpu"
 IDLE = frozenset({"idle", "iowait"})
@@ -42,8 +42,8 @@ class Attribution:
 class Window:
     """The sums over a phase; times in ns unless they are ticks."""
 
-    first: Sample | None = None
-    last: Sample | None = None
+    first: HostSample | None = None
+    last: HostSample | None = None
     samples: int = 0
     # By the columns of PROCESSOR, all processors together.
     ticks: Counter[str] = field(default_factory=Counter)
@@ -64,7 +64,7 @@ class Window:
         """From the first to the last sample."""
         return self.last.clocks.monotonic_ns - self.first.clocks.monotonic_ns if self.first and self.last else 0
 
-    def add(self, sample: Sample) -> None:
+    def add_sample(self, sample: HostSample) -> None:
         """Adds a later sample."""
         if self.last is not None:
             self._add_pair(self.last, sample)
@@ -74,7 +74,7 @@ class Window:
         self.samples += 1
         self._add_levels(sample)
 
-    def _add_levels(self, sample: Sample) -> None:
+    def _add_levels(self, sample: HostSample) -> None:
         levels = sample.memory
         if "available" in levels:
             self.available_min = min(levels["available"], self.available_min or levels["available"])
@@ -90,7 +90,7 @@ class Window:
             usage = self.processes.setdefault(name, Usage())
             usage.memory_max = max(usage.memory_max, found.memory_bytes)
 
-    def _add_pair(self, before: Sample, after: Sample) -> None:
+    def _add_pair(self, before: HostSample, after: HostSample) -> None:
         elapsed_ns = after.clocks.monotonic_ns - before.clocks.monotonic_ns
         old, new = before.processors.get(ALL_PROCESSORS), after.processors.get(ALL_PROCESSORS)
         if old is not None and new is not None:
@@ -105,7 +105,7 @@ class Window:
         add_rows(self.network, before.network, after.network)
         add_rows(self.pressure, before.pressure, after.pressure)
         if before.throttled_ns is not None and after.throttled_ns is not None:
-            self.throttled_ns = (self.throttled_ns or 0) + delta(before.throttled_ns, after.throttled_ns)
+            self.throttled_ns = (self.throttled_ns or 0) + counter_delta(before.throttled_ns, after.throttled_ns)
         for name, found in after.processes.items():
             was = before.processes.get(name)
             if was is not None and was.key == found.key:
@@ -121,7 +121,7 @@ def ticks_between(before: Ticks, after: Ticks) -> dict[str, int]:
     return {column: max(new - old, 0) for column, old, new in columns}
 
 
-def our_ticks(before: Sample, after: Sample) -> int | None:
+def our_ticks(before: HostSample, after: HostSample) -> int | None:
     """Ticks of the lab and the watched processes between two samples; None where not all of it can be known."""
     total = 0
     lab = after.processes.get(LAB)
@@ -159,10 +159,10 @@ def add_rows(
     for name, row in after.items():
         # A new row belongs to something just plugged in or used for the first time.
         was = before.get(name, (0,) * len(row))
-        gained = [delta(old, new) for old, new in zip(was, row, strict=True)]
+        gained = [counter_delta(old, new) for old, new in zip(was, row, strict=True)]
         totals[name] = [sum(pair) for pair in zip(totals.get(name, [0] * len(row)), gained, strict=True)]
 
 
-def delta(before: int, after: int) -> int:
+def counter_delta(before: int, after: int) -> int:
     """What a counter has gained; one smaller than before was reset, and has gained its value since."""
     return after - before if after >= before else after

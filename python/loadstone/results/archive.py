@@ -25,7 +25,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 _unpacked: list[tempfile.TemporaryDirectory[str]] = []
 
 
-def files(folder: Folder) -> Iterator[Path]:
+def list_files(folder: Folder) -> Iterator[Path]:
     """The files of a folder that belong in its archive, in a fixed order."""
     for path in sorted(folder.path.rglob("*")):
         parts = path.relative_to(folder.path).parts
@@ -39,7 +39,7 @@ def write_archive(folder: Folder, path: Path, *, redact: bool) -> list[str]:
     With `redact`, host names and absolute paths are replaced, and reports and binary files omitted. Raises
     LoadstoneError.
     """
-    every = list(files(folder))
+    every = list(list_files(folder))
     omitted: list[str] = []
     if redact:
         every = [file for file in every if file.relative_to(folder.path).parts[0] not in REPORT]
@@ -73,7 +73,7 @@ def is_archive(path: Path) -> bool:
     return path.is_file() and zipfile.is_zipfile(path)
 
 
-def unpack(path: Path) -> Folder:
+def unpack_archive(path: Path) -> Folder:
     """The folder in an archive, in a temporary directory. Raises LoadstoneError if it has none, or is damaged."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -107,8 +107,13 @@ def write_everything(results: ResultSet, directory: Path) -> None:
     """Writes each table as Parquet and each histogram log below a directory. Raises LoadstoneError."""
     import pyarrow.parquet as pq
 
-    tables = {"figures": export.figures, "trials": export.trials, "intervals": export.intervals, "facts": export.facts}
-    tables |= {"hosts": export.hosts, "samples": export.host_samples}
+    tables = {
+        "figures": export.figures_table,
+        "trials": export.trials_table,
+        "intervals": export.intervals_table,
+        "facts": export.facts_table,
+    }
+    tables |= {"hosts": export.hosts_table, "samples": export.host_samples}
     try:
         (directory / "histograms").mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():

@@ -31,7 +31,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from loadstone.engine.document import read
+from loadstone.engine.document import read_document
 from loadstone.errors import LoadstoneError
 from loadstone.results import lines
 from loadstone.results.result_set import Question, ResultSet
@@ -72,7 +72,7 @@ class Folder:
         self.header: dict[str, Any] = header
 
     @classmethod
-    def create(
+    def create_folder(
         cls,
         path: Path,
         name: str,
@@ -92,10 +92,10 @@ class Folder:
                 with contextlib.suppress(PermissionError):
                     lines.sync_directory(directory)
             if experiment:
-                lines.replace(path / "experiment.yaml", experiment.encode())
-            lines.replace(path / "environment.json", pretty(dict(environment or {})))
+                lines.replace_file(path / "experiment.yaml", experiment.encode())
+            lines.replace_file(path / "environment.json", indent_json(dict(environment or {})))
             # Last: without it the folder does not count as a result folder.
-            lines.replace(path / "folder.json", pretty(header))
+            lines.replace_file(path / "folder.json", indent_json(header))
         except OSError as error:
             raise LoadstoneError(
                 f"cannot make {path}: {error.strerror}", "choose another directory for results with --results DIR"
@@ -104,9 +104,9 @@ class Folder:
 
     def record_hosts(self, hosts: Sequence[Mapping[str, Any]]) -> None:
         """Records the hosts of a fleet in environment.json, after this machine."""
-        environment = self._json("environment.json", [])
+        environment = self._read_json("environment.json", [])
         own = {"role": "lab", **next(iter(environment.get("hosts", ())), {})}
-        lines.replace(self.path / "environment.json", pretty({**environment, "hosts": [own, *hosts]}))
+        lines.replace_file(self.path / "environment.json", indent_json({**environment, "hosts": [own, *hosts]}))
 
     @property
     def name(self) -> str:
@@ -122,14 +122,14 @@ class Folder:
     def question(self) -> Question:
         """The question. Raises LoadstoneError when it is damaged."""
         try:
-            return read(Question, self.header.get("question", {}))
+            return read_document(Question, self.header.get("question", {}))
         except ValueError as error:
             raise LoadstoneError(
                 f"{self.path / 'folder.json'} has no question that can be read: {error}", "the folder is damaged"
             ) from error
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         """Locks out every other lab; the kernel releases the lock when this process ends, however it ends.
 
         Raises LoadstoneError when another one is at work here.
@@ -143,96 +143,96 @@ class Folder:
                 ) from None
             yield
 
-    def repair(self) -> list[str]:
+    def repair_lines(self) -> list[str]:
         """Records interrupted attempts and removes damaged lines, so that the run can continue; returns what it did."""
         repairs = []
         for name in ("plan.jsonl", VALUES, PILOT_TRIALS):
-            if damaged := lines.mend(self.path / name):
+            if damaged := lines.mend_file(self.path / name):
                 repairs.append(f"{name}: moved damaged lines ({', '.join(map(str, damaged))}) to {name}.damaged")
         for begun in sorted((self.path / "trials").glob(f"*/{BEGUN}")):
-            self._interrupted(begun)
+            self._record_interrupted(begun)
         for left in (self.path / "trials").glob(f"*{UNDER_WAY}"):
             shutil.rmtree(left, ignore_errors=True)
         return repairs
 
-    def _interrupted(self, begun: Path) -> None:
+    def _record_interrupted(self, begun: Path) -> None:
         """Records the attempt whose files these are as interrupted, unless it has a line."""
         try:
             document = json.loads(begun.read_bytes())
             result = TrialResult.from_json(document["line"])
         except (KeyError, TypeError, ValueError):
             return
-        known = {(each.trial, each.attempt) for each in self.attempts(document["table"])[0]}
-        files = self.files(result.trial, result.attempt)
+        known = {(each.trial, each.attempt) for each in self.read_attempts(document["table"])[0]}
+        files = self.files_of(result.trial, result.attempt)
         if begun.parent != files:
             shutil.rmtree(files, ignore_errors=True)
-            lines.rename(begun.parent, files)
+            lines.rename_durably(begun.parent, files)
         if (result.trial, result.attempt) not in known:
-            self.append(result, document["table"])
+            self.append_trial(result, document["table"])
         (files / BEGUN).unlink(missing_ok=True)
 
-    def plan(self, block: int, trials: Mapping[str, Mapping[str, Scalar]]) -> None:
+    def record_block(self, block: int, trials: Mapping[str, Mapping[str, Scalar]]) -> None:
         """Records a block's trials in their order, before the first of them runs."""
         planned = [{"trial": trial, "config": dict(config)} for trial, config in trials.items()]
-        lines.append(self.path / "plan.jsonl", {"block": block, "trials": planned})
+        lines.append_line(self.path / "plan.jsonl", {"block": block, "trials": planned})
 
     @property
     def blocks(self) -> list[int]:
         """The blocks that were planned, from 1."""
-        return [block for block, _ in self._plan()]
+        return [block for block, _ in self._read_plan()]
 
-    def _plan(self) -> Iterator[tuple[int, dict[str, dict[str, Scalar]]]]:
+    def _read_plan(self) -> Iterator[tuple[int, dict[str, dict[str, Scalar]]]]:
         """Each block's number and its trials with their configs; invalid lines are left out."""
-        for document in lines.read(self.path / "plan.jsonl").documents:
+        for document in lines.read_lines(self.path / "plan.jsonl").documents:
             try:
                 trials = {each["trial"]: each["config"] for each in document["trials"]}
-                yield int(document["block"]), read(dict[str, dict[str, Scalar]], trials)
+                yield int(document["block"]), read_document(dict[str, dict[str, Scalar]], trials)
             except (KeyError, TypeError, ValueError):
                 continue
 
-    def files(self, trial: str, attempt: int) -> Path:
+    def files_of(self, trial: str, attempt: int) -> Path:
         """Where the files of an attempt at a trial are."""
         return self.path / "trials" / (trial if attempt == 1 else f"{trial}.{attempt}")
 
     @contextlib.contextmanager
-    def trial(
+    def open_attempt(
         self, trial: str, attempt: int = 1, *, begun: TrialResult | None = None, table: str = VALUES
     ) -> Iterator[Path]:
         """A directory for the files of an attempt, which is moved into `trials/` when the attempt is over.
 
         `repair` adds `begun` to the table if the lab ends before the attempt has a line.
         """
-        final = self.files(trial, attempt)
+        final = self.files_of(trial, attempt)
         part = final.with_name(final.name + UNDER_WAY)
         shutil.rmtree(part, ignore_errors=True)
         try:
             part.mkdir(parents=True)
             if begun is not None:
-                lines.replace(part / BEGUN, pretty({"table": table, "line": begun.to_json()}))
+                lines.replace_file(part / BEGUN, indent_json({"table": table, "line": begun.to_json()}))
             yield part
             lines.sync_files(part)
             shutil.rmtree(final, ignore_errors=True)
-            lines.rename(part, final)
+            lines.rename_durably(part, final)
         except OSError as error:
             raise LoadstoneError(
                 f"cannot write {part}: {error.strerror}",
                 "what was measured before is kept: make room, then continue with `loadstone run --resume`",
             ) from error
 
-    def append(self, result: TrialResult, table: str = VALUES) -> None:
+    def append_trial(self, result: TrialResult, table: str = VALUES) -> None:
         """Adds a trial; it is on the device when this returns. Raises LoadstoneError when there is no room."""
         counts = {"counts": False} if table == PILOT_TRIALS else {}
-        lines.append(self.path / table, {**result.to_json(), **counts})
-        (self.files(result.trial, result.attempt) / BEGUN).unlink(missing_ok=True)
+        lines.append_line(self.path / table, {**result.to_json(), **counts})
+        (self.files_of(result.trial, result.attempt) / BEGUN).unlink(missing_ok=True)
 
-    def series(self, trial: str, attempt: int = 1) -> Series | None:
+    def load_series(self, trial: str, attempt: int = 1) -> Series | None:
         """A trial's course over time; None if it was not written or is damaged."""
         try:
-            return Series.from_json(json.loads((self.files(trial, attempt) / "series.json").read_bytes()))
+            return Series.from_json(json.loads((self.files_of(trial, attempt) / "series.json").read_bytes()))
         except (OSError, TypeError, ValueError, RecursionError):
             return None
 
-    def attempts(self, name: str = VALUES) -> tuple[list[TrialResult], list[str]]:
+    def read_attempts(self, name: str = VALUES) -> tuple[list[TrialResult], list[str]]:
         """Every attempt at every trial, in the order in which they ended, and warnings on what had to be left out."""
         found, warnings = [], []
         for number, line in lines.iterate_lines(self.path / name):
@@ -240,7 +240,7 @@ class Folder:
                 found.append(TrialResult.from_line(line))
             except (ValueError, OverflowError):
                 # Python's JSON reader decides which lines are damaged, and words the reasons.
-                document = lines.parsed(line)
+                document = lines.parse_line(line)
                 if document is None:
                     warnings.append(f"{name}:{number} is damaged and left out")
                     continue
@@ -250,18 +250,18 @@ class Folder:
                     warnings.append(f"{name}: a line is not a trial and left out ({error})")
         return found, warnings
 
-    def pilots(self) -> list[TrialResult]:
+    def read_pilots(self) -> list[TrialResult]:
         """The trials of the pilot block, which never count; the last attempt at each that was not interrupted."""
-        found, _ = self.attempts(PILOT_TRIALS)
+        found, _ = self.read_attempts(PILOT_TRIALS)
         return list({result.trial: result for result in found if not result.interrupted}.values())
 
-    def load(self) -> ResultSet:
+    def load_results(self) -> ResultSet:
         """Reads everything except series and histograms. Raises LoadstoneError when it cannot be read."""
         with pause_collector():
-            return self._load()
+            return self._load_results()
 
-    def _load(self) -> ResultSet:
-        attempts, warnings = self.attempts()
+    def _load_results(self) -> ResultSet:
+        attempts, warnings = self.read_attempts()
         trials: dict[str, TrialResult] = {}
         interrupted = Counter(result.trial for result in attempts if result.interrupted)
         for result in attempts:
@@ -274,12 +274,12 @@ class Folder:
                 continue
             failures = () if before is None else (*before.failures, *([before.reason] if before.failed else []))
             trials[result.trial] = replace(result, failures=failures, interruptions=interrupted[result.trial])
-        planned = {trial: config for _, block in self._plan() for trial, config in block.items()}
+        planned = {trial: config for _, block in self._read_plan() for trial, config in block.items()}
         if strange := [each for each, trial in trials.items() if planned and trial.config != planned.get(each)]:
             warnings.append(f"{len(strange)} trials are not in plan.jsonl, such as {strange[0]}: another run's?")
 
-        def files(trial: str) -> Path:
-            return self.files(trial, trials[trial].attempt if trial in trials else 1)
+        def files_of(trial: str) -> Path:
+            return self.files_of(trial, trials[trial].attempt if trial in trials else 1)
 
         return ResultSet(
             name=self.name,
@@ -287,17 +287,17 @@ class Folder:
             question=self.question,
             planned=planned,
             interleaved=bool(self.header.get("interleaved")),
-            environment=self._json("environment.json", warnings),
-            pilot=self._json(PILOT, warnings),
-            pilots=self.pilots(),
-            experiment=self._text("experiment.yaml", warnings),
-            series=lambda trial: self.series(trial, trials[trial].attempt if trial in trials else 1),
-            files=files,
+            environment=self._read_json("environment.json", warnings),
+            pilot=self._read_json(PILOT, warnings),
+            pilots=self.read_pilots(),
+            experiment=self._read_text("experiment.yaml", warnings),
+            series=lambda trial: self.load_series(trial, trials[trial].attempt if trial in trials else 1),
+            files=files_of,
             path=self.path,
             warnings=tuple(warnings),
         )
 
-    def _text(self, name: str, warnings: list[str]) -> str:
+    def _read_text(self, name: str, warnings: list[str]) -> str:
         try:
             return (self.path / name).read_text(errors="replace")
         except FileNotFoundError:
@@ -306,8 +306,8 @@ class Folder:
             warnings.append(f"{name} cannot be read and is omitted ({error.strerror})")
             return ""
 
-    def _json(self, name: str, warnings: list[str]) -> dict[str, Any]:
-        text = self._text(name, warnings)
+    def _read_json(self, name: str, warnings: list[str]) -> dict[str, Any]:
+        text = self._read_text(name, warnings)
         try:
             document = json.loads(text or "{}")
         except (ValueError, RecursionError):
@@ -330,7 +330,7 @@ def pause_collector() -> Iterator[None]:
             gc.enable()
 
 
-def pretty(document: Mapping[str, Any]) -> bytes:
+def indent_json(document: Mapping[str, Any]) -> bytes:
     """A document as indented JSON, for people."""
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
 
@@ -342,12 +342,12 @@ def new_path(root: Path, name: str, now: datetime | None = None) -> Path:
     return next(path for path in candidates if not path.exists())
 
 
-def find(root: Path) -> list[Folder]:
+def find_folders(root: Path) -> list[Folder]:
     """Every folder below a root that can be opened, in the order of name and time."""
-    return survey(root)[0]
+    return survey_folders(root)[0]
 
 
-def survey(root: Path) -> tuple[list[Folder], list[str]]:
+def survey_folders(root: Path) -> tuple[list[Folder], list[str]]:
     """Every folder below a root in the order of name and time, and a line about each that cannot be opened."""
     folders, problems = [], []
     for path in sorted(directory for directory in root.glob("*/*") if is_like_folder(directory)):
@@ -369,6 +369,6 @@ def is_like_folder(path: Path) -> bool:
         return False
 
 
-def latest(root: Path, name: str) -> Folder | None:
+def latest_folder(root: Path, name: str) -> Folder | None:
     """The latest run of an experiment."""
-    return next((folder for folder in reversed(find(root)) if folder.path.parent.name == name), None)
+    return next((folder for folder in reversed(find_folders(root)) if folder.path.parent.name == name), None)

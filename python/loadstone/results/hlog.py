@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from loadstone.engine.events import CENSORED, WELL, Interval, Outcome, Summary
-from loadstone.engine.histogram import Histogram, decode, encode
+from loadstone.engine.histogram import Histogram, decode_histogram, encode_histogram
 
 UNIT = "#[Unit: ns]"
 HEADER = """\
@@ -36,37 +36,37 @@ class Writer:
         # Start and length of each interval, ns, for what is added to it later.
         self._spans: dict[int, tuple[int, int]] = {}
 
-    def take(self, interval: Interval) -> None:
+    def write_interval(self, interval: Interval) -> None:
         """Adds an interval's histograms, and to earlier intervals those of operations that ended since."""
         if not self._spans:
             start = (interval.unix_ns - interval.length_ns - interval.start_ns) / 1e9
             self._file.write(HEADER.format(unit=UNIT, start=start))
         self._spans[interval.k] = (interval.start_ns, interval.length_ns)
         for k, outcomes in [*((each.k, each.outcomes) for each in interval.earlier), (interval.k, interval.outcomes)]:
-            self._outcomes(outcomes, *self._spans.get(k, self._spans[interval.k]))
+            self._write_outcomes(outcomes, *self._spans.get(k, self._spans[interval.k]))
         self._file.flush()
 
-    def finish(self, summary: Summary) -> None:
+    def write_censored(self, summary: Summary) -> None:
         """Adds the operations that never ended."""
         censored = [outcome for outcome in summary.outcomes if outcome.status == CENSORED]
         if self._spans:
-            self._outcomes(censored, 0, max(start + length for start, length in self._spans.values()))
+            self._write_outcomes(censored, 0, max(start + length for start, length in self._spans.values()))
         self._file.flush()
 
-    def _outcomes(self, outcomes: Iterable[Outcome], start_ns: int, length_ns: int) -> None:
+    def _write_outcomes(self, outcomes: Iterable[Outcome], start_ns: int, length_ns: int) -> None:
         for outcome in outcomes:
             name = outcome.operation if outcome.status in WELL else f"{outcome.operation}-{outcome.status}"
             for tag, text in ((name, outcome.service), (f"{name}-response", outcome.response)):
-                if text is not None and (histogram := decode(text)).count:
-                    largest = histogram.quantile(1)
+                if text is not None and (histogram := decode_histogram(text)).count:
+                    largest = histogram.value_at_quantile(1)
                     self._file.write(f"Tag={tag},{start_ns / 1e9:.3f},{length_ns / 1e9:.3f},{largest},{text}\n")
 
 
-def write(path: Path, histograms: Mapping[str, Histogram]) -> None:
+def write_histograms(path: Path, histograms: Mapping[str, Histogram]) -> None:
     """Writes histograms of a whole window, ns, by their tags; without any there is no file."""
     if histograms:
         lines = [
-            f"Tag={tag},0.000,0.000,{each.quantile(1)},{encode(each)}\n"
+            f"Tag={tag},0.000,0.000,{each.value_at_quantile(1)},{encode_histogram(each)}\n"
             for tag, each in histograms.items()
             if each.count
         ]

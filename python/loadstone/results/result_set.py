@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from loadstone.results.trial_result import Scalar, Series, TrialResult
-from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, statistic
+from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, metric_statistic
 
 # What a comparison covers beside throughput, unless the experiment sets other metrics.
 DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99", "read.p50", "update.p50", "insert.p50")
@@ -129,7 +129,7 @@ class ResultSet:
         """The trials of each variant by its config as sorted pairs, in the order of first appearance, by repeat."""
         found: dict[tuple[tuple[str, Scalar], ...], list[TrialResult]] = {}
         for trial in self.trials:
-            found.setdefault(variant(trial.config), []).append(trial)
+            found.setdefault(variant_key(trial.config), []).append(trial)
         return {key: sorted(trials, key=lambda trial: trial.repeat) for key, trials in found.items()}
 
     @cached_property
@@ -167,8 +167,8 @@ def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tu
     metrics = [metric for metric in requested or DEFAULT_METRICS if metric in known]
     if not metrics:
         measured = [metric for metric in known if not metric.startswith("load.")]
-        metrics = [metric for metric in measured if statistic(metric) in HIGHER_IS_BETTER]
-        metrics = metrics or [metric for metric in measured if statistic(metric) == "mean"]
+        metrics = [metric for metric in measured if metric_statistic(metric) in HIGHER_IS_BETTER]
+        metrics = metrics or [metric for metric in measured if metric_statistic(metric) == "mean"]
     is_at_rate = is_open(every)
     if is_at_rate and metrics == [THROUGHPUT] and THROUGHPUT not in requested:
         # The requested metrics were not measured, or operations have other names, such as scans.
@@ -193,7 +193,7 @@ def first_metric(trials: Iterable[TrialResult], requested: Sequence[str]) -> str
     return next(iter(order_metrics(trials, requested)), THROUGHPUT)
 
 
-def deciding(trials: Iterable[TrialResult], wanted: Sequence[str], until: Until) -> dict[str, float]:
+def deciding_metrics(trials: Iterable[TrialResult], wanted: Sequence[str], until: Until) -> dict[str, float]:
     """The figures whose intervals must be narrow, with the width asked for as a share of the figure."""
     if until is None:
         return {}
@@ -204,7 +204,7 @@ def deciding(trials: Iterable[TrialResult], wanted: Sequence[str], until: Until)
     return {metric: share for metric, share in until.items() if metric in measured}
 
 
-def numbered(keys: Iterable[Hashable]) -> list[int]:
+def number_keys(keys: Iterable[Hashable]) -> list[int]:
     """The number of each key among those equal to it, from 1."""
     seen: Counter[Hashable] = Counter()
     made = []
@@ -214,7 +214,7 @@ def numbered(keys: Iterable[Hashable]) -> list[int]:
     return made
 
 
-def variant(config: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
+def variant_key(config: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
     """A config as a key."""
     return tuple(sorted(config.items()))
 
@@ -224,10 +224,10 @@ def variant_name(config: Mapping[str, Scalar] | tuple[tuple[str, Scalar], ...]) 
     return " ".join(f"{name}={value}" for name, value in dict(config).items()) or "all"
 
 
-def natural(value: object) -> list[tuple[int, float, str]]:
+def natural_key(value: object) -> list[tuple[int, float, str]]:
     """A key that sorts numbers as numbers, also within texts: 2 before 16, `v9` before `v10`."""
     if isinstance(value, tuple):
-        return [part for each in value for part in natural(each)]
+        return [part for each in value for part in natural_key(each)]
     if isinstance(value, int | float):
         return [(0, float(value), "")]
     parts = re.split(r"(\d+)", str(value))

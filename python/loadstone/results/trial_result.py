@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Annotated, Any, Literal
 
-from loadstone.engine.document import parse, read
+from loadstone.engine.document import parse_document, read_document
 from loadstone.engine.events import Note
 from loadstone.results.fault import FaultRecord
 from loadstone.results.value import Value
@@ -54,7 +54,7 @@ class Series:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Series:
         """Reads series.json. Raises ValueError when it is not valid."""
-        made = read(Series, document)
+        made = read_document(Series, document)
         others = filter(None, (made.p50_ns, made.p99_ns, made.failed, made.due, made.ended, made.good, made.late))
         if len({*map(len, (made.start_seconds, made.length_seconds, made.throughput, *others))}) > 1:
             raise ValueError("a series whose columns are of different lengths")
@@ -142,7 +142,7 @@ class TrialResult:
         found = self.values.get(metric)
         return None if found is None else found.value
 
-    def fact(self, name: str) -> float | None:
+    def numeric_fact(self, name: str) -> float | None:
         """A fact as a number, None if it is missing or not a number."""
         found = self.facts.get(name)
         try:
@@ -166,16 +166,16 @@ class TrialResult:
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> TrialResult:
         """Reads a line of values.jsonl. Raises ValueError or OverflowError when it is wrong."""
-        return read(cls, line)
+        return read_document(cls, line)
 
     @classmethod
     def from_line(cls, line: bytes) -> TrialResult:
         """Reads the text of a line, in a quarter of the time. Raises ValueError or OverflowError when it is wrong."""
         if b"NaN" in line or b"Infinity" in line:
             raise ValueError("NaN and Infinity are neither JSON nor figures")
-        return parse(cls, line)
+        return parse_document(cls, line)
 
 
-def values(*given: Value) -> dict[str, Value]:
+def values_by_metric(*given: Value) -> dict[str, Value]:
     """Figures by metric."""
     return {value.metric: value for value in given}

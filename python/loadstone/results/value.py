@@ -53,7 +53,7 @@ class Value:
     # The step in which it was read: the width of its histogram's bucket, or the last digit printed by a tool.
     resolution: float = 0.0
 
-    def below(self, name: str) -> Value:
+    def prefix_metric(self, name: str) -> Value:
         """The same figure of a part of the whole."""
         return replace(self, metric=f"{name}.{self.metric}")
 
@@ -63,7 +63,7 @@ class Value:
         return {name: value for name, (value, usual) in found.items() if value != usual}
 
 
-def statistic(metric: str) -> str:
+def metric_statistic(metric: str) -> str:
     """The last part of a metric's name: `p99.9` of `read.p99.9`, `throughput` of `load.throughput`."""
     head, point, tail = metric.rpartition(".")
     # "p99.9" itself contains a point.
@@ -72,9 +72,9 @@ def statistic(metric: str) -> str:
     return tail if point else metric
 
 
-def direction(metric: str, unit: str = "") -> Direction | None:
+def better_direction(metric: str, unit: str = "") -> Direction | None:
     """Which direction is better; None where neither is. Of a rate whose name is not known, more is better."""
-    last = statistic(metric)
+    last = metric_statistic(metric)
     if last in NO_DIRECTION:
         return None
     return "higher" if last in HIGHER_IS_BETTER or unit.endswith("/s") else "lower"

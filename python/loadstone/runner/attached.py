@@ -60,7 +60,7 @@ class Hosts:
 
     def command(self, key: str, host: str) -> str:
         """A command of `attach` for a host, as a line for a shell."""
-        return template.render(getattr(self.how, key), self._names(host), for_shell=True)
+        return template.render_template(getattr(self.how, key), self._names(host), for_shell=True)
 
     def _works(self, host: str) -> bool:
         if not self.how.status:
@@ -73,7 +73,7 @@ class Hosts:
 
     def _run(self, command: str, what: str, host: str) -> None:
         names = self._names(host)
-        hooks.run([template.render(command, names, for_shell=True)], what, names, self._log, COMMAND_SECONDS)
+        hooks.run([template.render_template(command, names, for_shell=True)], what, names, self._log, COMMAND_SECONDS)
 
     def _names(self, host: str) -> dict[str, Scalar]:
         return {"host": host, "port": "" if self.how.port is None else self.how.port, "table": self._table}

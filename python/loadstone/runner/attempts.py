@@ -9,7 +9,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.plan import PlannedTrial
 from loadstone.judge.judgement import VariantKey
 from loadstone.results.folder import VALUES, Folder
-from loadstone.results.result_set import variant, variant_name
+from loadstone.results.result_set import variant_key, variant_name
 from loadstone.results.trial_result import TrialResult
 from loadstone.runner.progress import Display
 from loadstone.runner.trial import Conductor
@@ -37,7 +37,7 @@ class Attempts:
 
     def restore(self, retry_failed: bool) -> None:
         """Counts the attempts in the folder. With `retry_failed` no variant stays set aside."""
-        for each in self.folder.attempts(self.table)[0]:
+        for each in self.folder.read_attempts(self.table)[0]:
             self._count(each)
         if retry_failed:
             self.failed.clear()
@@ -51,11 +51,11 @@ class Attempts:
         begun = TrialResult(
             planned.trial, planned.variant.config, planned.repeat, {}, end="interrupted", order=order, attempt=number
         )
-        with self.folder.trial(planned.trial, number, begun=begun, table=self.table) as files:
+        with self.folder.open_attempt(planned.trial, number, begun=begun, table=self.table) as files:
             result = conductor.conduct(planned, files, begun)
-        self.folder.append(result, self.table)
+        self.folder.append_trial(result, self.table)
         self._count(result)
-        key = variant(result.config)
+        key = variant_key(result.config)
         if result.end == "done":
             self.failing.clear()
         else:
@@ -66,9 +66,9 @@ class Attempts:
         self.numbers[result.trial] = max(self.numbers[result.trial], result.attempt)
         if result.end == "done":
             self.done[result.trial] = result
-            self.failed.pop(variant(result.config), None)
+            self.failed.pop(variant_key(result.config), None)
         elif result.failed:
-            self.failed[variant(result.config)] += 1
+            self.failed[variant_key(result.config)] += 1
 
     def set_aside(self, key: VariantKey) -> bool:
         """Whether a variant is no longer tried."""

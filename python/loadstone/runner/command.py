@@ -17,7 +17,7 @@ from typing import Any
 
 from loadstone.engine import secrets
 from loadstone.engine.trial import EngineError
-from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand, Use
+from loadstone.experiment.kind import CommandContext, CommandUse, Ended, ObservedCommand
 from loadstone.format import units
 from loadstone.observe.watch import Watch
 from loadstone.runner import launcher
@@ -74,13 +74,13 @@ class Launcher(AbstractContextManager["Launcher"]):
         self._pid = int(reply["pid"])
         return self._pid
 
-    def wait(self, seconds: float) -> tuple[int, Use] | None:
+    def wait(self, seconds: float) -> tuple[int, CommandUse] | None:
         """The exit status and the use of the command; None if it still runs after `seconds`."""
         reply = self._receive(seconds)
         if reply is None:
             return None
         self._pid = 0
-        use = Use(reply["elapsed_ns"], reply["cpu_ns"], reply["memory_bytes"], tuple(reply["survivors"]))
+        use = CommandUse(reply["elapsed_ns"], reply["cpu_ns"], reply["memory_bytes"], tuple(reply["survivors"]))
         return int(reply["status"]), use
 
     def end(self) -> None:
@@ -181,7 +181,7 @@ def run_by(
             raise CommandError(f"{phase.name} did not end within {timeout:g} s", hint, -signal.SIGKILL)
         if any(path.stat().st_size > OUTPUT_MAX for path in outputs):
             end_command(process, outputs)
-            message = f"{phase.name} printed more than {units.size(OUTPUT_MAX)}, and was ended"
+            message = f"{phase.name} printed more than {units.format_size(OUTPUT_MAX)}, and was ended"
             raise CommandError(message, "have it print less, or redirect its output to /dev/null", 1)
         if watch is not None:
             watch.look()
@@ -226,6 +226,6 @@ def tail(path: Path) -> str:
     """The end of an output on one line."""
     with path.open("rb") as file:
         file.seek(max(path.stat().st_size - TAIL_BYTES, 0))
-        text = secrets.hidden(file.read().decode(errors="replace"))
+        text = secrets.hide_secrets(file.read().decode(errors="replace"))
     printable = "".join(character if character.isprintable() else " " for character in text)
     return " ".join(printable.split())[-TAIL_CHARS:]

@@ -46,7 +46,7 @@ class DataSpace:
         remove(target)
         argv = ["cp", "--archive", "--reflink=auto", "--sparse=always", "--", str(source), str(target)]
         hint = "free space in the file's `directory`, or use fewer records"
-        program.run(argv, "cannot copy the loaded data", hint)
+        program.run_program(argv, "cannot copy the loaded data", hint)
 
 
 class DataSpaces(AbstractContextManager["DataSpaces"]):

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import IO
 
 from loadstone.engine import secrets
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.engine.events import Ready
 from loadstone.engine.trial import EngineError, Spec
-from loadstone.experiment.kind import Launched
+from loadstone.experiment.kind import EndedLaunch
 from loadstone.faults.injector import Injector
 from loadstone.fleet.interface import Fleet, Observations, Running, split
 from loadstone.fleet.launch import LOST_STATUS
@@ -29,7 +29,7 @@ from loadstone.runner.series import SeriesBuilder
 
 
 @dataclass(frozen=True)
-class Finished(Launched):
+class Finished(EndedLaunch):
     """The result of a launch of engines."""
 
     series: Series
@@ -83,7 +83,7 @@ def run(
         histograms = hlog.Writer(stack.enter_context((files / f"{name}.hlog").open("w")))
 
         def keep(part: int, line: str) -> None:
-            logs[part].write(f"{secrets.hidden(line)}\n")
+            logs[part].write(f"{secrets.hide_secrets(line)}\n")
             merger.hear(part, line)
 
         running = stack.enter_context(fleet.launch(split(spec, engines), keep, placement))
@@ -106,7 +106,7 @@ def run(
                         phase.start()
                     else:
                         phase.take(merged)
-                        histograms.take(merged)
+                        histograms.write_interval(merged)
                         builder.take(merged)
                 display.update()
             result = merger.result()
@@ -115,7 +115,7 @@ def run(
         if injector is not None:
             injector.note_summary(result.summary.start_unix_ns, result.summary.server_events)
         phase.finish(result.summary)
-        histograms.finish(result.summary)
+        histograms.write_censored(result.summary)
         display.update()
     ran = running.parts[0].specs[0]
     observations = running.observations()
@@ -132,10 +132,12 @@ def begin_faults(injector: Injector, warmup_seconds: float, start_unix_ns: int) 
 
 def recorded(spec: Spec) -> Spec:
     """A spec without passwords, as it is recorded."""
-    spec = json.loads(secrets.hidden(json.dumps(spec)))
+    spec = json.loads(secrets.hide_secrets(json.dumps(spec)))
     store = spec["store"]
-    properties = description().without_secrets(store["properties"])
-    properties = {name: secrets.hidden(text) if isinstance(text, str) else text for name, text in properties.items()}
+    properties = describe_engine().without_secrets(store["properties"])
+    properties = {
+        name: secrets.hide_secrets(text) if isinstance(text, str) else text for name, text in properties.items()
+    }
     return {**spec, "store": {**store, "properties": properties}}
 
 

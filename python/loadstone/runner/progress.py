@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TaskID, Text
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from loadstone.engine.events import Interval, Outcome, Summary, merged
+from loadstone.engine.events import Interval, Outcome, Summary, merge_service_times
 from loadstone.format import units
 
 SPARK_WIDTH = 10
@@ -67,30 +67,30 @@ class PhaseProgress:
             return "opening"
         if self.summary:
             settled = self.summary.settle_seconds
-            return "done" if settled is None else f"settled {units.duration(settled * 1e9)}"
+            return "done" if settled is None else f"settled {units.format_duration(settled * 1e9)}"
         elapsed = time.monotonic() - self.started
         if self.operations is not None:
             if self.done >= self.operations:
                 return "settling"
             if not self.done:
                 return "starting"
-            return f"{units.clock(elapsed * (self.operations - self.done) / self.done)} left"
+            return f"{units.format_clock(elapsed * (self.operations - self.done) / self.done)} left"
         if not self.seconds:
-            return f"{units.clock(elapsed)} so far"
-        left = f"{units.clock(max(self.seconds - elapsed, 0))} left"
+            return f"{units.format_clock(elapsed)} so far"
+        left = f"{units.format_clock(max(self.seconds - elapsed, 0))} left"
         return f"{left}, warm-up" if elapsed < self.warmup_seconds else left
 
     @property
     def speed(self) -> str:
         """The rate of the last second; at the end, of the whole phase."""
         if self.summary:
-            return units.rate(self.summary.throughput)
-        return units.rate(self.rates[-1]) if self.rates else ""
+            return units.format_rate(self.summary.throughput)
+        return units.format_rate(self.rates[-1]) if self.rates else ""
 
     @property
     def spark(self) -> str:
         """A sparkline of the last seconds' rates."""
-        return units.sparkline(self.rates[-SPARK_WIDTH:], SPARK_WIDTH)
+        return units.draw_sparkline(self.rates[-SPARK_WIDTH:], SPARK_WIDTH)
 
     def finish(self, summary: Summary) -> None:
         """The phase has ended: its summary is shown from now on."""
@@ -100,8 +100,10 @@ class PhaseProgress:
 
 def p99(outcomes: Iterable[Outcome]) -> str:
     """The 99th percentile of all operations, if there are enough of them."""
-    histogram = merged(outcomes)
-    return f"p99 {units.duration(histogram.quantile(0.99))}" if histogram.supports(0.99) else ""
+    histogram = merge_service_times(outcomes)
+    return (
+        f"p99 {units.format_duration(histogram.value_at_quantile(0.99))}" if histogram.supports_quantile(0.99) else ""
+    )
 
 
 class RunProgress:
@@ -140,7 +142,7 @@ class RunProgress:
         each = elapsed / self._finished if self._finished else max(self._seconds_each, elapsed)
         # The estimate of finished trials includes the time of the running one; the first guess does not.
         left = each * (self.trials - self.done) - (0 if self._finished else elapsed)
-        return f"{units.clock(max(left, 0))} left" if self.done < self.trials else "done"
+        return f"{units.format_clock(max(left, 0))} left" if self.done < self.trials else "done"
 
 
 class TrialProgress:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.plan.plan import Plan, PlannedTrial
-from loadstone.experiment.plan.servers import Started
+from loadstone.experiment.plan.servers import StartedSystems
 from loadstone.fleet.interface import Fleet
 from loadstone.fleet.local import Local
 from loadstone.fleet.placement import NEXT_TO_SERVERS, select_hosts, select_servers
@@ -18,7 +18,7 @@ from loadstone.fleet.remote import Remote
 from loadstone.format import units
 from loadstone.judge.judgement import VariantKey
 from loadstone.results.folder import Folder
-from loadstone.results.result_set import deciding, variant
+from loadstone.results.result_set import deciding_metrics, variant_key
 from loadstone.results.trial_result import TrialResult
 from loadstone.runner.attempts import Attempts, given_up, set_aside_message
 from loadstone.runner.datasets import DataSpaces
@@ -71,15 +71,15 @@ class Run:
             progress = RunProgress(self.folder.name, trials, len(self.done), self.seconds_each)
             self.display.plan(progress)
             shared = False
-            for number, block in enumerate(self.plan.blocks(), 1):
+            for number, block in enumerate(self.plan.plan_blocks(), 1):
                 # A block that has begun is completed: a missing trial would make its variant invalid.
                 if number > repeats.at_least and number not in planned and (reason := self.enough()):
                     return reason
                 if number not in planned:
-                    self.folder.plan(number, {each.trial: each.variant.config for each in block})
+                    self.folder.record_block(number, {each.trial: each.variant.config for each in block})
                 progress.trials = max(progress.trials, number * len(self.plan.variants))
                 for each in block:
-                    if each.trial not in self.done and not self.attempts.set_aside(variant(each.variant.config)):
+                    if each.trial not in self.done and not self.attempts.set_aside(variant_key(each.variant.config)):
                         if not shared:
                             self.load_shared(conductor)
                             shared = True
@@ -130,7 +130,7 @@ class Run:
     def trial(self, conductor: Conductor, planned: PlannedTrial) -> None:
         """Runs and records a trial. Raises LoadstoneError after too many consecutive failures."""
         self.display.trial(planned.trial)
-        key = variant(planned.variant.config)
+        key = variant_key(planned.variant.config)
         result = self._attempt(conductor, planned)
         # A lost host ended the trial on all hosts, so nothing of it is worth keeping.
         while result.end == "lost" and self.experiment.fleet.on != "local" and not self.attempts.set_aside(key):
@@ -154,13 +154,15 @@ class Run:
         # A variant that was set aside would never have enough.
         samples = [each for each in self.samples() if not self.attempts.set_aside(each[0])]
         limits = None if repeats.until is None else [until for _, until, _ in samples]
-        reason = stopping.enough([figures for *_, figures in samples], repeats.at_least, repeats.at_most, limits)
+        reason = stopping.stopping_reason(
+            [figures for *_, figures in samples], repeats.at_least, repeats.at_most, limits
+        )
         return None if reason is None else self.stopped(reason)
 
     def stopped(self, reason: stopping.Reason) -> str:
         """The message for a reason. It applies to variants that have a figure; the others are counted in it."""
-        done, every = {variant(trial.config) for trial in self.done.values()}, len(self.plan.variants)
-        lacking = sum(variant(each.config) not in done for each in self.plan.variants)
+        done, every = {variant_key(trial.config) for trial in self.done.values()}, len(self.plan.variants)
+        lacking = sum(variant_key(each.config) not in done for each in self.plan.variants)
         have = "has" if lacking == 1 else "have"
         return STOPS[reason] + (f", but {lacking} of {every} variants {have} no figure" if lacking else "")
 
@@ -171,14 +173,14 @@ class Run:
         """
         trials: dict[VariantKey, list[TrialResult]] = {}
         for trial in self.done.values():
-            trials.setdefault(variant(trial.config), []).append(trial)
+            trials.setdefault(variant_key(trial.config), []).append(trial)
         until = self.experiment.repeats.until
         if until is None:
             # Only their number matters.
             return [(key, 0.0, [0.0] * len(each)) for key, each in trials.items()]
         samples = []
         for key, each in trials.items():
-            for metric, share in deciding(each, self.experiment.compare.metrics, until).items():
+            for metric, share in deciding_metrics(each, self.experiment.compare.metrics, until).items():
                 known = (trial.values.get(metric) for trial in each)
                 figures = [value.value for value in known if value is not None and value.bound is None]
                 samples.append((key, share, figures))
@@ -214,20 +216,23 @@ def open_fleet(experiment: Experiment, plan: Plan) -> Iterator[Fleet]:
 def nodes_of(plan: Plan) -> set[int]:
     """The numbers of nodes of the systems that run on hosts of the fleet."""
     hows = [variant.servers.how for variant in plan.variants if variant.servers]
-    return {how.system.nodes for how in hows if isinstance(how, Started) and how.system.on_hosts}
+    return {how.system.nodes for how in hows if isinstance(how, StartedSystems) and how.system.on_hosts}
 
 
 def line(result: TrialResult) -> str:
     """A one-line summary of a trial."""
     throughput, p99 = result.values.get("throughput"), result.values.get("all.p99")
     if throughput is None and result.end == "done" and (time := result.value("time")):
-        return f"✓ {result.trial}: {units.duration(time)}"
+        return f"✓ {result.trial}: {units.format_duration(time)}"
     if throughput is None:
         note = result.notes[-1].message if result.notes else ""
         return f"✗ {result.trial}: {result.end}{': ' if note else ''}{note}"
-    speed = units.rate if throughput.unit == "op/s" else units.bandwidth
-    parts = [speed(throughput.value), f"p99 {units.bounded(units.duration(p99.value), p99.bound)}" if p99 else ""]
+    speed = units.format_rate if throughput.unit == "op/s" else units.format_bandwidth
+    parts = [
+        speed(throughput.value),
+        f"p99 {units.format_bound(units.format_duration(p99.value), p99.bound)}" if p99 else "",
+    ]
     errors = result.value("errors") or 0
-    parts.append(f"{units.count(errors)} errors" if errors else "")
+    parts.append(f"{units.format_count(errors)} errors" if errors else "")
     mark = "✓" if result.end == "done" else f"✗ {result.end}"
     return f"{mark} {result.trial}: {', '.join(part for part in parts if part)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from loadstone.engine.events import BESIDE, COMPOSED, WELL, Earlier, Interval, Outcome
-from loadstone.engine.histogram import Histogram, decode
+from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.results.trial_result import Series
 
 
@@ -26,8 +26,10 @@ class Row:
         """Their p50 and p99, ns."""
         histogram = Histogram()
         for text in self.latencies:
-            histogram.add(decode(text))
-        return (histogram.quantile(0.5), histogram.quantile(0.99)) if histogram.count else (None, None)
+            histogram.add_histogram(decode_histogram(text))
+        return (
+            (histogram.value_at_quantile(0.5), histogram.value_at_quantile(0.99)) if histogram.count else (None, None)
+        )
 
 
 class SeriesBuilder:

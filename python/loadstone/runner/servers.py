@@ -12,13 +12,13 @@ from loadstone.engine import secrets
 from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.plan import Variant
-from loadstone.experiment.plan.servers import Attached, Servers, Started, StartRequest
+from loadstone.experiment.plan.servers import Attached, StartedSystems, StartRequest, VariantServers
 from loadstone.faults.attached import AttachedSite
 from loadstone.faults.injector import Site
 from loadstone.faults.site import StartedSite
 from loadstone.fleet.spread import Spread
 from loadstone.fleet.spread_faults import SpreadSite
-from loadstone.observe.servers import Servers as Observed
+from loadstone.observe.servers import ServerObserver as Observed
 from loadstone.observe.servers import Watched
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
@@ -27,7 +27,7 @@ from loadstone.runner.attached import Hosts
 from loadstone.runner.started import SpreadOpener, Stack, plan_request
 from loadstone.systems.base import jvm
 from loadstone.systems.base.ownership import TakenError
-from loadstone.systems.base.running import Running
+from loadstone.systems.base.running import RunningSystem
 from loadstone.systems.base.system import SystemsError
 
 # The name, in notes and in the judge's checks, for a server that ended during a trial.
@@ -46,7 +46,7 @@ class ServersError(LoadstoneError):
 class TrialServers:
     """The servers of a trial."""
 
-    requested: Servers
+    requested: VariantServers
     # Empty for servers that the user runs.
     stack: Stack
     hosts: Hosts | None
@@ -81,7 +81,7 @@ class TrialServers:
         """Reads the servers' counters before the measured window; returns the servers to observe in it."""
         self.before = self.stack.figures()
         self.stack.begin_observation()
-        return None if self.hosts else Observed(tuple(self.stack.watched()), jvm.collections)
+        return None if self.hosts else Observed(tuple(self.stack.watched()), jvm.read_collections)
 
     def end(self) -> None:
         """Reads the counters again."""
@@ -92,7 +92,7 @@ class TrialServers:
         """A note for each server that has ended."""
         for server in self.hosts.dead() if self.hosts else self.stack.dead():
             how = self.requested.how
-            log = f"`loadstone systems logs {how.system.system}`" if isinstance(how, Started) else "its log"
+            log = f"`loadstone systems logs {how.system.system}`" if isinstance(how, StartedSystems) else "its log"
             hint = f"find out why from {log}; it is restarted for the next trial"
             yield Note(DIED, f"{server} ended during the trial", hint)
 
@@ -151,7 +151,7 @@ class TrialServers:
             "servers": [{"name": each.name, "address": each.address, "pid": each.pid} for each in self.initial],
             "figures": {"before": self.before, "after": self.after},
         }
-        path.write_text(secrets.hidden(json.dumps(document, indent=1)) + "\n")
+        path.write_text(secrets.hide_secrets(json.dumps(document, indent=1)) + "\n")
 
 
 class RunServers(AbstractContextManager["RunServers"]):
@@ -194,7 +194,7 @@ class RunServers(AbstractContextManager["RunServers"]):
             next_to = {place: own for place, own in self._loaded.get(key, {}).items() if place and data.place}
             self._loaded[key] = {**next_to, **({data.place: variant.load_key} if data.loaded else {})}
 
-    def _prepare(self, requested: Servers, variant: Variant, log: Path, *, reuse: bool) -> TrialServers:
+    def _prepare(self, requested: VariantServers, variant: Variant, log: Path, *, reuse: bool) -> TrialServers:
         key = server_key(requested)
         places = self._loaded.setdefault(key, {})
         # Forgotten until the trial's load has succeeded.
@@ -224,7 +224,7 @@ class RunServers(AbstractContextManager["RunServers"]):
         return TrialServers(requested, self._stack, hosts, must_load, tuple(self._stack.watched()))
 
 
-def server_key(servers: Servers) -> object:
+def server_key(servers: VariantServers) -> object:
     """Identifies servers: attached ones by their hosts; of started ones only one stack is up at a time."""
     return servers.how.hosts if isinstance(servers.how, Attached) else "started"
 
@@ -234,7 +234,7 @@ def with_address(variant: Variant, servers: TrialServers | None) -> Variant:
     if servers is None:
         return variant
     how = servers.requested.how
-    address = how.properties(variant.store) if isinstance(how, Attached) else servers.stack.properties()
+    address = how.store_properties(variant.store) if isinstance(how, Attached) else servers.stack.properties()
     return replace(variant, store_properties={**address, **variant.store_properties})
 
 
@@ -244,7 +244,7 @@ def with_expected_address(variant: Variant) -> Variant:
         return variant
     how = variant.servers.how
     try:
-        address = how.properties(variant.store) if isinstance(how, Attached) else expected(how.system)
+        address = how.store_properties(variant.store) if isinstance(how, Attached) else expected(how.system)
     except (LoadstoneError, OSError):
         # It is only known once the system runs.
         return variant
@@ -255,5 +255,5 @@ def expected(start: StartRequest) -> Mapping[str, str]:
     """The properties for reaching a system that is not up yet. Raises SystemsError if its hosts are not known."""
     if start.on_hosts:
         raise SystemsError(f"the hosts of {start.system} are not known yet", "run the experiment")
-    running = Running(start.system)
-    return running.system.properties(running.place, plan_request(running, start))
+    running = RunningSystem(start.system)
+    return running.system.store_properties(running.place, plan_request(running, start))

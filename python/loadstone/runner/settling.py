@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from loadstone.observe.host_counters import TICKS_PER_SECOND
-from loadstone.observe.servers import Watched, ticks
+from loadstone.observe.servers import Watched, sum_ticks
 
 # Idle: all servers together use less than this for one interval. Ten idle JVMs of HBase and HDFS do; a compaction uses
 # a whole processor.
@@ -53,7 +53,7 @@ def await_replication(
 
 def wait(
     servers: Sequence[Watched],
-    look: Callable[[Sequence[Watched]], int] = ticks,
+    look: Callable[[Sequence[Watched]], int] = sum_ticks,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Waited:

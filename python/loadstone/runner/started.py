@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from loadstone.engine.describe import SECRET_NAME, description
+from loadstone.engine.describe import SECRET_NAME, describe_engine
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.plan.forecast import shared
-from loadstone.experiment.plan.servers import Started, StartRequest
+from loadstone.experiment.plan.forecast import count_shared
+from loadstone.experiment.plan.servers import StartedSystems, StartRequest
 from loadstone.fleet.spread import Spread
-from loadstone.observe.servers import Watched, ticks
+from loadstone.observe.servers import Watched, sum_ticks
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 from loadstone.runner import hooks
 from loadstone.systems.base.ownership import OWNER, hold_ownership, refuse_taken
-from loadstone.systems.base.running import Running, ServerState
-from loadstone.systems.base.system import Plan
+from loadstone.systems.base.running import RunningSystem, ServerState
+from loadstone.systems.base.system import SystemPlan
 
 # Time limit of the commands before a system starts and after it stops.
 HOOK_SECONDS = 600.0
@@ -32,17 +32,17 @@ class Stack:
         self._root = root
         self._open_spread = open_spread
         # Each with its mark of ownership.
-        self._up: list[tuple[StartRequest, Running | Spread, ExitStack]] = []
+        self._up: list[tuple[StartRequest, RunningSystem | Spread, ExitStack]] = []
         self._keep = False
 
-    def up(self, requested: Started, *, fresh: bool = False) -> bool:
+    def up(self, requested: StartedSystems, *, fresh: bool = False) -> bool:
         """Brings up these systems and no others, and restarts dead servers; True if anything was started.
 
         Those that an earlier run kept are taken over, unless `fresh`. Raises TakenError if the servers are running and
         no experiment started them, LoadstoneError if one does not start.
         """
         self._keep = requested.keep
-        same = shared([start for start, _, _ in self._up], requested.systems)
+        same = count_shared([start for start, _, _ in self._up], requested.systems)
         self._end(same)
         started = bool(self.dead())
         for start, running, _ in self._up:
@@ -66,11 +66,7 @@ class Stack:
 
     def fresh(self, table: str, options: Mapping[str, str]) -> None:
         """Recreates the table."""
-        running = self.last
-        if isinstance(running, Spread):
-            running.create_table(table, options)
-        else:
-            running.fresh(table, options)
+        self.last.recreate_table(table, options)
 
     def find_backlog(self) -> str | None:
         """The first system's work that must end before every reachable replica has all writes; None: no work."""
@@ -83,7 +79,7 @@ class Stack:
 
     def properties(self) -> Mapping[str, str]:
         """The store properties for reaching them."""
-        return self.last.properties()
+        return self.last.store_properties()
 
     def dead(self) -> list[str]:
         """A description of each server that is no longer running."""
@@ -96,12 +92,12 @@ class Stack:
 
     def names(self) -> dict[str, Scalar]:
         """What a command may name: address, nodes, settings and store properties, without secrets."""
-        servers = self.last.processes()
+        servers = self.last.running_processes()
         hosts = [process.address.rpartition(":")[0] for process in servers]
         plan = self.last.plan
-        named = {**plan.settings, **self.last.properties()}
+        named = {**plan.settings, **self.last.store_properties()}
         return {
-            **{name: text for name, text in named.items() if not description().is_secret(name)},
+            **{name: text for name, text in named.items() if not describe_engine().is_secret(name)},
             **({"host": hosts[0], "port": servers[0].address.rpartition(":")[2]} if servers else {}),
             "hosts": ",".join(dict.fromkeys(hosts)),
             "nodes": plan.nodes,
@@ -114,7 +110,7 @@ class Stack:
     @property
     def directories(self) -> list[Path]:
         """Their data directories."""
-        return [each for _, running, _ in self._up for each in running.directories()]
+        return [each for _, running, _ in self._up for each in running.data_directories()]
 
     @property
     def data(self) -> Path | None:
@@ -128,7 +124,7 @@ class Stack:
 
     def ticks(self, servers: Sequence[Watched]) -> int:
         """The processor time that these servers, and all servers on other hosts, have used so far."""
-        return ticks(servers) + sum(running.ticks() for _, running, _ in self._up if isinstance(running, Spread))
+        return sum_ticks(servers) + sum(running.ticks() for _, running, _ in self._up if isinstance(running, Spread))
 
     def begin_observation(self) -> None:
         """Begins to observe servers on other hosts."""
@@ -148,11 +144,11 @@ class Stack:
         for start, running, _ in self._up:
             top = running is self.last
             prefix = "" if top else f"{start.system}."
-            facts[f"{prefix}system" if top else start.system] = start.system if top else running.version()
+            facts[f"{prefix}system" if top else start.system] = start.system if top else running.server_version()
             if top:
-                facts["system_version"] = running.version()
+                facts["system_version"] = running.server_version()
             facts["data_nodes" if top else f"{prefix}nodes"] = start.nodes
-            reported = running.facts()
+            reported = running.read_facts()
             facts |= {f"{prefix}{name}": value for name, value in reported.items()}
             if "replication" in reported:
                 # The system below replicates the data of the one above.
@@ -169,11 +165,11 @@ class Stack:
         for _, running, _ in self._up:
             # Servers that have ended have no counters; the trial's other figures are kept.
             with suppress(LoadstoneError):
-                counters |= running.figures()
+                counters |= running.read_figures()
         return counters
 
     @property
-    def last(self) -> Running | Spread:
+    def last(self) -> RunningSystem | Spread:
         """The system that the store connects to."""
         return self._up[-1][1]
 
@@ -181,7 +177,7 @@ class Stack:
         running = self._open(start)
         with ExitStack() as mark:
             mark.enter_context(hold_ownership(running.place.root))
-            if isinstance(running, Running):
+            if isinstance(running, RunningSystem):
                 known = running.known
                 refuse_taken(running)
                 if known is not None and (fresh or not (self._keep and matches(running, start))):
@@ -192,9 +188,9 @@ class Stack:
             bring_up(running, start)
             self._up.append((start, running, mark.pop_all()))
 
-    def _open(self, start: StartRequest) -> Running | Spread:
+    def _open(self, start: StartRequest) -> RunningSystem | Spread:
         if not start.on_hosts:
-            return Running(start.system, self._root)
+            return RunningSystem(start.system, self._root)
         assert self._open_spread is not None, "validation requires a fleet"
         return self._open_spread(start.system)
 
@@ -208,7 +204,7 @@ class Stack:
             prepare(start.after, "after", running)
 
 
-def prepare(commands: Sequence[str], when: str, running: Running | Spread) -> None:
+def prepare(commands: Sequence[str], when: str, running: RunningSystem | Spread) -> None:
     """Runs the commands before a system starts or after it stops. Raises HookError."""
     if commands:
         log = running.place.root.with_name(f"{running.name}-hooks.log")
@@ -222,17 +218,17 @@ def common(directories: Sequence[Path]) -> Path | None:
     return existing[0] if len({each.stat().st_dev for each in existing}) == 1 else None
 
 
-def matches(running: Running, start: StartRequest) -> bool:
+def matches(running: RunningSystem, start: StartRequest) -> bool:
     """Whether a system is running with the requested nodes and settings."""
     return bool(running.status()) and running.plan == plan_request(running, start)
 
 
-def plan_request(running: Running, start: StartRequest) -> Plan:
+def plan_request(running: RunningSystem, start: StartRequest) -> SystemPlan:
     """The plan of a request."""
     return running.plan_for(start.nodes, start.settings, start.file_system_bytes, isolated=start.isolated)
 
 
-def bring_up(running: Running | Spread, start: StartRequest) -> None:
+def bring_up(running: RunningSystem | Spread, start: StartRequest) -> None:
     """Starts a system, or its servers that have ended."""
     if isinstance(running, Spread):
         running.up(start.nodes, start.settings, start.file_system_bytes)

@@ -14,13 +14,13 @@ from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand
 from loadstone.experiment.plan import order
 from loadstone.observe.watch import Watch
 from loadstone.results.folder import Folder
-from loadstone.results.trial_result import TrialResult, values
+from loadstone.results.trial_result import TrialResult, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner import command
 from loadstone.runner.command import CommandError, Launcher
 from loadstone.runner.progress import Display, RunProgress
 from loadstone.statistics.centre import t_interval
-from loadstone.statistics.comparison import blocked
+from loadstone.statistics.comparison import compare_blocks
 
 NAME, DIMENSION, METRIC = "time", "command", "time"
 NO_OUTPUT = Path("/dev/null")
@@ -83,7 +83,7 @@ class Timing:
     def sequence(self, number: int) -> list[Timed]:
         """The order of a round."""
         names = [timed.name for timed in self.commands]
-        indexes = order.permutation(names, self.seed, (number + 1) // 2)
+        indexes = order.draw_order(names, self.seed, (number + 1) // 2)
         return [self.commands[index] for index in (indexes if number % 2 else reversed(indexes))]
 
     def slug(self, timed: Timed) -> str:
@@ -105,7 +105,7 @@ class Timing:
             start_unix_ns=time.time_ns(),
         )
         failure: CommandError | None = None
-        with self.folder.trial(trial, begun=initial if number else None) as files:
+        with self.folder.open_attempt(trial, begun=initial if number else None) as files:
             if timed.prepare:
                 ended = self.launch(launcher, "prepare", timed.prepare, files, None)
                 if ended.status:
@@ -119,7 +119,7 @@ class Timing:
                     failure = CommandError(late, "set a longer `--timeout`", error.status) if is_late else error
             if failure is None:
                 result = self.result(initial, ended)
-                result = replace(result, values={**result.values, **values(*watch.values(0))})
+                result = replace(result, values={**result.values, **values_by_metric(*watch.values(0))})
                 failure = command.failure(f"`{timed.text}`", ended) if ended.status else None
             else:
                 result = initial
@@ -128,7 +128,7 @@ class Timing:
                 note = Note("exit-status" if is_allowed else "failed", str(failure.args[0]), failure.hint)
                 result = replace(result, end="done" if is_allowed else "failed", notes=(*result.notes, note))
         if number:
-            self.folder.append(result)
+            self.folder.append_trial(result)
             self.count += 1
         if failure is not None and not is_allowed:
             ignoring = "; `--ignore-failure` times failing commands as well" if METRIC in result.values else ""
@@ -140,7 +140,9 @@ class Timing:
         """The figures of an execution."""
         use = ended.use
         memory = [] if use.memory_bytes is None else [Value("memory_max", use.memory_bytes, "B", 1)]
-        measured = values(Value(METRIC, use.elapsed_ns, "ns", 1), Value("cpu_time", use.cpu_ns, "ns", 1), *memory)
+        measured = values_by_metric(
+            Value(METRIC, use.elapsed_ns, "ns", 1), Value("cpu_time", use.cpu_ns, "ns", 1), *memory
+        )
         notes: tuple[Note, ...] = ()
         if use.survivors:
             message = f"it left processes running, which were killed: {', '.join(use.survivors)}"
@@ -161,7 +163,7 @@ class Timing:
         """The width of each interval, as a share of its figure."""
         first, *contenders = (self.figures[timed.name] for timed in self.commands)
         for figures in contenders:
-            ratio = blocked(first, figures).ratio
+            ratio = compare_blocks(first, figures).ratio
             yield math.inf if ratio.low is None or ratio.high is None else (ratio.high - ratio.low) / ratio.value
         if not contenders:
             mean, low, high = t_interval([*first.values()])[0]

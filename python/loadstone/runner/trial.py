@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadstone.engine import secrets
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.engine.events import Note
 from loadstone.engine.trial import EngineError, Spec
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import CommandContext, Ended, EngineLaunch, ObservedCommand, Phase, kind_of
 from loadstone.experiment.model.experiment import Experiment
-from loadstone.experiment.model.points import values as values_of_names
+from loadstone.experiment.model.points import template_values as values_of_names
 from loadstone.experiment.plan.plan import PlannedTrial
 from loadstone.faults.fault import FaultError
 from loadstone.faults.injector import Injector
@@ -25,7 +25,7 @@ from loadstone.fleet.interface import Fleet
 from loadstone.judge.checks import errors
 from loadstone.observe import device
 from loadstone.observe.watch import Watch
-from loadstone.results.trial_result import Scalar, TrialResult, values
+from loadstone.results.trial_result import Scalar, TrialResult, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner import command, datasets, fault_figures, hooks, phase, phase_result
 from loadstone.runner.phase import Finished
@@ -97,7 +97,7 @@ class Conductor:
             at.write(files / "servers.json")
         ended = replace(
             begun,
-            values=amplified(values(*measured)),
+            values=amplified(values_by_metric(*measured)),
             clients=main.clients,
             end=next((each.end for each in results if each.end != "done"), "done"),
             notes=notes,
@@ -145,11 +145,12 @@ class Conductor:
     def _hidden(self, result: TrialResult) -> TrialResult:
         """A result with the facts of the fleet, and without secrets."""
         facts, requested = (
-            {name: secrets.hidden(value) if isinstance(value, str) else value for name, value in settings.items()}
+            {name: secrets.hide_secrets(value) if isinstance(value, str) else value for name, value in settings.items()}
             for settings in ({**self.fleet.facts, **result.facts}, result.requested)
         )
         notes = [
-            replace(each, message=secrets.hidden(each.message), hint=secrets.hidden(each.hint)) for each in result.notes
+            replace(each, message=secrets.hide_secrets(each.message), hint=secrets.hide_secrets(each.hint))
+            for each in result.notes
         ]
         return replace(result, facts=facts, requested=requested, notes=tuple(notes))
 
@@ -161,15 +162,15 @@ class Conductor:
         names["results"] = str(files)
         timeout = self._timeout()
         try:
-            hooks.run(variant.before(names), "before", names, log, timeout)
+            hooks.run(variant.commands_before(names), "before", names, log, timeout)
             yield
         except BaseException as error:
             if not isinstance(error, Exception):
                 timeout = min(timeout, LEAVING_SECONDS)
             with suppress(hooks.HookError):
-                hooks.run(variant.after(names), "after", names, log, timeout)
+                hooks.run(variant.commands_after(names), "after", names, log, timeout)
             raise
-        hooks.run(variant.after(names), "after", names, log, timeout)
+        hooks.run(variant.commands_after(names), "after", names, log, timeout)
 
     def _perform(
         self,
@@ -199,7 +200,7 @@ class Conductor:
             if isinstance(each, ObservedCommand):
                 ended = self._command(each, planned, directory, files, at, None, injector)
                 run = phase_result.parsed(each, ended)
-                return PhaseResult(each.role, [*run.figures(), *settled], run.facts, run.notes, run.end)
+                return PhaseResult(each.role, [*run.figures_with_bounds(), *settled], run.facts, run.notes, run.end)
             runs = self._run(each, variant.placement, directory, self._seed(planned), files, None)
             failure = kind_of(variant).failure(runs)
             notes = [*phase_result.notes_of(runs), *([failure] if failure else [])]
@@ -216,7 +217,7 @@ class Conductor:
             return None
         settle = self.experiment.measure.settle
         reuse = self.experiment.load.reuse
-        if not reuse or description().networked(variant.store):
+        if not reuse or describe_engine().is_networked(variant.store):
             seed = self.experiment.seed % SEEDS if reuse else self._seed(planned)
             loaded = self._load(each, planned, directory, seed, files, at)
             self.servers.loaded(variant)
@@ -246,7 +247,7 @@ class Conductor:
             ended = self._command(part, planned, directory, files, at, None)
             if ended.status:
                 raise command.failure(part.name, ended)
-            figures = phase_result.parsed(part, ended).figures()
+            figures = phase_result.parsed(part, ended).figures_with_bounds()
             return PhaseResult(part.role, figures, notes=[*phase_result.survivor_notes(part, ended)])
         loads = self._complete(part, planned.variant.placement, directory, seed, files)
         return PhaseResult(part.role, phase_result.figures_of(part, planned.variant, loads))
@@ -265,7 +266,7 @@ class Conductor:
                 reason = f": {summary.reason}" if summary.reason else ""
                 raise EngineError(f"the load ended early{reason}", phase_result.ENDED_EARLY_HINT, 1)
             if summary.unclosed:
-                raise EngineError(errors.unclosed(summary.unclosed, "of the load "), errors.UNCLOSED_HINT, 1)
+                raise EngineError(errors.message_on_unclosed(summary.unclosed, "of the load "), errors.UNCLOSED_HINT, 1)
         return loads
 
     def _measure(
@@ -283,7 +284,7 @@ class Conductor:
         """
         variant = planned.variant
         self.display.step("flush")
-        data = directory if isinstance(each, ObservedCommand) or description().keeps_files(variant.store) else None
+        data = directory if isinstance(each, ObservedCommand) or describe_engine().keeps_files(variant.store) else None
         if at is not None:
             data = at.stack.data
         if isinstance(each, EngineLaunch) and each.cold:
@@ -313,7 +314,7 @@ class Conductor:
         injector: Injector | None = None,
     ) -> list[Finished]:
         """Runs the launches of a phase, up to the first that fails."""
-        stages, runs = each.stages(directory, seed), list[Finished]()
+        stages, runs = each.list_stages(directory, seed), list[Finished]()
         begun = complete = False
         try:
             for name, spec in stages.specs:

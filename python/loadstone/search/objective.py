@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from loadstone.format import quantity, units
-from loadstone.results.value import THROUGHPUT, statistic
+from loadstone.results.value import THROUGHPUT, metric_statistic
 
 TERM = re.compile(r"\s*([a-z][a-z0-9_.-]*?)\s*(<=|>=|==|<|>|=)\s*(\S.*?)\s*")
 # Latencies of all operations, for short.
@@ -63,13 +63,13 @@ class Term:
         """Whether it counts failed operations: what happened, and no estimate."""
         return self.metric == ERRORS and not self.share and not self.is_ratio
 
-    def holds(self, figure: float) -> bool:
+    def is_met_by(self, figure: float) -> bool:
         """Whether a figure meets it."""
         return COMPARISONS[self.sign](figure, self.bound)
 
-    def decide(self, low: float, high: float) -> bool | None:
+    def decide_between(self, low: float, high: float) -> bool | None:
         """Whether every figure between two ends meets it; None where some do."""
-        ends = self.holds(low), self.holds(high)
+        ends = self.is_met_by(low), self.is_met_by(high)
         return ends[0] if ends[0] == ends[1] else None
 
 
@@ -81,9 +81,9 @@ class Objective:
     text: str
     terms: tuple[Term, ...]
 
-    def holds(self, figures: Mapping[str, float]) -> bool:
+    def is_met_by(self, figures: Mapping[str, float]) -> bool:
         """Whether a trial's figures, by the terms' keys, meet every term. Raises KeyError for a missing one."""
-        return all(term.holds(figures[term.key]) for term in self.terms)
+        return all(term.is_met_by(figures[term.key]) for term in self.terms)
 
     @property
     def about_errors(self) -> bool:
@@ -91,20 +91,22 @@ class Objective:
         return any(term.metric == ERRORS for term in self.terms)
 
 
-def objective(text: str) -> Objective:
+def parse_objective(text: str) -> Objective:
     """Reads an objective. Raises ValueError with a message and a hint."""
-    return Objective(" ".join(text.split()), tuple(read_limit(part) for part in split(text)))
+    return Objective(" ".join(text.split()), tuple(read_limit(part) for part in split_conditions(text)))
 
 
-def expectations(text: str) -> list[tuple[str, Term]]:
+def parse_expectations(text: str) -> list[tuple[str, Term]]:
     """Reads an expectation: each of its conditions as written, and parsed.
 
     Raises ValueError with a message and a hint.
     """
-    return [(" ".join(part.split()), read_condition(part, "expectation", RATIO_HINT)) for part in split(text)]
+    return [
+        (" ".join(part.split()), read_condition(part, "expectation", RATIO_HINT)) for part in split_conditions(text)
+    ]
 
 
-def split(text: str) -> list[str]:
+def split_conditions(text: str) -> list[str]:
     """The conditions between `and`."""
     return re.split(r"\s+and\s+", text.strip())
 
@@ -141,13 +143,13 @@ def read_condition(text: str, role: str, hint: str) -> Term:
             term = Term(metric, sign, float(ratio[1]), is_ratio=True)
         elif metric == ERRORS:
             share = value.endswith("%")
-            term = Term(metric, sign, quantity.share(value) if share else float(value), share)
+            term = Term(metric, sign, quantity.parse_share(value) if share else float(value), share)
             if not math.isfinite(term.bound):
                 raise ValueError(value)
         elif is_latency and re.fullmatch(r"[0-9.]+", value):
             raise ValueError(value)
         elif is_latency:
-            term = Term(metric, sign, quantity.seconds(value) * 1e9)
+            term = Term(metric, sign, quantity.parse_seconds(value) * 1e9)
         else:
             term = Term(metric, sign, read_amount(value))
     except ValueError:
@@ -161,7 +163,7 @@ def read_condition(text: str, role: str, hint: str) -> Term:
 def read_amount(text: str) -> float:
     """A figure that is no latency, in its base unit. Raises ValueError."""
     if text.endswith("%"):
-        return quantity.share(text)
+        return quantity.parse_share(text)
     match = AMOUNT.fullmatch(text)
     if match is None:
         raise ValueError(text)
@@ -172,6 +174,6 @@ def write_bound(term: Term, unit: str) -> str:
     """The bound of a condition in words: `10.0 ms`, `0.95×`."""
     if term.is_ratio:
         return f"{term.bound:g}×"
-    if term.is_count or statistic(term.metric) == ERRORS:
-        return units.percent(term.bound) if term.share else units.plain(term.bound)
-    return units.figure(term.bound, unit)
+    if term.is_count or metric_statistic(term.metric) == ERRORS:
+        return units.format_percent(term.bound) if term.share else units.format_number(term.bound)
+    return units.format_figure(term.bound, unit)

@@ -26,7 +26,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SearchOutcome:
     """The end of a search."""
 
     rule: Rule
@@ -61,10 +61,10 @@ class Outcome:
         """What the median decided."""
         return [decision for decision in self.decisions if not decision.sure]
 
-    def probe(self, load: float) -> Probe:
+    def probe_at(self, load: float) -> Probe:
         """The probe of a load."""
         return next(probe for probe in self.probes if probe.load == load)
 
-    def decision(self, load: float | None) -> Decision | None:
+    def decision_at(self, load: float | None) -> Decision | None:
         """The decision on a load, or None."""
         return next((decision for decision in self.decisions if decision.load == load), None)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
 
-from loadstone.statistics.percentile import Bound, worst
+from loadstone.statistics.percentile import Bound, weakest_bound
 
 # One trial may be disturbed; two are not a coincidence.
 INVALID_MIN = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ProbeSample:
     """What one trial shows."""
 
     throughput: float = 0.0
@@ -37,10 +37,10 @@ class Probe:
     """A load's samples, in the order of their trials."""
 
     load: float
-    samples: Sequence[Sample] = ()
+    samples: Sequence[ProbeSample] = ()
 
     @cached_property
-    def valid(self) -> list[Sample]:
+    def valid(self) -> list[ProbeSample]:
         """Those that count."""
         return [sample for sample in self.samples if not sample.invalid]
 
@@ -57,14 +57,14 @@ class Probe:
         """The median."""
         return median(sample.throughput for sample in self.valid) if self.valid else None
 
-    def figure(self, key: str) -> float | None:
+    def median_figure(self, key: str) -> float | None:
         """The median of one of the objective's figures."""
         found = [sample.figures[key] for sample in self.valid if key in sample.figures]
         return median(found) if found else None
 
-    def bound(self, key: str) -> Bound | None:
+    def weakest_bound(self, key: str) -> Bound | None:
         """Which bound one of the objective's figures is, over all of its trials."""
-        return worst([sample.bounds.get(key) for sample in self.valid])
+        return weakest_bound([sample.bounds.get(key) for sample in self.valid])
 
     @property
     def missed(self) -> str:

@@ -9,7 +9,7 @@ from itertools import count, takewhile
 from typing import Literal
 
 from loadstone.format import units
-from loadstone.search.objective import Objective, objective
+from loadstone.search.objective import Objective, parse_objective
 
 Over = Literal["clients", "rate"]
 
@@ -43,28 +43,28 @@ class Rule:
     confirmations: int = CONFIRMATIONS
 
     @classmethod
-    def of(cls, find: Mapping[str, object], at_least: int, at_most: int | None) -> Rule:
+    def from_find(cls, find: Mapping[str, object], at_least: int, at_most: int | None) -> Rule:
         """The rule of `find` with all its bounds. Raises KeyError, TypeError or ValueError when it is not valid."""
         such_that = find.get("such_that")
         over: Over = "rate" if find["over"] == "rate" else "clients"
         first, last = (find.get(key) or bound for key, bound in zip(("from", "to"), BOUNDS[over], strict=True))
         if not isinstance(first, int | float) or not isinstance(last, int | float) or not 0 < first <= last:
             raise ValueError(f"no search can go from {first} to {last}")
-        asked = None if such_that is None else objective(str(such_that))
+        asked = None if such_that is None else parse_objective(str(such_that))
         confirmed = find.get("confirmations", 0)
         confirmations = confirmed if isinstance(confirmed, int) else 0
         return cls(over, float(first), float(last), asked, at_least, max(at_most or 0, at_least), confirmations)
 
-    def amount(self, load: float) -> str:
+    def format_load(self, load: float) -> str:
         """A load with its unit: 37 clients, 12,300 op/s."""
         return units.load_over(load, self.over)
 
-    def ladder(self) -> list[float]:
+    def load_ladder(self) -> list[float]:
         """The loads of the way up: doublings, and the upper bound unless it is too close to the last of them."""
         loads = list(takewhile(lambda load: load <= self.most, (self.least * 2.0**n for n in count())))
         return loads if loads[-1] == self.most else [*loads, float(self.most)]
 
-    def middle(self, low: float, high: float) -> float | None:
+    def middle_load(self, low: float, high: float) -> float | None:
         """The load between two on a logarithmic scale; None where they are close enough."""
         if high / low <= RATIO or (self.over == "clients" and high - low <= 1):
             return None
@@ -74,11 +74,11 @@ class Rule:
         rounded = float(f"{found:.{DIGITS}g}")
         return rounded if low < rounded < high else found
 
-    def closeness(self, low: float, high: float) -> str:
+    def explain_closeness(self, low: float, high: float) -> str:
         """Why no load is tried between two."""
-        ends = f"{units.load(low)} and {units.load(high)}"
+        ends = f"{units.format_load(low)} and {units.format_load(high)}"
         near = high - low <= 1 and self.over == "clients"
-        return f"{ends} are neighbours" if near else f"{ends} are within a ratio of {units.plain(RATIO)}"
+        return f"{ends} are neighbours" if near else f"{ends} are within a ratio of {units.format_number(RATIO)}"
 
     @property
     def halvings_most(self) -> int:
@@ -97,4 +97,4 @@ class Rule:
     @property
     def probes_most(self) -> int:
         """How many loads are tried at most."""
-        return len(self.ladder()) + self.halvings_most
+        return len(self.load_ladder()) + self.halvings_most

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from loadstone.statistics.centre import LEVEL, Floats, Interval, finite
+from loadstone.statistics.centre import LEVEL, CentreIntervals, Floats, finite_samples
 from loadstone.statistics.distributions import student_quantile
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
@@ -45,14 +45,14 @@ def effective_size(series: ArrayLike) -> Floats:
     return np.asarray(np.clip(n * ratio, 2.0, n), dtype=float)
 
 
-def run_interval(series: ArrayLike, level: float = LEVEL) -> tuple[Interval, Floats]:
+def run_interval(series: ArrayLike, level: float = LEVEL) -> tuple[CentreIntervals, Floats]:
     """Means of series and their t intervals with effective sizes in place of n, along the last axis."""
     x = np.asarray(series, dtype=float)
     size = effective_size(x)
     mean: Any = x.mean(axis=-1)
     # The variance of n dependent values is too small by the factor 1 - 1/size.
     half = student_quantiles((1 - level) / 2, size - 1) * np.sqrt(x.var(axis=-1) / (size - 1))
-    return Interval(mean, mean - half, mean + half), size
+    return CentreIntervals(mean, mean - half, mean + half), size
 
 
 student_quantiles = np.vectorize(student_quantile, otypes=[float])
@@ -64,7 +64,7 @@ def run_mean(series: Sequence[float], level: float = LEVEL) -> Estimate:
     `n` is the effective number of intervals, rounded down; there is no interval where it is below REPEATS_MIN, or
     below POINTS_MIN points. It shows how well this run's mean is known, not how far the next run's may differ.
     """
-    x = finite(series)
+    x = finite_samples(series)
     if len(x) < POINTS_MIN:
         return Estimate(float(x.mean()) if len(x) else float("nan"), len(x), method="mean of a run")
     (value, low, high), size = run_interval(x, level)

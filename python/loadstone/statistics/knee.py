@@ -71,7 +71,7 @@ class Knee:
     departing: tuple[float, ...] = ()
 
 
-def knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, resamples: int = RESAMPLES) -> Knee:
+def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, resamples: int = RESAMPLES) -> Knee:
     """The knee of throughput (op/s) by load and block; figures that are not above 0 are left out.
 
     With `blocks` false the keys only number the repeats of a load. At least two loads need REPEATS_MIN repeats; where
@@ -85,15 +85,15 @@ def knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, re
     kept = {load: kept[load] for load in sorted(kept) if few or len(kept[load]) > 1}
     if len(kept) < LOADS_MIN:
         return Knee(unclaimed="few-loads")
-    loads, logs = tuple(map(float, kept)), table(kept)
-    raw = middles(logs)
+    loads, logs = tuple(map(float, kept)), logarithm_table(kept)
+    raw = column_medians(logs)
     if blocks:
         # A block's common shift is removed: it does not move the knee, but would where cells are missing.
-        logs = logs - middles((logs - raw).T)[:, None]
-    medians = middles(logs)
+        logs = logs - column_medians((logs - raw).T)[:, None]
+    medians = column_medians(logs)
     error = ERRORS * standard_error(logs, medians, blocks=blocks)
-    curve = unimodal(medians[None])
-    top, first, last = plateau(medians[None], curve, error)
+    curve = fit_unimodal(medians[None])
+    top, first, last = find_plateau(medians[None], curve, error)
     apart = np.abs(medians - curve[0]) > max(DEPARTURE * error, TOLERANCE)
     found = Knee(
         loads,
@@ -107,18 +107,18 @@ def knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, re
     if few or not resamples:
         return found
     # Around the fit: the medians already contain noise, and would get it twice.
-    again = curve + deviations(logs, medians, resamples, blocks=blocks)
-    _, firsts, lasts = plateau(again, unimodal(again), error)
-    return bracketed(found, ends(firsts, first[0]), ends(lasts, last[0]))
+    again = curve + resample_deviations(logs, medians, resamples, blocks=blocks)
+    _, firsts, lasts = find_plateau(again, fit_unimodal(again), error)
+    return add_bracket(found, column_interval(firsts, first[0]), column_interval(lasts, last[0]))
 
 
-def table(points: Mapping[float, Mapping[int, float]]) -> Floats:
+def logarithm_table(points: Mapping[float, Mapping[int, float]]) -> Floats:
     """Logarithms, a row for each block and a column for each load; nan where a cell is missing."""
     rows = sorted({block for cells in points.values() for block in cells})
     return np.log([[cells.get(block, math.nan) for cells in points.values()] for block in rows])
 
 
-def middles(samples: Floats) -> Floats:
+def column_medians(samples: Floats) -> Floats:
     """Medians along the axis before the last, ignoring nan."""
     # NumPy's own median uses masked arrays, which cost a search more than all else that it computes. nan sorts last.
     number = np.isfinite(samples).sum(axis=-2)
@@ -126,7 +126,7 @@ def middles(samples: Floats) -> Floats:
     return np.asarray(np.take_along_axis(np.sort(samples, axis=-2), middle, axis=-2).mean(axis=-2))
 
 
-def freedom(logs: Floats, *, blocks: bool) -> int:
+def degrees_of_freedom(logs: Floats, *, blocks: bool) -> int:
     """Degrees of freedom of the cells after removing their loads and, if they form blocks, their blocks."""
     cells, loads = int(np.isfinite(logs).sum()), int(logs.shape[1])
     return cells - loads - (len(logs) - 1 if blocks else 0)
@@ -135,22 +135,22 @@ def freedom(logs: Floats, *, blocks: bool) -> int:
 def standard_error(logs: Floats, medians: Floats, *, blocks: bool) -> float:
     """The standard error of a load's median, pooled over loads."""
     # A median of normal figures has pi / 2 times the variance of their mean.
-    variance = float(np.nansum((logs - medians) ** 2)) / max(freedom(logs, blocks=blocks), 1) * math.pi / 2
+    variance = float(np.nansum((logs - medians) ** 2)) / max(degrees_of_freedom(logs, blocks=blocks), 1) * math.pi / 2
     return math.sqrt(variance * logs.shape[1] / float(np.isfinite(logs).sum()))
 
 
-def unimodal(medians: Floats) -> Floats:
+def fit_unimodal(medians: Floats) -> Floats:
     """Each row's monotone fit: isotonic up to its maximum, antitonic beyond it."""
     most = medians.max(axis=1, keepdims=True)
     rising = np.arange(medians.shape[1]) <= medians.argmax(axis=1)[:, None]
     # With the maximum in place of what is not fitted, each half keeps its fit.
     ascent, descent = np.where(rising, medians, most), np.where(rising, most, medians)
-    both = isotonic(np.concatenate([ascent, descent[:, ::-1]]))
+    both = fit_isotonic(np.concatenate([ascent, descent[:, ::-1]]))
     found: Floats = np.minimum(both[: len(medians)], both[len(medians) :, ::-1])
     return found
 
 
-def isotonic(rows: Floats) -> Floats:
+def fit_isotonic(rows: Floats) -> Floats:
     """Each row's isotonic fit: for column i the most, over a <= i, of the least mean of columns a to b, over b >= i.
 
     Robertson, Wright & Dykstra, Order Restricted Statistical Inference, 1988, theorem 1.4.4. SciPy's fits one row at a
@@ -166,7 +166,7 @@ def isotonic(rows: Floats) -> Floats:
     return found.T
 
 
-def plateau(medians: Floats, curve: Floats, error: float) -> tuple[Floats, Columns, Columns]:
+def find_plateau(medians: Floats, curve: Floats, error: float) -> tuple[Floats, Columns, Columns]:
     """For each row: the plateau, and the first and the last column that reach 95 % of it."""
     within = curve >= curve.max(axis=1, keepdims=True) - error - ROUNDING
     level: Floats = (medians * within).sum(axis=1) / within.sum(axis=1)
@@ -176,7 +176,7 @@ def plateau(medians: Floats, curve: Floats, error: float) -> tuple[Floats, Colum
     return level, (curve >= enough).argmax(axis=1), again.shape[1] - 1 - again[:, ::-1].argmax(axis=1)
 
 
-def deviations(logs: Floats, medians: Floats, resamples: int, *, blocks: bool) -> Floats:
+def resample_deviations(logs: Floats, medians: Floats, resamples: int, *, blocks: bool) -> Floats:
     """How far resampled medians lie from the actual ones, a row for each resample, widened for few repeats.
 
     A block's common shift is removed, so each load draws its own blocks: one draw for all loads would make one
@@ -190,21 +190,21 @@ def deviations(logs: Floats, medians: Floats, resamples: int, *, blocks: bool) -
     rows = (random.random((resamples, *logs.shape)) * number).astype(int)
     drawn = np.where(np.arange(len(logs))[:, None] < number, np.take_along_axis(packed[None], rows, axis=1), math.nan)
     tail = (1 - LEVEL) / 2
-    student = student_quantile(tail, max(freedom(logs, blocks=blocks), 1)) / normal_quantile(tail)
-    found: Floats = (middles(drawn) - medians) * np.sqrt(number / (number - 1))
+    student = student_quantile(tail, max(degrees_of_freedom(logs, blocks=blocks), 1)) / normal_quantile(tail)
+    found: Floats = (column_medians(drawn) - medians) * np.sqrt(number / (number - 1))
     # Too few to resample: they get the noise of all loads.
     pooled = standard_error(logs, medians, blocks=blocks) * np.sqrt(number.mean() / number)
     found = np.where(number < REPEATS_MIN, random.normal(size=found.shape) * pooled, found)
     return found * student
 
 
-def ends(columns: Columns, estimate: int) -> tuple[int, int]:
+def column_interval(columns: Columns, estimate: int) -> tuple[int, int]:
     """The interval of a column over resamples, which contains the estimate."""
     low, high = np.quantile(columns, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="inverted_cdf")
     return min(int(low), int(estimate)), max(int(high), int(estimate))
 
 
-def bracketed(found: Knee, first: tuple[int, int], last: tuple[int, int]) -> Knee:
+def add_bracket(found: Knee, first: tuple[int, int], last: tuple[int, int]) -> Knee:
     """An estimate with what is certain about the first and the last column that reach the plateau."""
     loads, most = found.loads, found.loads[-1]
     falls = last[1] < len(loads) - 1

@@ -46,19 +46,19 @@ class Population:
         """How many operations there were."""
         return self.well.count + self.failed + self.censored.count
 
-    def add(self, other: Population) -> None:
+    def add_population(self, other: Population) -> None:
         """Adds other operations, exactly. Raises ValueError when the histograms' buckets differ."""
-        self.well.add(other.well)
+        self.well.add_histogram(other.well)
         self.failed += other.failed
-        self.censored.add(other.censored)
+        self.censored.add_histogram(other.censored)
 
-    def percentiles(self, shares: Sequence[float]) -> list[Percentile]:
+    def read_percentiles(self, shares: Sequence[float]) -> list[Percentile]:
         """The percentile for each share (0.99: 99 %) by the rule. Raises ValueError without operations."""
         if not self.count:
             raise ValueError("without operations there are no percentiles")
         lower = Histogram()
-        lower.add(self.well)
-        lower.add(self.censored)
+        lower.add_histogram(self.well)
+        lower.add_histogram(self.censored)
         # 0.999 as it is written, not as a float holds it: of 1,000 operations it is the 999th, not the 1,000th.
         ranks = [max(math.ceil(Fraction(str(share)) * self.count), 1) for share in shares]
         # With censored operations at their bounds, and beyond everything.
@@ -80,6 +80,6 @@ def looked_up(histogram: Histogram, ranks: Sequence[int]) -> list[int | None]:
     return [histogram.layout.highest_equivalent(indices[at]) if at < len(indices) else None for at in found]
 
 
-def worst(bounds: Sequence[Bound | None]) -> Bound | None:
+def weakest_bound(bounds: Sequence[Bound | None]) -> Bound | None:
     """The bound of several figures together: the weakest of theirs."""
     return next((bound for bound in ("failed", "at_least") if bound in bounds), None)

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from loadstone.statistics.autocorrelation import effective_size
-from loadstone.statistics.centre import ROUNDING, Floats, finite
+from loadstone.statistics.centre import ROUNDING, Floats, finite_samples
 from loadstone.statistics.distributions import (
     inversion_tail,
     kolmogorov_tail,
@@ -36,8 +36,8 @@ SIDE_MIN = 3
 # Up to this many points, orders have exact chances.
 EXACT_MAX = 33
 
-# `rise` uses at most this many batches of neighbours, each of at least this many points. Neighbours resemble each
-# other; batches of them hardly do. A correction for autocorrelation as in `trend` would not do here: the response
+# `find_rise` uses at most this many batches of neighbours, each of at least this many points. Neighbours resemble each
+# other; batches of them hardly do. A correction for autocorrelation as in `find_trend` would not do here: the response
 # times of a growing queue are a random walk around their slope, and its correction would take nearly all power.
 RISE_BATCHES_MAX = 10
 RISE_BATCH_MIN = 3
@@ -68,18 +68,18 @@ class Steadiness:
     level: float = 0.0
 
 
-def steadiness(series: Sequence[float], effect_min: float = EFFECT_MIN, alpha: float = ALPHA) -> Steadiness:
+def assess_steadiness(series: Sequence[float], effect_min: float = EFFECT_MIN, alpha: float = ALPHA) -> Steadiness:
     """Tests a series of equally long intervals (throughput, a latency) for a trend and for a change of level."""
-    x = finite(series)
+    x = finite_samples(series)
     n = len(x)
     batch = max(math.ceil(n / POINTS_MAX), 1)
-    y = means(x, batch)
+    y = batch_means(x, batch)
     if len(y) < 3 or not np.ptp(y):
         return Steadiness(True, (), 0.0, 1.0, None, 0.0, 1.0, n)
     # A window in which mostly nothing completed has a median of 0, which allows no shares.
     level = abs(float(np.median(y))) or float(np.abs(y).mean())
-    slope, trend_p = trend(y)
-    at, step, change_p = change(y)
+    slope, trend_p = find_trend(y)
+    at, step, change_p = find_change(y)
     trend_share, change_share = slope * len(y) / level, step / level
     found: dict[Code, tuple[float, float]] = {"trend": (trend_p, trend_share), "change": (change_p, change_share)}
     reasons = tuple(code for code, (p, share) in found.items() if p < alpha and abs(share) >= effect_min)
@@ -88,7 +88,7 @@ def steadiness(series: Sequence[float], effect_min: float = EFFECT_MIN, alpha: f
     )
 
 
-def trend(y: Floats) -> tuple[float, float]:
+def find_trend(y: Floats) -> tuple[float, float]:
     """The slope per point by Theil and Sen (Sen 1968), and the p for no trend by Mann and Kendall.
 
     The test is Kendall's tau against time (Mann 1945), exact for few points; its variance grows by n over the
@@ -96,7 +96,7 @@ def trend(y: Floats) -> tuple[float, float]:
     """
     time = np.arange(len(y), dtype=float)
     slope, *tails = kendall_test(y)
-    z = normal_quantile(min(*tails, 0.5)) / math.sqrt(inflation(y - slope * time))
+    z = normal_quantile(min(*tails, 0.5)) / math.sqrt(variance_inflation(y - slope * time))
     return slope, 2 * normal_tail(z)
 
 
@@ -120,7 +120,7 @@ def kendall_test(y: Floats) -> tuple[float, float, float]:
     return float(np.median(steps / (second - first))), tails[0], tails[1]
 
 
-def change(y: Floats) -> tuple[int | None, float, float]:
+def find_change(y: Floats) -> tuple[int | None, float, float]:
     """The point at which the level most likely changes, the step of the median there, and p; None below 6 points.
 
     CUSUM: the largest sum of residuals, over their standard deviation and the root of n, is a Brownian bridge's
@@ -141,13 +141,13 @@ def change(y: Floats) -> tuple[int | None, float, float]:
     step = float(np.median(y[at:]) - np.median(y[:at]))
     if np.ptp(rest) <= ROUNDING * np.abs(y).max():
         return at, step, 0.0
-    grown = inflation(rest)
+    grown = variance_inflation(rest)
     deviation = math.sqrt(float(np.square(rest).sum()) / (n - 2) * grown)
     tail = kolmogorov_tail(float(sums[at - edge]) / deviation / math.sqrt(n))
     return at, step, 2 * student_tail(normal_quantile(tail / 2), max(n / grown - 2, 1.0))
 
 
-def inflation(rest: Floats) -> float:
+def variance_inflation(rest: Floats) -> float:
     """The factor by which autocorrelation raises the variance of a sum: n over the effective size, at least 1."""
     return len(rest) / float(effective_size(rest)) if np.ptp(rest) else 1.0
 
@@ -157,12 +157,12 @@ def warm_up_end(series: Sequence[float] | Floats) -> int:
 
     The truncation that minimises the squared standard error of the mean of what remains, in batches of five (White,
     An effective truncation heuristic for bias reduction in simulation output, Simulation 69, 1997, with its bound of
-    a half; White, Cobb & Spratt 2000). Whether the rest is steady is for `steadiness` to decide. The last five batches
-    always stay: few values can look alike by chance (Hoad, Robinson & Davies 2010).
+    a half; White, Cobb & Spratt 2000). Whether the rest is steady is for `assess_steadiness` to decide. The last five
+    batches always stay: few values can look alike by chance (Hoad, Robinson & Davies 2010).
     """
     x = np.asarray(series, dtype=float)
     batch = BATCH if len(x) >= BATCH * BATCHES_MIN else 1
-    y = means(x, batch)
+    y = batch_means(x, batch)
     most = min(len(y) // 2, len(y) - BATCH)
     errors = [float(y[d:].var()) / (len(y) - d) for d in range(most + 1)]
     return int(np.argmin(errors)) * batch if errors else 0
@@ -181,7 +181,7 @@ def pooled_warm_up_end(series: Sequence[Sequence[float]]) -> int:
     return warm_up_end(np.median(shares, axis=0)) if shares else 0
 
 
-def means(x: Floats, batch: int) -> Floats:
+def batch_means(x: Floats, batch: int) -> Floats:
     """Means of `batch` neighbours each; the rest at the end is dropped."""
     whole = len(x) // batch * batch
     return np.asarray(x[:whole].reshape(-1, batch).mean(axis=1)) if batch > 1 else x
@@ -199,13 +199,13 @@ class Rise:
     first: float
 
 
-def rise(series: Sequence[float]) -> Rise | None:
+def find_rise(series: Sequence[float]) -> Rise | None:
     """How a series of equally long intervals rises; None where there are too few to decide.
 
     Each batch is the median of its points, so that one slow interval is not a trend. The test is Mann's and Kendall's
     (Mann 1945), exact for so few; the line is Theil's and Sen's (Sen 1968).
     """
-    x = finite(series)
+    x = finite_samples(series)
     if len(x) < RISE_POINTS_MIN:
         return None
     batches = min(RISE_BATCHES_MAX, len(x) // RISE_BATCH_MIN)

@@ -31,12 +31,12 @@ class Law:
     sigma: float
     kappa: float
 
-    def throughput(self, clients: float) -> float:
+    def predict_throughput(self, clients: float) -> float:
         """The fitted throughput of that many clients, op/s."""
-        return float(curve(np.array([clients]), self.lam, self.sigma, self.kappa)[0])
+        return float(law_curve(np.array([clients]), self.lam, self.sigma, self.kappa)[0])
 
 
-def fit(points: Sequence[tuple[float, float]]) -> Law | None:
+def fit_law(points: Sequence[tuple[float, float]]) -> Law | None:
     """Fits (clients, throughput) points; each repeat of a number of clients is a point.
 
     None where there are too few different numbers of clients, where the law does not fit, or where no number was
@@ -46,8 +46,8 @@ def fit(points: Sequence[tuple[float, float]]) -> Law | None:
     clients, throughput = np.array([n for n, _ in usable]), np.array([x for _, x in usable])
     if len(set(clients.tolist())) < COUNTS_MIN:
         return None
-    found = parameters(clients, throughput)
-    chance = lack_of_fit(clients, throughput / curve(clients, *found))
+    found = fit_parameters(clients, throughput)
+    chance = lack_of_fit(clients, throughput / law_curve(clients, *found))
     return Law(*found) if chance is not None and chance >= P_MIN else None
 
 
@@ -68,12 +68,12 @@ def lack_of_fit(clients: Floats, shares: Floats) -> float | None:
     return f_tail(lack / freedom[0] / (pure / freedom[1]), freedom)
 
 
-def curve(clients: Floats, lam: float, sigma: float, kappa: float) -> Floats:
+def law_curve(clients: Floats, lam: float, sigma: float, kappa: float) -> Floats:
     """The law's throughput."""
     return lam * clients / (1 + sigma * (clients - 1) + kappa * clients * (clients - 1))
 
 
-def parameters(clients: Floats, throughput: Floats) -> tuple[float, float, float]:
+def fit_parameters(clients: Floats, throughput: Floats) -> tuple[float, float, float]:
     """lam, sigma and kappa of least squares of relative errors; sigma from 0 to 1, kappa from 0."""
     from scipy import optimize
 
@@ -86,7 +86,7 @@ def parameters(clients: Floats, throughput: Floats) -> tuple[float, float, float
     scale = float(throughput.max())
     # Scaled, since lam is about 10^5 and kappa about 10^-5, and all three have to move.
     found, _ = optimize.curve_fit(
-        lambda n, lam, sigma, kappa: curve(n, lam * scale, sigma, kappa * 1e-3),
+        lambda n, lam, sigma, kappa: law_curve(n, lam * scale, sigma, kappa * 1e-3),
         clients,
         throughput,
         p0=(start[0] / scale, start[1], start[2] * 1e3),

@@ -16,9 +16,9 @@ from pydantic import Field
 
 from loadstone.engine.trial import Spec
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Stages
+from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, Stages
 from loadstone.experiment.model import template
-from loadstone.experiment.model.values import Part, Text, VariedCount, VariedLength
+from loadstone.experiment.model.values import FilePart, Text, VariedCount, VariedLength
 from loadstone.format import units
 from loadstone.results.value import Value
 from loadstone.workloads.front_end import spec_of
@@ -54,7 +54,7 @@ PROFILE_VALUE_BYTES = 6
 WRITES = ("write", "insert", "counter_write", "counterwrite")
 
 
-class CassandraStress(Part):
+class CassandraStress(FilePart):
     """A command of cassandra-stress on the tables of Apache Cassandra's own tool."""
 
     command: Text = Field(examples=["mixed ratio(write=1,read=3) cl=LOCAL_ONE -col size=fixed(34)"])
@@ -81,14 +81,14 @@ def check(context: Context, path: Keys, keys: Any) -> None:
     """Refuses the options that the experiment sets."""
     if keys.written_for is not None and context.experiment.load.reuse:
         message = "`written_for` and `load.reuse` cannot be combined: each trial reads what its own clients wrote"
-        context.wrong((*path, "written_for"), message, "leave `load.reuse` out")
+        context.add_mistake((*path, "written_for"), message, "leave `load.reuse` out")
     tokens = str(keys.command).split()
     for option, key in OF_EXPERIMENT.items():
         if any(word.startswith(option) for word in tokens):
-            context.wrong((*path, "command"), f"{option} cannot be set in the command", f"use {key}")
+            context.add_mistake((*path, "command"), f"{option} cannot be set in the command", f"use {key}")
     if any(word.startswith(("replication(", "factor=")) for word in tokens):
         hint = f"write `systems: {{cassandra: {{table: {{{REPLICATION}: 3}}}}}}`"
-        context.wrong((*path, "command"), "the replication cannot be set in the command", hint)
+        context.add_mistake((*path, "command"), "the replication cannot be set in the command", hint)
 
 
 def writes(work: CassandraStress) -> bool:
@@ -310,7 +310,7 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
     }
 
 
-def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
+def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
     """Partitions written before reads, from the first on; and reads that found no row."""
     last = launched[-1]
     if last.name == "load":
@@ -321,19 +321,21 @@ def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value
         yield Value("rows_missing", missing.reads, "", 1)
 
 
-def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
+def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
     """The number and size of partitions, the mix of operations, and how numbers of partitions are chosen."""
     work = launched[-1].spec["work"]
     if work["generator"] == "columns":
         weights = {operation["name"]: operation["weight"] for operation in work["operations"]}
         shares = [
-            f"{units.percent(weight / sum(weights.values()))} {name}" for name, weight in weights.items() if weight
+            f"{units.format_percent(weight / sum(weights.values()))} {name}"
+            for name, weight in weights.items()
+            if weight
         ]
         numbers = work["population"].get("distribution", "sequence")
         return {"mix": ", ".join(shares), "distribution": numbers.partition("(")[0]}
     mix = sorted(work["mix"].items(), key=lambda part: (-part[1], part[0]))
     total = sum(share for _, share in mix)
-    shares = [f"{units.percent(share / total)} {name.replace('_', '-')}" for name, share in mix if share]
+    shares = [f"{units.format_percent(share / total)} {name.replace('_', '-')}" for name, share in mix if share]
     numbers = work["population"].get("distribution", "sequence")
     facts: dict[str, Scalar] = {
         "record_bytes": len(work["columns"]) * mean_size(work["size"]),

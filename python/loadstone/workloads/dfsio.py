@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched
-from loadstone.experiment.model.values import Part, Size, Varied, VariedBoolean, VariedCount
+from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind
+from loadstone.experiment.model.values import FilePart, Size, Varied, VariedBoolean, VariedCount
 from loadstone.results.value import Value
 from loadstone.workloads.front_end import ROOT, client_options, location, spec_of, stores
 
@@ -36,7 +36,7 @@ CODECS = {"gzip": "GzipCodec", "deflate": "DeflateCodec"}
 Operation = Literal["write", "append", "read", "random", "backward", "skip"]
 
 
-class Dfsio(Part):
+class Dfsio(FilePart):
     """Files that are written or read in parallel, as Hadoop's TestDFSIO does. Files to be read are written first."""
 
     operation: Annotated[Operation, Varied()] = Field(examples=["write"])
@@ -87,11 +87,13 @@ class Dfsio(Part):
 def check(context: Context, path: Keys, keys: Any) -> None:
     """Checks combinations of keys."""
     if keys.skip is not None and keys.operation != "skip" and "{" not in str(keys.operation):
-        context.warn((*path, "skip"), "`skip` has no effect without `operation: skip`", "leave it out")
+        context.add_warning((*path, "skip"), "`skip` has no effect without `operation: skip`", "leave it out")
     for name, system in context.experiment.systems.items():
         if keys.cold and system.store == "hdfs" and system.start is None:
             message = f"`cold` has no effect on {name}, because the lab does not start its data nodes"
-            context.warn((*path, "cold"), message, "drop their page caches in a hook: `hooks: {before: [ssh …]}`")
+            context.add_warning(
+                (*path, "cold"), message, "drop their page caches in a hook: `hooks: {before: [ssh …]}`"
+            )
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
@@ -172,14 +174,14 @@ FLAGS = {
 }
 
 
-def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
+def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
     """The number and size of files, and how they are accessed and synced."""
     work = launched[-1].spec["work"]
     names = ("files", "file_bytes", "buffer_bytes", "action", "access", "sync", "compression")
     return {name: work[name] for name in names if name in work}
 
 
-def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
+def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
     """The aggregate throughput from the first start to the last end, and Hadoop's figures of its tasks.
 
     Hadoop's `Throughput mb/sec` is bytes ÷ the sum of the tasks' times, its `Average IO rate` the mean of the tasks'

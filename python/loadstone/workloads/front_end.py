@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone.engine import program
-from loadstone.engine.trial import Spec, failure
+from loadstone.engine.trial import Spec, engine_error
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ ADDRESS = ("fs.defaultFS", "hadoop.conf")
 def spec_of(command: str, arguments: Sequence[str], stdin: str = "") -> list[Spec]:
     """The specs that a front end translates its arguments to. Raises EngineError with the engine's message."""
     done = subprocess.run(
-        [program.find(), command, *arguments, "--print-spec"], input=stdin, capture_output=True, text=True
+        [program.find_engine(), command, *arguments, "--print-spec"], input=stdin, capture_output=True, text=True
     )
     if done.returncode:
-        raise failure(done.returncode, done.stderr.splitlines())
+        raise engine_error(done.returncode, done.stderr.splitlines())
     try:
         specs = [json.loads(line) for line in done.stdout.splitlines() if line]
         if not specs:

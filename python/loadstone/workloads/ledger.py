@@ -17,7 +17,7 @@ from loadstone.engine import program
 from loadstone.engine.trial import Spec
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand
-from loadstone.importers.run import Run
+from loadstone.importers.run import ImportedRun
 from loadstone.results.value import Value
 
 NAME = "ledger"
@@ -61,16 +61,25 @@ def arguments(engines: int, loaded: bool, context: CommandContext) -> Sequence[s
     events = [word for segment in several for word in ("--events", str(context.files / f"run.{segment}.events.jsonl"))]
     # The instant of the fault, ns of Unix time, if the trial has one: then the ages of lost writes are known.
     crash = ["--crash", str(context.names[CRASH])] if CRASH in context.names else []
-    return [str(program.find()), "ledger", *ledgers, "--spec", SPEC, *(["--loaded"] if loaded else []), *crash, *events]
+    return [
+        str(program.find_engine()),
+        "ledger",
+        *ledgers,
+        "--spec",
+        SPEC,
+        *(["--loaded"] if loaded else []),
+        *crash,
+        *events,
+    ]
 
 
-def read(ended: Ended) -> Run:
+def read(ended: Ended) -> ImportedRun:
     """Parses the findings. Raises LoadstoneError if not every record could be read."""
     if ended.status not in ANSWERED or not ended.stdout.stat().st_size:
         raise LoadstoneError("not every record could be read back", "see its output")
     try:
         found = json.loads(ended.stdout.read_text())
-        return Run(list(figures(found)))
+        return ImportedRun(list(figures(found)))
     except (ValueError, KeyError, TypeError) as error:
         raise LoadstoneError(f"the engine printed no result of a ledger: {error!r}", "see its output") from error
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from loadstone.engine.events import Note
-from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Stages
-from loadstone.experiment.model.values import Part, Size, VariedBoolean, VariedCount
+from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, Stages
+from loadstone.experiment.model.values import FilePart, Size, VariedBoolean, VariedCount
 from loadstone.results.value import Value
 from loadstone.workloads.front_end import ROOT, client_options, location, spec_of, stores
 
@@ -33,7 +33,7 @@ REPLICATION = ("dfs.replication", "mapreduce.terasort.output.replication")
 ALONE = frozenset({"prepare", "commit", "abandon"})
 
 
-class Sort(Part):
+class Sort(FilePart):
     """TeraGen, TeraSort and TeraValidate: rows of 100 bytes are generated, sorted and checked."""
 
     rows: VariedCount = Field(examples=[10_000_000])
@@ -114,7 +114,7 @@ def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int
     return Stages(launches, {names[stage] for stage in ALONE & specs.keys()}, cleanup)
 
 
-def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
+def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
     """The rows and their checksum."""
     summaries = [each.result.summary.sort for each in launched]
     rows = max((each.rows for each in summaries if each), default=0)
@@ -124,7 +124,7 @@ def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     return {**own, **({"checksum": checksum} if checksum else {})}
 
 
-def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
+def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
     """The rows, and over all stages the time, the throughput, and the bytes read and written."""
     summaries = [each.result.summary.sort for each in launched if each.result.summary.sort is not None]
     rows, seconds = max((each.rows for each in summaries), default=0), sum(each.seconds for each in summaries)
@@ -145,7 +145,7 @@ def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value
             yield Value(f"{name}duplicates", each.validation.duplicates, "rows", each.validation.rows)
 
 
-def failure(launched: Sequence[Launched]) -> Note | None:
+def failure(launched: Sequence[EndedLaunch]) -> Note | None:
     """A note if the output is not sorted, or differs from the generated rows."""
     for each in launched:
         summary = each.result.summary.sort

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, create_model
 from pydantic.fields import FieldInfo
 
-from loadstone.experiment.model.faults import Fault
-from loadstone.experiment.model.system import Hooks, System
+from loadstone.experiment.model.faults import FaultKeys
+from loadstone.experiment.model.system import Hooks, SystemKeys
 from loadstone.experiment.model.values import (
     Arrival,
     Boolean,
     Bound,
     Count,
     Durability,
+    FilePart,
     Label,
     Length,
     LengthOrNone,
     Natural,
     Number,
-    Part,
     Placement,
     Property,
     Rate,
@@ -47,7 +47,7 @@ AT_MOST_FACTOR = 3
 PILOT_CAP, PILOT_WINDOWS = 1.5, 2.0
 
 
-class Workload(Part):
+class Workload(FilePart):
     """What trials do: the keys of a YCSB workload, or of one other kind. A string is the `file`."""
 
     if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Workload(Part):
         given = {KIND_OF_KEY[key] for key in self.model_fields_set}
         return [kind for kind in dict.fromkeys(KIND_OF_KEY.values()) if kind in given]
 
-    def keys(self, kind: str) -> Part:
+    def keys_of_kind(self, kind: str) -> FilePart:
         """The keys of a kind."""
         return getattr(self, kind) if kind in self.model_fields_set else self
 
@@ -69,7 +69,7 @@ class Workload(Part):
 KIND_OF_KEY: dict[str, str] = {}
 
 
-class Vary(Part):
+class Vary(FilePart):
     """What differs between variants: these keys, or the `matrix` itself."""
 
     matrix: dict[str, tuple[Value, ...]] = Field(
@@ -107,7 +107,7 @@ class Vary(Part):
 LONG = tuple(Vary.model_fields)
 
 
-class Measure(Part):
+class Measure(FilePart):
     """How long each trial is measured."""
 
     warmup: LengthOrNone | None = Field(default=None, examples=["1s"])
@@ -138,7 +138,7 @@ class Measure(Part):
     """Operations that succeed later than this after they were due (closed loop: sent) are counted as late."""
 
 
-class Load(Part):
+class LoadKeys(FilePart):
     """How the data of a trial are loaded."""
 
     reuse: Reuse = Field(default=False, examples=["copy"])
@@ -153,14 +153,14 @@ class Load(Part):
     """Store properties for the load; they override the system's."""
 
 
-class HostGroup(Part):
+class HostGroup(FilePart):
     """Hosts of a cluster, by their label."""
 
     label: Label | None = Field(default=None, examples=["role=clients"])
     """A label `KEY=VALUE` of these hosts."""
 
 
-class FleetHosts(Part):
+class FleetHosts(FilePart):
     """The hosts for clients, and the hosts on which the servers run."""
 
     clients: HostGroup = Field(
@@ -171,7 +171,7 @@ class FleetHosts(Part):
     )
 
 
-class Fleet(Part):
+class FleetKeys(FilePart):
     """Where engines run, and how many."""
 
     on: Literal["local", "ray"] = Field(default="local", examples=["ray"])
@@ -197,7 +197,7 @@ class Fleet(Part):
     )
 
 
-class Repeats(Part):
+class Repeats(FilePart):
     """How often each variant is tried. A number sets both bounds."""
 
     at_least: Count = Field(default=6, examples=[6])
@@ -211,7 +211,7 @@ class Repeats(Part):
     alone, that of the first compared metric: at a rate a latency, unless `compare.metrics` has throughput alone."""
 
 
-class Compare(Part):
+class Compare(FilePart):
     """What the report compares."""
 
     by: Text | None = Field(default=None, examples=["system"])
@@ -236,7 +236,7 @@ class Compare(Part):
     """The smallest difference that matters: smaller ones are not claimed."""
 
 
-class Search(Part):
+class FindKeys(FilePart):
     """A search for the load at which the systems saturate."""
 
     max: Literal["throughput"] = Field(default="throughput", examples=["throughput"])
@@ -256,22 +256,22 @@ BOUNDS: dict[str, tuple[str, int]] = {
     "to": ("The last. Default: 1024 clients, or 1000000 a second.", 64),
 }
 if TYPE_CHECKING:
-    Find = Search
+    Find = FindKeys
 else:
     bounds = {
         key: (Bound | None, Field(default=None, description=meaning, examples=[example]))
         for key, (meaning, example) in BOUNDS.items()
     }
-    Find = create_model("Find", __base__=Search, __doc__=Search.__doc__, **bounds)
+    Find = create_model("Find", __base__=FindKeys, __doc__=FindKeys.__doc__, **bounds)
 
 
-class Experiment(Part):
+class Experiment(FilePart):
     """An experiment: a question, and how to answer it."""
 
     question: Text = Field(default="", examples=["Which store is faster?"])
     """What you want to know."""
 
-    systems: dict[str, System] = Field(examples=[{"rocksdb": {}, "lmdb": {"store": "lmdb"}}], min_length=1)
+    systems: dict[str, SystemKeys] = Field(examples=[{"rocksdb": {}, "lmdb": {"store": "lmdb"}}], min_length=1)
     """The systems, by names that you choose; or a list of stores."""
 
     workload: Workload = Field(description=str(Workload.__doc__), examples=[{"file": "../workloads/workloada"}])
@@ -293,16 +293,16 @@ class Experiment(Part):
     """Spacing of due times at a rate."""
 
     vary: Vary = Field(default=Vary(), description=str(Vary.__doc__), examples=[{"system": ["rocksdb", "lmdb"]}])
-    find: Find | None = Field(default=None, description=str(Search.__doc__), examples=[{"such_that": "p99 < 10ms"}])
+    find: Find | None = Field(default=None, description=str(FindKeys.__doc__), examples=[{"such_that": "p99 < 10ms"}])
     measure: Measure = Field(
         default=Measure(), description=str(Measure.__doc__), examples=[{"warmup": "1s", "duration": "5s"}]
     )
-    faults: tuple[Fault, ...] = Field(default=(), examples=[[{"do": "kill", "at": "60s", "lift": "10s"}]])
+    faults: tuple[FaultKeys, ...] = Field(default=(), examples=[[{"do": "kill", "at": "60s", "lift": "10s"}]])
     """Faults in the measured window: the servers and instants are drawn from seed and repeat, equally for all variants
     of a block."""
 
-    load: Load = Field(default=Load(), description=str(Load.__doc__), examples=[{"reuse": "copy"}])
-    fleet: Fleet = Field(default=Fleet(), description=str(Fleet.__doc__), examples=[{"engines": 4}])
+    load: LoadKeys = Field(default=LoadKeys(), description=str(LoadKeys.__doc__), examples=[{"reuse": "copy"}])
+    fleet: FleetKeys = Field(default=FleetKeys(), description=str(FleetKeys.__doc__), examples=[{"engines": 4}])
     repeats: Repeats = Field(
         default=Repeats(), description=str(Repeats.__doc__), examples=[{"at_least": 6, "at_most": 20, "until": "5%"}]
     )
@@ -370,7 +370,7 @@ class Experiment(Part):
         )
 
 
-def add_kinds(plain: str, kinds: Mapping[str, type[Part]]) -> None:
+def add_kinds(plain: str, kinds: Mapping[str, type[FilePart]]) -> None:
     """Adds the keys of kinds to `workload`: below the kind's name, or directly for the `plain` one."""
     for name, model in kinds.items():
         if name == plain:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from loadstone.experiment.model.values import Boolean, Count, Fresh, Part, Property, Size, Text
+from loadstone.experiment.model.values import Boolean, Count, FilePart, Fresh, Property, Size, Text
 
 # Systems that store their data on another one.
 OVER = {"hbase": "hdfs"}
@@ -22,7 +22,7 @@ ATTACH_FAULTS = {
 }
 
 
-class Hooks(Part):
+class Hooks(FilePart):
     """Shell commands around each trial. If one fails, the trial fails."""
 
     before: tuple[Text, ...] = Field(default=(), examples=[["sync; echo 3 > /proc/sys/vm/drop_caches"]])
@@ -32,7 +32,7 @@ class Hooks(Part):
     """After the trial, failed or not."""
 
 
-class Over(Part):
+class Over(FilePart):
     """The system that this one stores its data on."""
 
     nodes: Property | None = Field(default=None, examples=[3])
@@ -42,7 +42,7 @@ class Over(Part):
     """Settings, as for `loadstone systems up --set`."""
 
 
-class Start(Part):
+class Start(FilePart):
     """Servers that the lab starts and stops. A string is the `system`."""
 
     system: Text = Field(default="", examples=["redis"])
@@ -73,7 +73,7 @@ class Start(Part):
     """Commands to run after they have stopped and their data are deleted; not at the end if `keep` is set."""
 
 
-class Attach(Part):
+class Attach(FilePart):
     """Servers that you run. Commands are run for each `{host}`."""
 
     hosts: tuple[Text, ...] = Field(default=(), examples=[["10.0.0.1", "10.0.0.2"]])
@@ -113,7 +113,7 @@ class Attach(Part):
     """Empties the table `{table}`; run once, on the first host."""
 
 
-class System(Part):
+class SystemKeys(FilePart):
     """How a system is reached."""
 
     store: Text = Field(default="", examples=["rocksdb"])

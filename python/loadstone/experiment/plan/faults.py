@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from loadstone.experiment.model.experiment import Experiment
-from loadstone.experiment.model.faults import LIFT_SECONDS, NEVER, Fault, seconds_of
+from loadstone.experiment.model.faults import LIFT_SECONDS, NEVER, FaultKeys, seconds_of
 
 # Fractional parts of the golden ratio and of the square root of 2. They are independent, so that lengths do not follow
 # instants.
@@ -53,7 +53,7 @@ class Draw:
     lift_ns: int | None
 
 
-def fraction(text: str) -> float:
+def hash_fraction(text: str) -> float:
     """A number from 0 (included) to 1 (excluded), evenly distributed over texts."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / (1 << 48)
 
@@ -61,12 +61,12 @@ def fraction(text: str) -> float:
 def draw_instants(fault: PlannedFault, seed: int, repeat: int) -> Draw:
     """The instants of a fault in a repeat."""
     label = f"{seed}/fault/{fault.number}"
-    at_s = value_within(fault.at_s, fraction(label) + repeat * INSTANT_STEP)
+    at_s = value_within(fault.at_s, hash_fraction(label) + repeat * INSTANT_STEP)
     if fault.kind == "restart":
         return Draw(round(at_s * 1e9), round(at_s * 1e9))
     if fault.lift_s is None:
         return Draw(round(at_s * 1e9), None)
-    lift_s = value_within(fault.lift_s, fraction(f"{label}/lift") + repeat * LIFT_STEP)
+    lift_s = value_within(fault.lift_s, hash_fraction(f"{label}/lift") + repeat * LIFT_STEP)
     return Draw(round(at_s * 1e9), round((at_s + lift_s) * 1e9))
 
 
@@ -85,7 +85,7 @@ def draw_servers(fault: PlannedFault, seed: int, repeat: int, eligible: Sequence
         return []
     round_number, position = divmod(repeat - 1, len(names))
     label = f"{seed}/fault/{fault.number}/round/{round_number}"
-    first = sorted(range(len(names)), key=lambda rank: fraction(f"{label}/{rank}"))[position]
+    first = sorted(range(len(names)), key=lambda rank: hash_fraction(f"{label}/{rank}"))[position]
     return [names[(first + i) % len(names)] for i in range(min(fault.count, len(names)))]
 
 
@@ -95,7 +95,7 @@ def plan_faults(experiment: Experiment, render: Callable[[str], str]) -> tuple[P
     return tuple(plan_fault(fault, number, window_s, render) for number, fault in enumerate(experiment.faults))
 
 
-def plan_fault(fault: Fault, number: int, window_s: float, render: Callable[[str], str]) -> PlannedFault:
+def plan_fault(fault: FaultKeys, number: int, window_s: float, render: Callable[[str], str]) -> PlannedFault:
     """One fault with its templates rendered."""
     first = getattr(fault.at, "from")
     at_s = (seconds_of(first, window_s), seconds_of(fault.at.to or first, window_s))

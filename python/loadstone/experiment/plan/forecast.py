@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.experiment.model.experiment import PILOT_CAP, PILOT_WINDOWS
-from loadstone.experiment.plan.servers import Started, StartRequest
+from loadstone.experiment.plan.servers import StartedSystems, StartRequest
 from loadstone.format import units, wording
 from loadstone.search.rule import CONFIRMATIONS, Rule
 
@@ -40,19 +40,19 @@ KEPT_FACTOR = 2
 PROBES_LEAST = 3
 
 
-def estimate(plan: Plan) -> tuple[float, float]:
+def estimate_seconds(plan: Plan) -> tuple[float, float]:
     """Seconds for the whole run: for a fast system with the fewest repeats, and for a slow one with the most."""
     repeats = plan.experiment.repeats
     least, most = repeats.at_least, repeats.at_most or repeats.at_least
     if (rule := rule_of(plan)) is not None:
         least, most = least * PROBES_LEAST, rule.trials_most
-    return seconds(plan, least, 0), seconds(plan, most, 1)
+    return plan_seconds(plan, least, 0), plan_seconds(plan, most, 1)
 
 
 def trial_seconds(plan: Plan) -> float:
     """Seconds for a trial with its share of loads and starts: the geometric mean of the fast and the slow estimate."""
     repeats = plan.experiment.repeats.at_least
-    return math.sqrt(math.prod(seconds(plan, repeats, slow) for slow in (0, 1))) / (repeats * len(plan.variants))
+    return math.sqrt(math.prod(plan_seconds(plan, repeats, slow) for slow in (0, 1))) / (repeats * len(plan.variants))
 
 
 def rule_of(plan: Plan) -> Rule | None:
@@ -60,35 +60,35 @@ def rule_of(plan: Plan) -> Rule | None:
     find, repeats = plan.experiment.find, plan.experiment.repeats
     if find is None:
         return None
-    return Rule.of({**find.model_dump(), "confirmations": CONFIRMATIONS}, repeats.at_least, repeats.at_most)
+    return Rule.from_find({**find.model_dump(), "confirmations": CONFIRMATIONS}, repeats.at_least, repeats.at_most)
 
 
-def assumptions(plan: Plan) -> str:
+def describe_assumptions(plan: Plan) -> str:
     """What the guess assumes; the text follows "if a system"."""
-    parts = [f"loads at {between(BYTES_PER_SECOND, units.bandwidth)}"]
+    parts = [f"loads at {range_text(BYTES_PER_SECOND, units.format_bandwidth)}"]
     if any(variant.durability == "device" for variant in plan.variants):
-        parts.append(f"writes {between(DEVICE_WRITES_PER_SECOND, units.count)} records/s to the device")
+        parts.append(f"writes {range_text(DEVICE_WRITES_PER_SECOND, units.format_count)} records/s to the device")
     if any(map(is_copied, plan.variants)) and plan.experiment.load.reuse:
-        parts.append(f"is copied at {between(COPY_BYTES_PER_SECOND, units.bandwidth)}")
+        parts.append(f"is copied at {range_text(COPY_BYTES_PER_SECOND, units.format_bandwidth)}")
     if any(variant.operations is not None for variant in plan.variants):
-        parts.append(f"does {between(OPERATIONS_PER_SECOND, units.rate)} unless a rate is set")
-    if any(description().networked(variant.store) for variant in plan.variants):
+        parts.append(f"does {range_text(OPERATIONS_PER_SECOND, units.format_rate)} unless a rate is set")
+    if any(describe_engine().is_networked(variant.store) for variant in plan.variants):
         fast, slow = ANSWER_SECONDS
         parts.append(f"answers a client over the network in {fast * 1e3:g} to {slow * 1e3:g} ms")
-    if systems := sorted({start.system for start in starts(plan, 1)}):
+    if systems := sorted({start.system for start in list_starts(plan, 1)}):
         fast, slow = (min(start_seconds(each, 0) for each in systems), max(start_seconds(each, 1) for each in systems))
         parts.append(f"starts in {fast:g} to {slow:g} s")
     fast, slow = OVERHEAD_SECONDS
     return ", ".join([*parts, f"takes {fast:g} to {slow:g} s for the rest of a trial"])
 
 
-def between(guesses: tuple[float, float], write: Callable[[float], str]) -> str:
+def range_text(guesses: tuple[float, float], write: Callable[[float], str]) -> str:
     """The slow guess and the fast one: `50 to 200 MB/s`."""
     fast, slow = guesses
     return wording.join_ends(write(slow), write(fast), " to ")
 
 
-def seconds(plan: Plan, repeats: int, slow: int) -> float:
+def plan_seconds(plan: Plan, repeats: int, slow: int) -> float:
     """Seconds by the fast (0) or the slow (1) guess."""
     measure = plan.experiment.measure
     total, loaded = 0.0, set()
@@ -114,26 +114,26 @@ def seconds(plan: Plan, repeats: int, slow: int) -> float:
                 total += writing
         total += each * repeats + pilot
     sampled = min(repeats, START_BLOCKS)
-    return total + sum(start_seconds(start.system, slow) for start in starts(plan, sampled)) * repeats / sampled
+    return total + sum(start_seconds(start.system, slow) for start in list_starts(plan, sampled)) * repeats / sampled
 
 
-def starts(plan: Plan, repeats: int) -> list[StartRequest]:
+def list_starts(plan: Plan, repeats: int) -> list[StartRequest]:
     """Every start of a system, in order: it stays up while the next trials need the same."""
     started: list[StartRequest] = []
     if not any(variant.servers for variant in plan.variants):
         return started
     up: tuple[StartRequest, ...] = ()
-    for _, block in zip(range(repeats), plan.blocks(), strict=False):
+    for _, block in zip(range(repeats), plan.plan_blocks(), strict=False):
         for trial in block:
             servers = trial.variant.servers
-            needed = servers.how.systems if servers and isinstance(servers.how, Started) else ()
+            needed = servers.how.systems if servers and isinstance(servers.how, StartedSystems) else ()
             replaced = servers is not None and servers.fresh == "system" and not plan.experiment.load.reuse
-            started += needed if replaced else needed[shared(up, needed) :]
+            started += needed if replaced else needed[count_shared(up, needed) :]
             up = needed
     return started
 
 
-def shared(up: Sequence[StartRequest], needed: Sequence[StartRequest]) -> int:
+def count_shared(up: Sequence[StartRequest], needed: Sequence[StartRequest]) -> int:
     """How many of the systems that are up the next trial can use: the leading ones that are equal."""
     same = (before == after for before, after in zip(up, needed, strict=False))
     return sum(1 for _ in itertools.takewhile(bool, same))
@@ -147,7 +147,7 @@ def start_seconds(system: str, slow: int) -> float:
 def operations_per_second(variant: Variant, slow: int) -> float:
     """The throughput of a closed loop: over a network, response times limit it unless writes are buffered."""
     most = OPERATIONS_PER_SECOND[slow]
-    if not description().networked(variant.store) or is_buffered(variant):
+    if not describe_engine().is_networked(variant.store) or is_buffered(variant):
         return most
     return min(most, variant.clients / ANSWER_SECONDS[slow])
 
@@ -160,25 +160,25 @@ def is_buffered(variant: Variant) -> bool:
 
 def is_copied(variant: Variant) -> bool:
     """Whether reused data are copied for each trial: data on servers are used in place."""
-    return not description().networked(variant.store)
+    return not describe_engine().is_networked(variant.store)
 
 
 def load_seconds(variant: Variant, data: Data, slow: int) -> float:
     """How long a load takes."""
     by_bytes = data.size / BYTES_PER_SECOND[slow]
-    if not description().keeps_data(variant.store):
+    if not describe_engine().keeps_data(variant.store):
         return 0.0
     if data.moved_bytes:
         # Files and rows go many to a request.
         return by_bytes
-    if description().networked(variant.store):
+    if describe_engine().is_networked(variant.store):
         return max(by_bytes, data.records / operations_per_second(variant, slow))
     if variant.durability == "device":
         return max(by_bytes, data.records / DEVICE_WRITES_PER_SECOND[slow])
     return by_bytes
 
 
-def space(plan: Plan) -> int:
+def estimate_space(plan: Plan) -> int:
     """Bytes that the directory must have free: for the largest data of one trial, and for the originals of copies."""
     largest = max((variant.data.size for variant in plan.variants), default=0)
     copied = filter(is_copied, plan.variants) if plan.experiment.load.reuse else ()

@@ -15,12 +15,12 @@ UNSAFE = re.compile(r"[^a-z0-9._+]+")
 DIGITS_MIN = 4
 
 
-def key(config: Mapping[str, Scalar]) -> str:
+def draw_key(config: Mapping[str, Scalar]) -> str:
     """A variant's key in the draw, which does not depend on its position in the file."""
     return json.dumps(dict(config), sort_keys=True, separators=(",", ":"))
 
 
-def permutation(keys: Sequence[str], seed: int, repeat: int) -> list[int]:
+def draw_order(keys: Sequence[str], seed: int, repeat: int) -> list[int]:
     """A random order of the variants, as indexes.
 
     Sorting by SHA-256 of seed, repeat and key makes every order equally likely, and gives the same order in every
@@ -30,7 +30,7 @@ def permutation(keys: Sequence[str], seed: int, repeat: int) -> list[int]:
     return sorted(range(len(keys)), key=draws.__getitem__)
 
 
-def slug(config: Mapping[str, Scalar], varied: Sequence[str]) -> str:
+def variant_slug(config: Mapping[str, Scalar], varied: Sequence[str]) -> str:
     """A variant as part of a file name: `lmdb-a-clients2`. Not unique by itself."""
     parts = []
     for dimension in varied:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.experiment.model import template
-from loadstone.experiment.model.system import ATTACH_COMMANDS, OVER, Over, Start, System
+from loadstone.experiment.model.system import ATTACH_COMMANDS, OVER, Over, Start, SystemKeys
 from loadstone.experiment.model.values import Scalar
 from loadstone.format import quantity
 
@@ -35,7 +35,7 @@ class StartRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartedSystems:
     """Systems that the lab starts, in order: the store's is last, after those that it depends on."""
 
     systems: tuple[StartRequest, ...]
@@ -65,9 +65,9 @@ class Attached:
     uncut: str = ""
     verify: str = ""
 
-    def properties(self, store: str) -> dict[str, str]:
+    def store_properties(self, store: str) -> dict[str, str]:
         """The store's properties that contain their address."""
-        address = description().address(store)
+        address = describe_engine().address_properties(store)
         if address is None:
             return {}
         hosts, port = address
@@ -75,10 +75,10 @@ class Attached:
 
 
 @dataclass(frozen=True, slots=True)
-class Servers:
+class VariantServers:
     """A variant's servers."""
 
-    how: Started | Attached
+    how: StartedSystems | Attached
     # What a load starts from: `system`, `table` or `none`.
     fresh: str
     table: str
@@ -90,7 +90,7 @@ class Servers:
         """What of the servers determines which data are loaded."""
         how = self.how
         where: tuple[object, ...] = (how.hosts, how.port, how.fresh) if isinstance(how, Attached) else ()
-        if isinstance(how, Started):
+        if isinstance(how, StartedSystems):
             where = tuple(
                 (one.system, one.nodes, dict(one.settings), one.before, one.after, one.file_system_bytes, one.isolated)
                 for one in how.systems
@@ -103,20 +103,25 @@ def start_request(name: str, given: Start | Over, render: Callable[[str], str]) 
     settings = {key: render(text) for key, text in given.settings.items()}
     before, after = (tuple(map(render, getattr(given, when, ()))) for when in ("before", "after"))
     size, isolate = getattr(given, "file_system", None), getattr(given, "isolate", None)
-    size_bytes = 0 if size is None else quantity.size(render(str(size)))
+    size_bytes = 0 if size is None else quantity.parse_size(render(str(size)))
     return StartRequest(name, int(render(given.nodes or "1")), settings, before, after, size_bytes, isolate is not None)
 
 
-def servers(
-    system: System, names: Mapping[str, Scalar], table: str, render: Callable[[str], str], *, on_hosts: bool = False
-) -> Servers | None:
+def resolve_servers(
+    system: SystemKeys,
+    names: Mapping[str, Scalar],
+    table: str,
+    render: Callable[[str], str],
+    *,
+    on_hosts: bool = False,
+) -> VariantServers | None:
     """The servers of a variant; None if the system names none. `table` is the workload's."""
-    how: Started | Attached
+    how: StartedSystems | Attached
     if system.start is not None:
         given = system.start
         below = () if given.over is None else (start_request(OVER[given.system], given.over, render),)
         own = replace(start_request(given.system, given, render), on_hosts=on_hosts)
-        how = Started((*below, own), given.keep)
+        how = StartedSystems((*below, own), given.keep)
     elif system.attach is not None:
         attach = system.attach
         commands = (template.render_partly(getattr(attach, key), names) for key in ATTACH_COMMANDS)
@@ -124,4 +129,4 @@ def servers(
     else:
         return None
     options = {key: render(text) for key, text in system.table.items()}
-    return Servers(how, system.fresh or "none", table, options)
+    return VariantServers(how, system.fresh or "none", table, options)

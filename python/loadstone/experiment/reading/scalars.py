@@ -22,7 +22,7 @@ SEXAGESIMAL = re.compile(r"[-+]?[0-9]+(:[0-5]?[0-9])+(\.[0-9]*)?")
 EXPONENT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+")
 
 
-def resolved(text: str) -> Any:
+def resolve_scalar(text: str) -> Any:
     """The value of a plain scalar."""
     if text in NULL:
         return None
@@ -39,7 +39,7 @@ def resolved(text: str) -> Any:
     return text
 
 
-def ambiguous(text: str) -> tuple[str, str] | None:
+def explain_ambiguity(text: str) -> tuple[str, str] | None:
     """Message and hint for a scalar that YAML 1.1 and 1.2 read differently."""
     if TRUTH.fullmatch(text):
         truth = "true" if text.lower() in ("yes", "on") else "false"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.experiment.kind import KINDS
-from loadstone.experiment.model.experiment import Fleet
+from loadstone.experiment.model.experiment import FleetKeys
 from loadstone.experiment.model.system import ATTACH_FAULTS, Start
-from loadstone.experiment.validation.context import Context, Template, rendered
+from loadstone.experiment.validation.context import Context, Template, list_template_values
 from loadstone.systems import registry
 from loadstone.systems.registry import SYSTEMS
 
@@ -28,22 +28,24 @@ JARS = {"hbase": ("hbase.lib",), "jvm": ("jvm.classpath",)}
 WITHOUT_DATA = "null"
 
 
-def check(context: Context) -> None:
+def check_fleet(context: Context) -> None:
     """Checks the keys, the clients of each engine, and for a cluster the work."""
-    if not context.knows("fleet"):
+    if not context.is_valid("fleet"):
         return
     fleet = context.experiment.fleet
     if fleet.on == "local":
         for key in OF_HOSTS:
             # A resolved document contains every default.
-            if getattr(fleet, key) != Fleet.model_fields[key].default:
+            if getattr(fleet, key) != FleetKeys.model_fields[key].default:
                 hint = "add `on: ray` to `fleet`, or remove the key"
-                context.wrong(("fleet", key), f"fleet.{key} has no meaning on this machine", hint)
+                context.add_mistake(("fleet", key), f"fleet.{key} has no meaning on this machine", hint)
         if fleet.engines > 1:
             check_engines(context)
         return
     if fleet.engines > 1 and fleet.per_host is not None:
-        context.wrong(("fleet", "per_host"), "fleet.engines and fleet.per_host exclude each other", "keep one of them")
+        context.add_mistake(
+            ("fleet", "per_host"), "fleet.engines and fleet.per_host exclude each other", "keep one of them"
+        )
     if fleet.engines > 1:
         check_engines(context)
     check_placement(context)
@@ -63,11 +65,11 @@ def check_engines(context: Context) -> None:
     fewest = min(count for count in [*clients, experiment.load.clients or engines] if isinstance(count, int))
     if fewest < engines:
         message = f"fleet.engines is {engines}, but some trials have fewer clients: {fewest}"
-        context.wrong(("fleet", "engines"), message, "use fewer engines or more clients: each engine needs one")
+        context.add_mistake(("fleet", "engines"), message, "use fewer engines or more clients: each engine needs one")
     for name, system in experiment.systems.items():
-        if context.knows("systems", name) and description().within_engine(system.store):
+        if context.is_valid("systems", name) and describe_engine().within_engine(system.store):
             message = f"{system.store} keeps its data in files of the engine, which several engines cannot share"
-            context.wrong(("systems", name), message, "leave `fleet.engines` out, or use a networked store")
+            context.add_mistake(("systems", name), message, "leave `fleet.engines` out, or use a networked store")
 
 
 def check_placement(context: Context) -> None:
@@ -78,34 +80,34 @@ def check_placement(context: Context) -> None:
     if "beside" in placements and fleet.hosts.servers.label is None:
         message = "placement `beside` needs the label of the servers' hosts"
         hint = "name it: `hosts: {servers: {label: role=servers}}`"
-        context.wrong(("vary", "matrix", "placement") if is_varied else ("fleet", "placement"), message, hint)
+        context.add_mistake(("vary", "matrix", "placement") if is_varied else ("fleet", "placement"), message, hint)
 
 
 def check_work(context: Context) -> None:
     """Hosts other than this machine reach servers by the network, and have none of its files."""
     experiment = context.experiment
     for name, system in experiment.systems.items():
-        if not context.knows("systems", name):
+        if not context.is_valid("systems", name):
             continue
         if system.start is not None:
             check_start(context, name, system.start)
-        elif system.store != WITHOUT_DATA and not description().networked(system.store):
+        elif system.store != WITHOUT_DATA and not describe_engine().is_networked(system.store):
             message = f"{system.store} has no server that several hosts could reach"
-            context.wrong(("systems", name), message, "use a networked store, or leave `fleet.on` out")
+            context.add_mistake(("systems", name), message, "use a networked store, or leave `fleet.on` out")
         for key in JARS.get(system.store, ()):
             if key not in system.properties:
                 message = f"{system.store} needs jars on every host, which the lab does not send"
                 hint = f"copy them to the same path on every host, and name it: `properties: {{{key}: …}}`"
-                context.wrong(("systems", name), message, hint)
+                context.add_mistake(("systems", name), message, hint)
     able = ", ".join(sorted(kind for kind in KINDS if KINDS[kind].remote))
     for path, workload in experiment.each_workload.items():
         for kind in workload.kinds[:1]:
             if not KINDS[kind].remote:
                 message = f"{kind} runs on this machine only"
-                context.wrong(path, message, f"leave `fleet.on` out; engines on hosts can do {able}")
+                context.add_mistake(path, message, f"leave `fleet.on` out; engines on hosts can do {able}")
     if experiment.measure.ledger:
         hint = "leave `ledger` out, or run the engines on this machine"
-        context.wrong(("measure", "ledger"), "ledgers of several hosts cannot be read back", hint)
+        context.add_mistake(("measure", "ledger"), "ledgers of several hosts cannot be read back", hint)
 
 
 def check_start(context: Context, name: str, start: Start) -> None:
@@ -116,33 +118,35 @@ def check_start(context: Context, name: str, start: Start) -> None:
         return
     if context.experiment.fleet.hosts.servers.label is None:
         message = f"the hosts of the servers of {name} are not named"
-        context.wrong(path, message, "name their label: `fleet: {hosts: {servers: {label: role=servers}}}`")
-    if not registry.system(start.system).spreadable:
-        able = ", ".join(system for system in SYSTEMS if registry.system(system).spreadable)
+        context.add_mistake(path, message, "name their label: `fleet: {hosts: {servers: {label: role=servers}}}`")
+    if not registry.load_system(start.system).spreadable:
+        able = ", ".join(system for system in SYSTEMS if registry.load_system(system).spreadable)
         message = f"{start.system} cannot run on hosts of a fleet; {able} can"
-        context.wrong(path, message, "start it on its hosts, and name them by `attach`")
+        context.add_mistake(path, message, "start it on its hosts, and name them by `attach`")
     for key, reason in NOT_ON_HOSTS.items():
         if getattr(start, key) != Start.model_fields[key].default:
-            context.wrong((*path, key), f"`{key}` and servers on hosts cannot be combined", reason)
+            context.add_mistake((*path, key), f"`{key}` and servers on hosts cannot be combined", reason)
     if start.settings.get("tls", "no") not in ("no", "false", "off"):
         message = "the certificates of servers on hosts would be unknown to clients"
-        context.wrong((*path, "settings", "tls"), message, "leave `tls` out, or name the servers by `attach`")
+        context.add_mistake((*path, "settings", "tls"), message, "leave `tls` out, or name the servers by `attach`")
     for number, fault in enumerate(context.experiment.faults):
         at: tuple[str | int, ...] = ("faults", number, "do")
         template = Template(at, fault.do)
-        for kind in sorted((rendered(context, template) if context.can_render(template) else set()) & {*NOT_SPREAD}):
+        for kind in sorted(
+            (list_template_values(context, template) if context.can_render(template) else set()) & {*NOT_SPREAD}
+        ):
             message = f"the fault {kind} cannot be injected on hosts of a fleet"
-            context.wrong(at, message, f"use {', '.join(kind for kind in ATTACH_FAULTS if kind != 'cut')}")
+            context.add_mistake(at, message, f"use {', '.join(kind for kind in ATTACH_FAULTS if kind != 'cut')}")
 
 
 def check_limits(context: Context) -> None:
     """Without a rate, a number of operations is a race: the slowest host alone decides how long the end takes."""
     for point in context.points:
-        values = context.values(point)
+        values = context.values_at(point)
         if values.get("operations") is not None and values.get("rate") is None:
             message = (
                 "a closed loop limited by `operations` ends on each host at another time: the slowest decides the tail"
             )
             key = ("measure", "operations") if "operations" not in point else ("vary", "matrix", "operations")
-            context.wrong(key, message, "use `duration`, or set a `rate`")
+            context.add_mistake(key, message, "use `duration`, or set a `rate`")
             return

@@ -10,7 +10,7 @@ NAME = "clock"
 HINT = "look for a suspended or migrated machine, and in the kernel's log for its clock source; then measure again"
 
 
-def check(trial: TrialResult, _: Settings) -> Looks:
+def check_clock(trial: TrialResult, _: Settings) -> Looks:
     """Jumps against the kernel's clock."""
     jumps = trial.value("clock.jumps")
     if jumps is None:

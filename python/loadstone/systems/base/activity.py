@@ -13,7 +13,7 @@ from itertools import dropwhile, pairwise
 from pathlib import Path
 from statistics import median
 
-from loadstone.observe.servers import size
+from loadstone.observe.servers import file_size
 
 # Time of a line: as log4j, logback and PostgreSQL write it, and as Redis does. All in this host's time zone.
 TIME = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[.,](\d{3})|(\d\d \w{3} \d{4}) (\d\d:\d\d:\d\d)\.(\d{3})")
@@ -25,7 +25,7 @@ GAPS_MIN = 2
 PERIOD = "_period_seconds"
 
 
-def figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str]) -> dict[str, float]:
+def activity_figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str]) -> dict[str, float]:
     """How often each activity has begun since its server started, and the median time between two starts on one server.
 
     `logs` are the servers' logs and when each server was started, s since the epoch. `marks` are regular expressions
@@ -33,26 +33,26 @@ def figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str]) -> dic
     Without the beginning of a log there is no count, only a period.
     """
     found: dict[str, float] = {}
-    kept = [(tail(log, READ_BYTES).splitlines(), size(log) <= READ_BYTES, since) for log, since in logs]
-    known = all(whole or next(times(lines, ANY, since), since) < since for lines, whole, since in kept)
+    kept = [(read_tail(log, READ_BYTES).splitlines(), file_size(log) <= READ_BYTES, since) for log, since in logs]
+    known = all(whole or next(list_times(lines, ANY, since), since) < since for lines, whole, since in kept)
     for name, mark in marks.items():
         pattern = re.compile(mark.encode())
         # From the first line on: a clock that is set back later does not undo what was written.
-        each = [list(dropwhile(since.__gt__, times(lines, pattern, since))) for lines, _, since in kept]
+        each = [list(dropwhile(since.__gt__, list_times(lines, pattern, since))) for lines, _, since in kept]
         if known:
-            found[plural(name)] = sum(map(len, each))
+            found[plural_name(name)] = sum(map(len, each))
         gaps = [after - before for one in each for before, after in pairwise(one) if after >= before]
         if len(gaps) >= GAPS_MIN:
             found[name + PERIOD] = median(gaps)
     return found
 
 
-def plural(name: str) -> str:
+def plural_name(name: str) -> str:
     """`checkpoints`, `flushes`."""
     return name + ("es" if name.endswith("sh") else "s")
 
 
-def tail(log: Path, most: int, since: int = 0) -> bytes:
+def read_tail(log: Path, most: int, since: int = 0) -> bytes:
     """The end of a log after byte `since`, at most so many bytes; empty where it cannot be read."""
     try:
         with log.open("rb") as file:
@@ -62,7 +62,7 @@ def tail(log: Path, most: int, since: int = 0) -> bytes:
         return b""
 
 
-def times(lines: Iterable[bytes], pattern: re.Pattern[bytes], since: float) -> Iterator[float]:
+def list_times(lines: Iterable[bytes], pattern: re.Pattern[bytes], since: float) -> Iterator[float]:
     """When the matching lines were written, s since the epoch; if a clock passes through an hour
     twice, the reading that is not before `since`.
     """

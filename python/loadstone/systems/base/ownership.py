@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from loadstone.errors import LoadstoneError
-from loadstone.systems.base.files.cache import locked
-from loadstone.systems.base.running import Running
+from loadstone.systems.base.files.cache import hold_lock
+from loadstone.systems.base.running import RunningSystem
 
 MARK = "experiment.lock"
 # The owner, in the state of servers that a run starts: only then may a later run stop them.
@@ -20,7 +20,7 @@ class TakenError(LoadstoneError):
     """The servers that an experiment would start are already running, and it must not stop them."""
 
 
-def refuse_taken(running: Running) -> None:
+def refuse_taken(running: RunningSystem) -> None:
     """Raises TakenError if the system is up or has data, and no experiment started it."""
     known = running.known
     if known is not None and known.owner != OWNER:
@@ -46,7 +46,7 @@ def hold_ownership(root: Path) -> Iterator[None]:
 
     with ExitStack() as stack:
         try:
-            stack.enter_context(locked(path, refuse))
+            stack.enter_context(hold_lock(path, refuse))
             path.write_text(str(os.getpid()))
         except OSError as error:
             raise LoadstoneError(

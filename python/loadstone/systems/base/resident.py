@@ -35,28 +35,28 @@ class Resident:
         self._argv: tuple[str, ...] = ()
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
-        atexit.register(self.end)
+        atexit.register(self.end_program)
 
-    def ask(self, argv: Sequence[str], line: str, timeout_s: float) -> str:
+    def ask_program(self, argv: Sequence[str], line: str, timeout_s: float) -> str:
         """Its answer. Raises SilentError after `timeout_s`, ResidentError if it ends instead."""
         with self._lock:
-            process = self._started(tuple(argv))
+            process = self._start_program(tuple(argv))
             try:
-                return self._answer(process, line, time.monotonic() + timeout_s)
+                return self._read_answer(process, line, time.monotonic() + timeout_s)
             except BaseException:
                 # A late answer would be taken for the answer to the next question.
-                self._end()
+                self._end_process()
                 raise
 
-    def end(self) -> None:
+    def end_program(self) -> None:
         """Ends it; does nothing if none runs."""
         with self._lock:
-            self._end()
+            self._end_process()
 
-    def _started(self, argv: tuple[str, ...]) -> subprocess.Popen[bytes]:
+    def _start_program(self, argv: tuple[str, ...]) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is None and self._argv == argv:
             return self._process
-        self._end()
+        self._end_process()
         self._argv, self._errors = argv, tempfile.TemporaryFile()  # noqa: SIM115
         # In a separate session: on Ctrl-C it is still needed for cleaning up.
         self._process = subprocess.Popen(
@@ -64,7 +64,7 @@ class Resident:
         )
         return self._process
 
-    def _answer(self, process: subprocess.Popen[bytes], line: str, deadline: float) -> str:
+    def _read_answer(self, process: subprocess.Popen[bytes], line: str, deadline: float) -> str:
         assert process.stdin is not None
         assert process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
@@ -84,7 +84,7 @@ class Resident:
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else f"exit status {status}"
 
-    def _end(self) -> None:
+    def _end_process(self) -> None:
         if self._process is None:
             return
         process, self._process = self._process, None

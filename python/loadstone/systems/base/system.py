@@ -30,7 +30,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SystemPlan:
     """The nodes of a system and its settings (defaults filled in)."""
 
     nodes: int
@@ -97,7 +97,7 @@ class Server:
 
 
 @dataclass(frozen=True)
-class Process:
+class ServerProcess:
     """A server that was started. The pid alone is not trusted: `started_ticks` is field 22 of /proc/PID/stat."""
 
     name: str
@@ -124,7 +124,7 @@ class System(ABC):
     unseen_s: ClassVar[float] = 0.0
 
     @abstractmethod
-    def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
+    def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
         """Fetches the files, writes the configuration, and returns the servers to start, stage by stage.
 
         Must be repeatable: it is called again to restart what has died, over the existing data. Raises
@@ -132,7 +132,7 @@ class System(ABC):
         """
 
     @abstractmethod
-    def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
+    def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
         """None when these servers of a stage are really ready (an open port is not enough); else what is missing.
 
         Called about twice a second; may take a few seconds, must not block for long. Never raises for "not yet".
@@ -143,38 +143,38 @@ class System(ABC):
     # Whether each node can run on a separate host: it then listens on its address in `Plan.addresses`.
     spreadable: ClassVar[bool] = False
 
-    def node_directories(self, plan: Plan) -> Sequence[str]:
+    def node_directories(self, plan: SystemPlan) -> Sequence[str]:
         """The names of its nodes' directories in `place.data`, which are the servers' names.
 
         Each can be a file system (`file_system_bytes`). Empty: servers share directories, or write elsewhere.
         """
         return ()
 
-    def roles(self, place: Place, plan: Plan) -> Mapping[str, Sequence[str]]:
+    def find_roles(self, place: Place, plan: SystemPlan) -> Mapping[str, Sequence[str]]:
         """The servers that have a role now: `{"meta": ["region-server-2"]}`. Raises LoadstoneError."""
         return {}
 
     @abstractmethod
-    def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
+    def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
         """The properties that a store needs to reach it: `{"hosts": "127.0.0.1,127.0.0.2", "port": "9042"}`."""
 
-    def client_environment(self, place: Place, plan: Plan) -> Mapping[str, str]:
+    def client_environment(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
         """Variables by which its own client programs reach it, with secrets; and its programs' place as `PATH`."""
         return {}
 
-    def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
+    def data_directories(self, place: Place, plan: SystemPlan) -> Sequence[Path]:
         """The directories of this host that its servers write data to; none if another system keeps the data."""
         return [place.data]
 
-    def version(self, plan: Plan) -> str:
+    def server_version(self, plan: SystemPlan) -> str:
         """Its version, as results record it."""
         return plan.settings.get("version", "")
 
-    def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
+    def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
         """Its facts in results beside version, nodes and settings: replication, durability, heap …"""
         return {}
 
-    def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
+    def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
         """Current counters of the running system: regions per table and server, ring state, heap, memstore.
 
         Names are dotted, units last: `regions.usertable`, `region-server-1.heap_bytes`. It may take seconds, so it is
@@ -182,14 +182,16 @@ class System(ABC):
         """
         return {}
 
-    def find_backlog(self, place: Place, plan: Plan) -> str | None:
+    def find_backlog(self, place: Place, plan: SystemPlan) -> str | None:
         """Work that must end before every reachable replica has all writes: hints, compactions; None: no work.
 
         A system whose replicas never lag has none.
         """
         return None
 
-    def create(self, place: Place, plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
+    def create_table(
+        self, place: Place, plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool
+    ) -> bool:
         """Creates the table that a store would use, with the system's options (`family`, `splits`).
 
         One that exists is dropped first with `replace`, else left alone; returns whether it was created. Raises
@@ -198,7 +200,7 @@ class System(ABC):
         raise SystemsError(f"{self.name} has no tables to make", "ask for a fresh system instead")
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
-        """Whether a store with these properties works on this system; its own are those of `properties()`."""
+        """Whether a store with these properties works on this system; its own are those of `store_properties()`."""
         return False
 
     def table_options(
@@ -207,7 +209,7 @@ class System(ABC):
         """The options of the table that a store needs; None if none can be created for it."""
         return None
 
-    def clear(self, place: Place) -> None:  # noqa: B027
+    def clear_outside(self, place: Place) -> None:  # noqa: B027
         """Removes what its servers, now ended, left outside `place.data`, which `down` removes next.
 
         Must do no harm when the configuration is missing or incomplete.

@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from loadstone.systems.base.system import Plan, SystemsError
+from loadstone.systems.base.system import SystemPlan, SystemsError
 from loadstone.systems.cassandra.cql import Cql, RefusedError, UnreachableError
-from loadstone.systems.cassandra.files import host, name, port, tokens
+from loadstone.systems.cassandra.files import node_host, port_setting, ring_tokens, server_name
 
 # The user that Cassandra creates at its first start with passwords enabled.
 SUPERUSER = ("cassandra", "cassandra")
@@ -31,7 +31,7 @@ EVERYWHERE = (
 
 
 @dataclass(frozen=True)
-class View:
+class RingView:
     """The cluster as one node sees it."""
 
     joined: bool
@@ -42,33 +42,33 @@ class View:
     alive: int | None
 
 
-def credentials(plan: Plan) -> tuple[str, str] | None:
+def login_credentials(plan: SystemPlan) -> tuple[str, str] | None:
     """The user and password to log in with, if the cluster requires them."""
     return SUPERUSER if plan.settings["authenticator"] == "PasswordAuthenticator" else None
 
 
-def connect(plan: Plan, node: int, timeout_s: float = LOOK_S) -> Cql:
+def connect_node(plan: SystemPlan, node: int, timeout_s: float = LOOK_S) -> Cql:
     """A connection to a node."""
-    return Cql(host(plan, node), port(plan, "port"), credentials(plan), timeout_s)
+    return Cql(node_host(plan, node), port_setting(plan, "port"), login_credentials(plan), timeout_s)
 
 
-def view(cql: Cql, nodes: int) -> View:
+def read_view(cql: Cql, nodes: int) -> RingView:
     """Queries a node. Raises UnreachableError and RefusedError."""
-    (local,) = cql.query("SELECT bootstrapped, tokens FROM system.local")
-    rows = [local, *cql.query("SELECT tokens FROM system.peers")]
-    known = frozenset(str(token) for row in rows for token in listed(row["tokens"]))
-    return View(local["bootstrapped"] == "COMPLETED", known, schema(cql), alive(cql, nodes))
+    (local,) = cql.run_query("SELECT bootstrapped, tokens FROM system.local")
+    rows = [local, *cql.run_query("SELECT tokens FROM system.peers")]
+    known = frozenset(str(token) for row in rows for token in list_of_cell(row["tokens"]))
+    return RingView(local["bootstrapped"] == "COMPLETED", known, schema_version(cql), count_alive(cql, nodes))
 
 
-def listed(value: object) -> list[object]:
+def list_of_cell(value: object) -> list[object]:
     """A cell that holds a set; an empty set is null."""
     return value if isinstance(value, list) else []
 
 
-def alive(cql: Cql, nodes: int) -> int | None:
+def count_alive(cql: Cql, nodes: int) -> int | None:
     """How many nodes a node considers alive."""
     try:
-        cql.query(EVERYWHERE, "ALL")
+        cql.run_query(EVERYWHERE, "ALL")
     except UnreachableError:
         return None
     except RefusedError as error:
@@ -77,69 +77,69 @@ def alive(cql: Cql, nodes: int) -> int | None:
     return nodes
 
 
-def views(plan: Plan, within_s: float = LOOK_S) -> tuple[Mapping[int, View], Mapping[int, SystemsError]]:
+def read_views(plan: SystemPlan, within_s: float = LOOK_S) -> tuple[Mapping[int, RingView], Mapping[int, SystemsError]]:
     """Each node's view, and why those without an answer gave none."""
     nodes = range(1, plan.nodes + 1)
     # In parallel: right after a node's death, each query of the others takes up to its timeout.
     with ThreadPoolExecutor(plan.nodes) as pool:
-        answers = dict(zip(nodes, pool.map(lambda node: look(plan, node, within_s), nodes), strict=True))
-    found = {node: answer for node, answer in answers.items() if isinstance(answer, View)}
+        answers = dict(zip(nodes, pool.map(lambda node: try_view(plan, node, within_s), nodes), strict=True))
+    found = {node: answer for node, answer in answers.items() if isinstance(answer, RingView)}
     return found, {node: answer for node, answer in answers.items() if isinstance(answer, SystemsError)}
 
 
-def look(plan: Plan, node: int, within_s: float) -> View | SystemsError:
+def try_view(plan: SystemPlan, node: int, within_s: float) -> RingView | SystemsError:
     """A node's view, or why it gave none."""
     try:
-        with connect(plan, node, within_s) as cql:
-            return view(cql, plan.nodes)
+        with connect_node(plan, node, within_s) as cql:
+            return read_view(cql, plan.nodes)
     except (UnreachableError, RefusedError) as error:
         return error
 
 
-def missing(plan: Plan, wanted: list[int]) -> str | None:
+def missing_readiness(plan: SystemPlan, wanted: list[int]) -> str | None:
     """What is missing until these nodes are ready, None if nothing is.
 
     They answer, all answering nodes know the same ring and the same schema, and consider as many nodes alive as
     answer: a dead node that is not among these does not keep the others from being ready.
     """
-    found, silent = views(plan)
+    found, silent = read_views(plan)
     for node in wanted:
         if node in silent:
             return str(silent[node].args[0])
     for node, node_view in found.items():
         if not node_view.joined:
-            return f"{name(node)} has not joined the ring"
-        if node_view.tokens != frozenset(tokens(plan)):
-            return f"{name(node)} knows {len(node_view.tokens)} of {plan.nodes} places in the ring"
+            return f"{server_name(node)} has not joined the ring"
+        if node_view.tokens != frozenset(ring_tokens(plan)):
+            return f"{server_name(node)} knows {len(node_view.tokens)} of {plan.nodes} places in the ring"
         if node_view.alive != len(found):
-            return f"{name(node)} does not reach all of the {len(found)} nodes that answer"
+            return f"{server_name(node)} does not reach all of the {len(found)} nodes that answer"
     return None if len({each.schema for each in found.values()}) == 1 else "the nodes do not agree on the schema"
 
 
-def nodes_up(plan: Plan, found: Mapping[int, View]) -> int:
+def nodes_up(plan: SystemPlan, found: Mapping[int, RingView]) -> int:
     """The nodes that answer, without those that another of them does not reach."""
     counts = [len(found) if each.alive is None else min(each.alive, len(found)) for each in found.values()]
     return min(counts, default=0)
 
 
-def schema(cql: Cql) -> str:
+def schema_version(cql: Cql) -> str:
     """The version of the schema that a node has."""
-    (row,) = cql.query("SELECT schema_version FROM system.local")
+    (row,) = cql.run_query("SELECT schema_version FROM system.local")
     return str(row["schema_version"])
 
 
-def agree(plan: Plan, within_s: float) -> None:
+def await_schema_agreement(plan: SystemPlan, within_s: float) -> None:
     """Waits until all nodes that answer have the same schema. Raises SystemsError if they do not in time."""
     deadline = time.monotonic() + within_s
     with ExitStack() as stack:
         nodes = []
         for node in range(1, plan.nodes + 1):
             try:
-                nodes.append(stack.enter_context(connect(plan, node)))
+                nodes.append(stack.enter_context(connect_node(plan, node)))
             except UnreachableError:
                 # A dead node takes the schema from the others when it is back.
                 continue
-        while len({schema(cql) for cql in nodes}) > 1:
+        while len({schema_version(cql) for cql in nodes}) > 1:
             if time.monotonic() > deadline:
                 raise SystemsError("the nodes of cassandra do not agree on the schema", "see their logs")
             time.sleep(0.1)

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from loadstone.observe.device import file_system_of
 from loadstone.systems.base import elsewhere
-from loadstone.systems.base.plan import choice
-from loadstone.systems.base.system import Place, Plan, SystemsError
+from loadstone.systems.base.plan import read_choice
+from loadstone.systems.base.system import Place, SystemPlan, SystemsError
 from loadstone.systems.hdfs import hadoop
 
 # Standard output and error are the log.
@@ -38,9 +38,9 @@ SITE = ("hbase.", "dfs.")
 OWN = ("hbase.rootdir", "hbase.wal.dir")
 
 
-def mode(plan: Plan) -> str:
+def deployment_mode(plan: SystemPlan) -> str:
     """Standalone, with everything in one JVM, or distributed. Raises SystemsError."""
-    asked = choice(plan, "mode", ("auto", STANDALONE, DISTRIBUTED))
+    asked = read_choice(plan, "mode", ("auto", STANDALONE, DISTRIBUTED))
     if asked == "auto":
         return STANDALONE if plan.nodes == 1 else DISTRIBUTED
     if asked == STANDALONE and plan.nodes > 1:
@@ -55,18 +55,18 @@ def region_host(number: int) -> str:
     return f"127.0.0.{number}"
 
 
-def directories(place: Place, plan: Plan, below: Mapping[str, str]) -> tuple[str, str]:
+def root_directories(place: Place, plan: SystemPlan, below: Mapping[str, str]) -> tuple[str, str]:
     """Where HBase keeps its files and its write-ahead logs, as URIs. Raises SystemsError.
 
     Directories in storage that the user named get a generated name. `below` has the properties of Loadstone's HDFS;
     empty without one.
     """
-    own = f"{below['fs.defaultFS']}/{elsewhere.label(place)}" if below else f"file://{place.data / 'root'}"
-    root = named(place, plan, "hbase.rootdir") or own
-    return root, named(place, plan, "hbase.wal.dir") or root
+    own = f"{below['fs.defaultFS']}/{elsewhere.outside_label(place)}" if below else f"file://{place.data / 'root'}"
+    root = directory_setting(place, plan, "hbase.rootdir") or own
+    return root, directory_setting(place, plan, "hbase.wal.dir") or root
 
 
-def named(place: Place, plan: Plan, setting: str) -> str | None:
+def directory_setting(place: Place, plan: SystemPlan, setting: str) -> str | None:
     """Loadstone's directory in the one that a setting names; None if it names none. Raises SystemsError."""
     base = plan.settings[setting]
     if not base:
@@ -75,7 +75,7 @@ def named(place: Place, plan: Plan, setting: str) -> str | None:
         raise SystemsError(
             f'{setting} must be a URI, got "{base}"', f"file://{Path(base).absolute()}, or hdfs://HOST:PORT/DIRECTORY"
         )
-    return f"{base.rstrip('/')}/{elsewhere.label(place)}"
+    return f"{base.rstrip('/')}/{elsewhere.outside_label(place)}"
 
 
 def is_local(uri: str) -> bool:
@@ -88,10 +88,10 @@ def file_system(uri: str) -> str:
     return f"{file_system_of(hadoop.local_path(uri))} (local)" if is_local(uri) else urlsplit(uri).scheme
 
 
-def site(place: Place, plan: Plan, where: tuple[str, str], number: int = 1) -> dict[str, str]:
+def site_properties(place: Place, plan: SystemPlan, where: tuple[str, str], number: int = 1) -> dict[str, str]:
     """The properties for all servers and clients, and for the region server with a number."""
     return {
-        "hbase.cluster.distributed": str(mode(plan) == DISTRIBUTED).lower(),
+        "hbase.cluster.distributed": str(deployment_mode(plan) == DISTRIBUTED).lower(),
         "hbase.rootdir": where[0],
         "hbase.wal.dir": where[1],
         "hbase.tmp.dir": str(place.data / "tmp"),
@@ -117,7 +117,7 @@ def site(place: Place, plan: Plan, where: tuple[str, str], number: int = 1) -> d
     }
 
 
-def write(conf: Path, properties: Mapping[str, str], below: Mapping[str, str]) -> None:
+def write_configuration(conf: Path, properties: Mapping[str, str], below: Mapping[str, str]) -> None:
     """Writes a configuration directory, with the site files of the HDFS below."""
     hadoop.write_site(conf / "hbase-site.xml", properties)
     hadoop.write_text(conf / "log4j2.properties", LOG4J2)

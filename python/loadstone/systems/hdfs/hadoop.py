@@ -21,30 +21,32 @@ TIMEOUT_S = 3.0
 MEMORY = "java.lang:type=Memory"
 
 
-def bean(host: str, port: int, name: str) -> Mapping[str, Any] | None:
+def read_bean(host: str, port: int, name: str) -> Mapping[str, Any] | None:
     """The attributes of a server's bean; None if the server does not answer, or does not have the bean (yet)."""
-    reply = request("GET", host, port, f"/jmx?qry={urllib.parse.quote(name)}")
+    reply = send_request("GET", host, port, f"/jmx?qry={urllib.parse.quote(name)}")
     beans = reply.get("beans") if reply else None
     return beans[0] if beans else None
 
 
 def heap_bytes(host: str, port: int) -> int | None:
     """How much of its heap a server uses; None if it does not answer."""
-    memory = bean(host, port, MEMORY)
+    memory = read_bean(host, port, MEMORY)
     return int(memory["HeapMemoryUsage"]["used"]) if memory else None
 
 
-def remove(host: str, port: int, path: str, user: str, timeout_s: float = TIMEOUT_S) -> bool | None:
+def remove_directory(host: str, port: int, path: str, user: str, timeout_s: float = TIMEOUT_S) -> bool | None:
     """Removes a directory of an HDFS with its contents; returns whether it existed. `port` is the name node's HTTP.
 
     None if it does not answer in time: it may remove it later.
     """
     query = urllib.parse.urlencode({"op": "DELETE", "recursive": "true", "user.name": user})
-    reply = request("DELETE", host, port, f"/webhdfs/v1{urllib.parse.quote(path)}?{query}", timeout_s)
+    reply = send_request("DELETE", host, port, f"/webhdfs/v1{urllib.parse.quote(path)}?{query}", timeout_s)
     return None if reply is None else bool(reply.get("boolean"))
 
 
-def request(method: str, host: str, port: int, path: str, timeout_s: float = TIMEOUT_S) -> Mapping[str, Any] | None:
+def send_request(
+    method: str, host: str, port: int, path: str, timeout_s: float = TIMEOUT_S
+) -> Mapping[str, Any] | None:
     """Queries a server; None if it does not answer with a JSON object."""
     connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
     try:
@@ -78,7 +80,7 @@ def read_site(path: Path) -> dict[str, str]:
 def write_text(path: Path, text: str) -> None:
     """Writes a file of a configuration directory, and creates the directory if missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines.replace(path, text.encode())
+    lines.replace_file(path, text.encode())
 
 
 def local_path(uri: str) -> Path:

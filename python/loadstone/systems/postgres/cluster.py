@@ -27,14 +27,16 @@ class Programs:
     directory: Path
     variables: Mapping[str, str]
 
-    def path(self, name: str) -> str:
+    def program_path(self, name: str) -> str:
         """A program."""
         return str(self.directory / name)
 
-    def run(self, name: str, *arguments: str, user: str | None = None, stdin: str = "", **variables: str) -> str:
+    def run_program(
+        self, name: str, *arguments: str, user: str | None = None, stdin: str = "", **variables: str
+    ) -> str:
         """The output of a program. Raises SystemsError."""
-        return program.run(
-            [self.path(name), *arguments],
+        return program.run_program(
+            [self.program_path(name), *arguments],
             name,
             "see `loadstone systems logs postgres`",
             # Not the current directory, which that user may not enter.
@@ -46,7 +48,7 @@ class Programs:
         )
 
 
-def ensure(programs: Programs, directory: Path, user: str | None, settings: Mapping[str, str]) -> Path:
+def ensure_cluster(programs: Programs, directory: Path, user: str | None, settings: Mapping[str, str]) -> Path:
     """The cluster in a directory; created with role and database if missing. Raises SystemsError."""
     cluster, draft = directory / "cluster", directory / "draft"
     if cluster.is_dir():
@@ -59,7 +61,7 @@ def ensure(programs: Programs, directory: Path, user: str | None, settings: Mapp
     try:
         if user:
             shutil.chown(password, user)
-        programs.run(
+        programs.run_program(
             "initdb",
             f"--pgdata={draft}",
             f"--username={SUPERUSER}",
@@ -73,11 +75,11 @@ def ensure(programs: Programs, directory: Path, user: str | None, settings: Mapp
     finally:
         password.unlink()
     statements = [
-        f"CREATE ROLE {settings['user']} LOGIN PASSWORD {literal(settings['password'])}",
+        f"CREATE ROLE {settings['user']} LOGIN PASSWORD {sql_literal(settings['password'])}",
         f"CREATE DATABASE {settings['database']} OWNER {settings['user']}",
     ]
     # Without a server: it reads a statement per line from its input.
-    programs.run(
+    programs.run_program(
         "postgres", "--single", "-D", str(draft), "-c", "exit_on_error=on", "-c", "dynamic_shared_memory_type=mmap",
         "postgres", user=user, stdin="".join(f"{each}\n" for each in statements),
     )  # fmt: skip
@@ -104,19 +106,19 @@ def forget_ended(cluster: Path) -> None:
     for lock in (cluster / "postmaster.pid", *cluster.glob(".s.PGSQL.*.lock")):
         with contextlib.suppress(OSError, ValueError, IndexError):
             pid = int(lock.read_text().splitlines()[0])
-            if Path(f"/proc/{pid}").exists() and process.stat(pid) is None:
+            if Path(f"/proc/{pid}").exists() and process.read_process(pid) is None:
                 lock.unlink()
 
 
-def ask(programs: Programs, host: str, settings: Mapping[str, str], query: str) -> str:
+def ask_server(programs: Programs, host: str, settings: Mapping[str, str], query: str) -> str:
     """The server's answer to the clients' role. Raises SystemsError."""
     arguments = ["--no-psqlrc", "--tuples-only", "--no-align", "--quiet", "--set=ON_ERROR_STOP=1", f"--command={query}"]
     where = {"PGHOST": host, "PGPORT": settings["port"], "PGDATABASE": settings["database"]}
     who = {"PGUSER": settings["user"], "PGPASSWORD": settings["password"]}
-    return programs.run("psql", *arguments, **where, **who, PGCONNECT_TIMEOUT="5").strip()
+    return programs.run_program("psql", *arguments, **where, **who, PGCONNECT_TIMEOUT="5").strip()
 
 
-def literal(text: str) -> str:
+def sql_literal(text: str) -> str:
     """A text in SQL. Raises SystemsError for one that does not fit into a line."""
     if not text.isprintable():
         raise SystemsError("the password has unprintable characters", "choose another --set password=")
