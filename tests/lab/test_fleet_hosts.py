@@ -7,7 +7,6 @@ import os
 import random
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,15 +16,15 @@ import pytest
 
 from event_support import outcome, summary
 from experiment_support import message_of
-from fleet_support import InProcess, ScriptedHost, Simulation, specs
-from lab_support import ROOT, experiment
+from fleet_support import InProcess, ScriptedHost, Simulation, spec_of, specs
+from lab_support import experiment
 from loadstone.engine import program
 from loadstone.engine.events import Event, Interval, Result, Summary, parse_event
 from loadstone.engine.trial import EngineError
 from loadstone.errors import LoadstoneError
 from loadstone.fleet.agent import Agent
 from loadstone.fleet.clock import Clock, ClockWatch, Reading, ShiftedClock
-from loadstone.fleet.host_figures import slowest_host
+from loadstone.fleet.host_figures import add_disturbances, slowest_host
 from loadstone.fleet.interface import Fleet, Observations, split
 from loadstone.fleet.local import Local
 from loadstone.fleet.merge import Merger
@@ -33,6 +32,7 @@ from loadstone.fleet.placement import select_hosts
 from loadstone.fleet.remote import Remote
 from loadstone.fleet.shipping import elf_mismatch, install_engine
 from loadstone.fleet.transport import Host
+from loadstone.results.value import Value
 
 MS = 1_000_000
 SECOND = 1_000_000_000
@@ -226,20 +226,6 @@ def test_hundred_hosts_start_together(lost: int) -> None:
 # Agents of this process, with real engines.
 
 
-def spec_of(*arguments: str) -> dict[str, Any]:
-    line = [
-        program.find_engine(),
-        "ycsb",
-        "run",
-        "null",
-        "-P",
-        str(ROOT / "workloads/workloada"),
-        *arguments,
-        "--print-spec",
-    ]
-    return {**json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout), "interval_ms": 1000}
-
-
 PACED = ("-p", "operationcount=3001", "-target", "1500", "-threads", "6")
 
 
@@ -387,6 +373,14 @@ def test_slowest_host_is_named() -> None:
     assert slowest_host({"a": end(2), "b": end(2), "c": end(2)}) is None
 
 
+@pytest.mark.parametrize(("of_host", "worst"), [(0.3, 0.3), (0.05, 0.1)])
+def test_interference_on_servers_hosts_counts(of_host: float, worst: float) -> None:
+    measured = [Value("cpu.others", 0.7, "share", 5), Value("cpu.others", 0.1, "share", 5)]
+    of_hosts = [Value("host.s1.cpu.others", of_host, "share", 4), Value("host.s1.cpu.busy", 0.9, "share", 4)]
+    assert [value.value for value in add_disturbances(measured, of_hosts)] == [worst]
+    assert list(add_disturbances(measured, [])) == []
+
+
 HEAD = """
 systems: {nothing: {store: "null"}}
 workload: {file: %s/workloads/workloada, properties: {recordcount: 1000}}
@@ -406,10 +400,17 @@ RAY = "fleet: {on: ray, engines: 3}\n"
         (HEAD + "fleet: {on: ray, placement: beside}", "placement `beside` needs the label of the servers' hosts"),
         (HEAD + RAY + "vary: {placement: [apart, near]}", 'placement cannot be "near"'),
         (HEAD.replace('"null"', "lmdb") + RAY, "lmdb has no server that several hosts could reach"),
-        (HEAD.replace('"null"', "redis, start: redis") + RAY, "would listen on this machine only"),
         (HEAD.replace("duration: 1s", "operations: 100") + RAY, "the slowest decides the tail"),
         (HEAD.replace("duration: 1s", "duration: 1s, ledger: true") + RAY, "ledgers of several hosts"),
         ("systems: [file]\nworkload: {sort: {rows: 1000}}\n" + RAY, "sort runs on this machine only"),
+        (
+            "systems: [file]\nworkload: {dfsio: {operation: write, files: 3, file_size: 1MB}}\n" + RAY,
+            "dfsio runs on this machine only",
+        ),
+        (
+            "systems: [file]\nworkload: {command: {run: 'true', figures: time}}\n" + RAY,
+            "leave `fleet.on` out; engines on hosts can do cassandra-stress, statements, ycsb",
+        ),
     ],
 )
 def test_invalid_fleet_of_hosts_is_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -46,6 +46,10 @@ KILLS = int(os.environ.get("LOADSTONE_FLEET_KILLS", "0"))
 PASSWORD = "fl33t-s3cret"
 
 
+# Set by `make soak`: a Cassandra of three nodes on three hosts.
+CASSANDRA = bool(os.environ.get("LOADSTONE_FLEET_CASSANDRA"))
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """The lab's host and three hosts for clients, with Ray and the scripted server."""
@@ -202,3 +206,23 @@ def command_of(pid: int) -> bytes:
 def test_nothing_is_left_running(cluster: Cluster) -> None:
     wait_for(lambda: not any(cluster.processes(host, "loadstone-engin") for host in WORKERS), 30)
     wait_for(lambda: not any(cluster.processes(host, "ray::Actor") for host in WORKERS), 30)
+
+
+@pytest.mark.skipif(not CASSANDRA, reason="LOADSTONE_FLEET_CASSANDRA is not set")
+def test_cassandra_runs_on_three_hosts(tmp_path: Path) -> None:
+    with boot_cluster(tmp_path, clients=2, servers=3) as hosts:
+        heap = "systems.cassandra.start.settings={heap: 384M}"
+        common = ("--set", "fleet.address=10.77.0.1:6379", "--set", heap, "--set", "repeats=2")
+        file = ROOT / "experiments/cassandra-scale.yaml"
+        hosts.run(file, "--scale", "placement", *common, "--set", "vary.matrix.clients=[100]", timeout=1500)
+        for trial in trials(results(hosts, "cassandra-scale")):
+            assert (trial.end, trial.value("errors")) == ("done", 0), trial.notes
+            names = {"apart": "host2, host3", "beside": "host4, host5, host6"}
+            assert trial.facts["host_names"] == names[str(trial.config["placement"])]
+            assert trial.facts["server_hosts"] == names["beside"]
+            assert (trial.facts["machines"], trial.value("server.ring.nodes_up")) == (1, 3)
+        file = ROOT / "experiments/cassandra-hydra-ha.yaml"
+        hosts.run(file, "--scale", "on-nodes", *common, timeout=1500)
+        kills = [trial for trial in trials(results(hosts, "cassandra-hydra-ha")) if trial.config["fault"] == "kill"]
+        assert [trial.faults[0].unverified for trial in kills] == [{}, {}]
+        wait_for(lambda: not any(hosts.processes(host, "java") for host in (4, 5, 6)), 60)

@@ -20,12 +20,12 @@ from loadstone.commands.timing import create_commands, main
 from loadstone.experiment.kind import CommandContext, CommandUse, Ended
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
+from loadstone.observe.watch import Watch
 from loadstone.results.folder import Folder
 from loadstone.results.result_set import Question
 from loadstone.runner.command import Launcher
 from loadstone.runner.progress import PlainLines
 from loadstone.runner.timing import Timed, Timing
-from loadstone.runner.watch import Watch
 from loadstone.statistics.centre import find_outliers, median_rank
 from loadstone.statistics.distributions import binomial_tail
 

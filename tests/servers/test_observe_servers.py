@@ -17,7 +17,7 @@ import pytest
 from loadstone.observe.process import read_stat
 from loadstone.observe.servers import ServerObserver, Watched, resident_memory
 from loadstone.observe.sockets import Sockets, list_inodes, parse_address
-from loadstone.runner.watch import Watch
+from loadstone.observe.watch import Watch
 from loadstone.systems.base.jvm import read_collections
 from systems_support import free_port
 

@@ -6,6 +6,7 @@ import heapq
 import itertools
 import json
 import queue
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from event_support import SECOND, interval, outcome, ready, summary
+from lab_support import ROOT
 from loadstone import __version__
 from loadstone.engine import program
 from loadstone.fleet.agent import Agent
@@ -22,22 +24,23 @@ from loadstone.fleet.shipping import hash_file
 from loadstone.fleet.transport import Host, Reply
 
 
-def name_hosts(count: int) -> list[Host]:
-    """Hosts `host0`, `host1` and so on."""
-    return [Host(f"host{number}", str(number), f"10.0.0.{number}") for number in range(count)]
+def name_hosts(count: int, roles: Sequence[str] = ()) -> list[Host]:
+    """Hosts `host0`, `host1` and so on, each with an address of this machine and a label `role`."""
+    labels = [{"role": role} for role in roles] or [{}] * count
+    return [Host(f"host{number}", str(number), f"127.0.0.{number + 1}", labels[number]) for number in range(count)]
 
 
 class InProcess:
     """Real agents with real engines, each call on a thread."""
 
-    def __init__(self, clocks: Sequence[Clock]) -> None:
-        self.hosts: Sequence[Host] = name_hosts(len(clocks))
+    def __init__(self, clocks: Sequence[Clock], roles: Sequence[str] = ()) -> None:
+        self.hosts: Sequence[Host] = name_hosts(len(clocks), roles)
         self.agents: dict[int, Agent] = {}
         self._clocks = clocks
         self._replies: queue.Queue[Reply] = queue.Queue()
 
     def open(self, host: int) -> None:
-        self.agents[host] = Agent(self._clocks[host])
+        self.agents[host] = Agent(self._clocks[host], name=self.hosts[host].name)
 
     def send(self, host: int, request: Mapping[str, Any]) -> None:
         self._call(host, lambda: self.agents[host].exchange(json.loads(json.dumps(request))))
@@ -248,3 +251,18 @@ def specs(engines: int, interval_ms: int = 1000, lease_ms: int = 2000) -> list[d
     return [
         {"segment": {"k": k, "n": engines}, "interval_ms": interval_ms, "lease_ms": lease_ms} for k in range(engines)
     ]
+
+
+def spec_of(*arguments: str) -> dict[str, Any]:
+    """The spec of a YCSB run on the store `null`, with intervals of a second."""
+    line = [
+        program.find_engine(),
+        "ycsb",
+        "run",
+        "null",
+        "-P",
+        str(ROOT / "workloads/workloada"),
+        *arguments,
+        "--print-spec",
+    ]
+    return {**json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout), "interval_ms": 1000}

@@ -24,6 +24,18 @@ def also_by_clients(trial: TrialResult) -> TrialResult:
     return replace(changed, config={"system,clients": f"{trial.config['system']},{changed.clients}"})
 
 
+def place_systems(is_shared: str) -> Spoil:
+    """The systems as placements, on more and fewer machines."""
+
+    def change(trial: TrialResult) -> TrialResult:
+        is_apart = trial.config["system"] == "rocksdb"
+        shared = is_shared if is_apart else "no"
+        changed = facts(hosts=2 if is_apart else 3, machines=5 if is_apart else 3, machines_shared=shared)(trial)
+        return replace(changed, config={"placement": "apart" if is_apart else "beside"})
+
+    return change
+
+
 def in_bytes(trial: TrialResult) -> TrialResult:
     """A throughput that is a bandwidth."""
     return replace(
@@ -214,6 +226,15 @@ CASES = [
         "rocksdb and lmdb differ in number of clients (10 against 20)",
     ),
     Case("sides-differ", "clients are compared", experiment(also_by_clients, question=asking(by="system,clients"))),
+    Case("sides-differ", "placements", experiment(place_systems("no"), question=asking(by="placement"))),
+    Case(
+        "sides-differ",
+        "placements on one machine",
+        experiment(place_systems("yes"), question=asking(by="placement")),
+        SUSPECT,
+        "the hosts of clients and of servers are one machine (one kernel): placement does not change the competition"
+        " for its processors",
+    ),
     Case("sides-differ", "one side says nothing", experiment(rocksdb(lambda trial: replace(trial, clients=None)))),
     Case(
         "sides-differ",

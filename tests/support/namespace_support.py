@@ -42,15 +42,19 @@ class Cluster:
         assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
         return done.stdout.strip()
 
-    def boot(self, host: int) -> None:
-        """Starts a host with Ray."""
+    def boot(self, host: int, role: str = "clients") -> None:
+        """Starts a host with Ray; host 1 is the lab's."""
         program = Path(sys.executable).parent / "ray"
         common = f"--node-ip-address=10.77.0.{host} --num-cpus=1 --object-store-memory=100000000 --disable-usage-stats"
         if host == 1:
-            line = f"{program} start --head --port=6379 --include-dashboard=false {common} --labels=role=lab"
+            options = f"--head --port=6379 --include-dashboard=false {common} --labels=role=lab"
+            # On a busy machine it may not be up within Ray's limit.
+            line = f"until {program} start {options}; do {program} stop --force; sleep 1; done"
         else:
-            # The head may need a while.
-            line = f"until {program} start --address=10.77.0.1:6379 {common} --labels=role=clients; do sleep 1; done"
+            # The head may need a while, and a start that fails costs seconds of a processor.
+            wait = "until (exec 3<> /dev/tcp/10.77.0.1/6379) 2> /dev/null; do sleep 0.5; done"
+            options = f"--address=10.77.0.1:6379 {common} --labels=role={role}"
+            line = f"{wait}; until {program} start {options}; do sleep 1; done"
         self.hosts("boot", host, "bash", "-c", line)
 
     def start(self, *command: str, **more: str) -> subprocess.Popen[str]:
@@ -60,10 +64,10 @@ class Cluster:
         variables = {**environment(self.home), **self.variables, **more}
         return subprocess.Popen(line, env=variables, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
-    def run(self, file: Path, *arguments: str, **more: str) -> str:
+    def run(self, file: Path, *arguments: str, timeout: float = 170, **more: str) -> str:
         """Runs an experiment to its end; returns its messages."""
         process = self.start(*LOADSTONE, "run", str(file), "--no-report", *arguments, **more)
-        _, stderr = process.communicate(timeout=170)
+        _, stderr = process.communicate(timeout=timeout)
         assert process.returncode == 0, stderr
         return stderr
 
@@ -100,8 +104,11 @@ def wait_for(condition: Callable[[], Any], seconds: float = 100) -> None:
 
 
 @contextmanager
-def boot_cluster(home: Path, clients: int, late_seconds: float | None = None) -> Iterator[Cluster]:
-    """Host 1 with the lab and the scripted server, and hosts for clients. The server answers `late_seconds` late."""
+def boot_cluster(home: Path, clients: int, late_seconds: float | None = None, servers: int = 0) -> Iterator[Cluster]:
+    """Host 1 with the lab and the scripted server, then hosts for clients, then hosts for servers of the lab.
+
+    The scripted server answers `late_seconds` late.
+    """
     prefix = f"lh{os.getpid() % 10_000}-"
     variables = {
         **os.environ,
@@ -111,14 +118,15 @@ def boot_cluster(home: Path, clients: int, late_seconds: float | None = None) ->
         "RAY_AUTH_TOKEN": "t" * 64,
         "RAY_USAGE_STATS_ENABLED": "0",
         "PYTHONPATH": str(ROOT / "tests/support"),
+        "LOADSTONE_SYSTEMS": str(home / "systems"),
     }
     cluster = Cluster(home, variables)
     server = None
-    numbers = range(1, clients + 2)
+    numbers = range(1, clients + servers + 2)
     try:
-        cluster.hosts("up", clients + 1)
+        cluster.hosts("up", clients + servers + 1)
         for number in numbers:
-            cluster.boot(number)
+            cluster.boot(number, "clients" if number <= clients + 1 else "servers")
         logs = [home / f"hosts/{number}/boot.log" for number in numbers]
         wait_for(lambda: all("Ray runtime started" in log.read_text() for log in logs))
         late = [] if late_seconds is None else [str(late_seconds)]

@@ -27,6 +27,7 @@ class Tiny(System):
 
     name = "tiny"
     isolatable = True
+    spreadable = True
     title = "servers of a few lines"
     nodes = (1, 2, 3)
     deadline_s = float(os.environ.get("TINY_DEADLINE_S", "60"))
@@ -68,6 +69,7 @@ def server(place: Place, plan: SystemPlan, number: int) -> Server:
     manner = plan.settings["manner"] if number == plan.nodes - 1 else "serve"
     directory = place.data / name
     host = f"{plan.network}.{number + 1}" if plan.network else HOST
+    host = plan.addresses[number] if plan.addresses else host
     argv = [sys.executable, str(Path(__file__)), "serve", str(port), manner, host]
     return Server(name, argv, host, port, directory=directory, patience_s=0.5 if manner == "stubborn" else 30)
 
@@ -113,11 +115,16 @@ def main() -> int:
     """The command line."""
     # So that a damaged clock or signal of the machine that starts us is none of ours.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.modules["loadstone.systems.tiny.system"] = sys.modules[__name__]
-    registry.SYSTEMS["tiny"] = "Tiny"
+    register()
     if at := os.environ.get("TINY_DIES_AT_SAVE"):
         die_at_save(int(at))
     return cli.main()
+
+
+def register() -> None:
+    """Makes the system known to this process."""
+    sys.modules["loadstone.systems.tiny.system"] = sys.modules[__name__]
+    registry.SYSTEMS["tiny"] = "Tiny"
 
 
 def die_at_save(number: int) -> None:

@@ -14,10 +14,10 @@ from rich.console import Console
 
 from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand
 from loadstone.importers.run import ImportedRun
+from loadstone.observe.watch import Watch
 from loadstone.runner import command
 from loadstone.runner.command import CommandError
 from loadstone.runner.progress import PlainLines
-from loadstone.runner.watch import Watch
 
 SHOWN = PlainLines(Console(file=io.StringIO()))
 

@@ -97,7 +97,10 @@ def require_support(plan: Plan) -> None:
         fault.kind
         for variant in plan.variants
         for fault in variant.faults
-        if variant.servers is not None and not isinstance(variant.servers.how, Attached)
+        if variant.servers is not None
+        and not isinstance(variant.servers.how, Attached)
+        # The agent of each host finds out.
+        and not variant.servers.how.system.on_hosts
     }
     for kind, reason in sorted(probe_faults(kinds - {"none"}).items()):
         raise LoadstoneError(

@@ -7,6 +7,7 @@ knows nothing of the transport (`loadstone.fleet.ray`), and everything that it i
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -25,11 +26,14 @@ from loadstone.engine.events import Note, Ready, Summary
 from loadstone.engine.trial import LEASE_MS, EngineError, Spec, Trial, follow_trials
 from loadstone.errors import LoadstoneError
 from loadstone.fleet.clock import Clock
+from loadstone.fleet.host_systems import HostSystems
 from loadstone.fleet.merge import Merger
 from loadstone.fleet.shipping import engine_hash, install_engine
 from loadstone.observe.environment import describe_environment
 from loadstone.observe.observer import Observer
+from loadstone.observe.summary import SERVER
 from loadstone.results.value import Value
+from loadstone.systems.base.state import boot_id
 
 # The mark of the observer's window, which begins when every engine of the host is ready.
 MEASURE = "measure"
@@ -45,10 +49,16 @@ Message = dict[str, Any]
 class Agent:
     """The engines of one host. Any thread may call `exchange`, but only one at a time may poll."""
 
-    def __init__(self, clock: Clock | None = None, carriers: Mapping[str, int] | None = None) -> None:
-        """`carriers`: processes of the transport by name, whose cost is reported and is not interference."""
+    def __init__(
+        self, clock: Clock | None = None, carriers: Mapping[str, int] | None = None, name: str = "host"
+    ) -> None:
+        """`carriers`: processes of the transport by name, whose cost is reported and is not interference.
+
+        `name` is the host's in the fleet.
+        """
         self._clock = clock or Clock()
         self._carriers = dict(carriers or {})
+        self.systems = HostSystems(name, carriers)
         self._messages: deque[Message] = deque()
         self._changed = threading.Condition()
         self._heard_at = self._clock.monotonic()
@@ -63,12 +73,15 @@ class Agent:
             "loadstone": __version__,
             "pid": os.getpid(),
             "engine_sha256": engine_hash(),
+            # Equal on hosts that share a kernel, as containers and namespaces do.
+            "boot_sha256": hashlib.sha256(boot_id().encode()).hexdigest(),
         }
 
     def exchange(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Obeys commands, and returns the host's clock.
 
-        A `poll` also returns new messages, at the latest after `wait_seconds`.
+        A `poll` also returns new messages, at the latest after `wait_seconds`; a `call` the result of an operation on
+        systems, or its error, when it is done.
         """
         received_ns = self._clock.unix_ns()
         self._heard_at = self._clock.monotonic()
@@ -81,8 +94,20 @@ class Agent:
             reply["facts"] = {"doctor": examine_host()}
         if request.get("poll"):
             reply |= {"poll": True, "messages": self._collect(float(request.get("wait_seconds", 0.0)))}
+        if call := request.get("call"):
+            reply |= {"call": call, **self._perform(request["operation"], request["arguments"])}
         self._heard_at = self._clock.monotonic()
         return {**reply, "replied_ns": self._clock.unix_ns()}
+
+    def _perform(self, operation: str, arguments: Mapping[str, Any]) -> Message:
+        try:
+            return {"result": self.systems.perform(operation, arguments) if operation else None}
+        except LoadstoneError as error:
+            return {"failed": {"message": str(error.args[0]), "hint": error.hint}}
+        except Exception as error:
+            # The lab waits for a reply, whatever happened.
+            message = f"{operation}: {type(error).__name__}: {error}"
+            return {"failed": {"message": message, "hint": "report this internal error"}}
 
     def _collect(self, seconds: float) -> list[Message]:
         with self._changed:
@@ -105,12 +130,12 @@ class Agent:
 
     def _obey(self, command: Mapping[str, Any]) -> None:
         match command:
-            case {"launch": number, "specs": specs}:
+            case {"launch": number, "specs": specs, **more}:
                 self.close()
                 # Messages of an earlier launch have no reader.
                 with self._changed:
                     self._messages.clear()
-                self._launch = Launch(number, specs, self)
+                self._launch = Launch(number, specs, self, more.get("offset_ns", 0))
                 self._launch.start()
             case {"start_at": unix_ns} if self._launch is not None:
                 self._launch.start_at(self._clock.to_kernel_ns(int(unix_ns)))
@@ -129,7 +154,7 @@ class Agent:
         """Whether the lab has been silent for longer than the lease."""
         return self._clock.monotonic() - self._heard_at > lease_seconds
 
-    def lab_ns(self, kernel_ns: int) -> int:
+    def host_ns(self, kernel_ns: int) -> int:
         """An instant that an engine reported, by this host's clock."""
         return self._clock.from_kernel_ns(kernel_ns)
 
@@ -142,11 +167,13 @@ class Agent:
 class Launch(threading.Thread):
     """One launch of engines, followed by a thread."""
 
-    def __init__(self, number: int, specs: Sequence[Spec], agent: Agent) -> None:
+    def __init__(self, number: int, specs: Sequence[Spec], agent: Agent, offset_ns: int = 0) -> None:
+        """`offset_ns`: this host's clock minus the lab's."""
         super().__init__(name=f"launch {number}", daemon=True)
         self._number = number
         self._specs = specs
         self._agent = agent
+        self._offset_ns = offset_ns
         self._trials: list[Trial] = []
         self._is_ended = False
         self._lock = threading.Lock()
@@ -186,7 +213,9 @@ class Launch(threading.Thread):
         titles = [f"segment {spec['segment']['k']}/{spec['segment']['n']}" for spec in self._specs]
         starts: list[int] = []
         with ExitStack() as stack:
-            observer = stack.enter_context(Observer(pids=self._agent.carriers))
+            # Servers of this host are not interference.
+            servers = {f"{SERVER}{server.name}": server.pid for server in self._agent.systems.find_watched()}
+            observer = stack.enter_context(Observer(pids={**self._agent.carriers, **servers}))
             merger = stack.enter_context(Merger(titles, partial(self._forward, observer)))
             waiting = set()
             for segment, spec in enumerate(self._specs):
@@ -216,7 +245,7 @@ class Launch(threading.Thread):
                     case Ready():
                         waiting.discard(trial)
                     case Summary():
-                        starts.append(self._agent.lab_ns(event.start_unix_ns))
+                        starts.append(self._agent.host_ns(event.start_unix_ns))
                 for _ in merger.take(event):
                     # Their lines were forwarded.
                     pass
@@ -235,6 +264,9 @@ class Launch(threading.Thread):
     def _forward(self, observer: Observer, line: str) -> None:
         if line.startswith('{"event":"ready"'):
             observer.begin_phase(MEASURE)
+        if line.startswith('{"event":"summary"'):
+            # Instants of several hosts are compared with each other and with the lab's.
+            line = json.dumps(shift_instants(json.loads(line), self._agent, self._offset_ns), separators=(",", ":"))
         self._send(line=line)
 
     def _idle(self, observer: Observer) -> None:
@@ -270,6 +302,20 @@ def examine_host() -> dict[str, Any]:
     except (OSError, ValueError, subprocess.SubprocessError):
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def shift_instants(part: Any, agent: Agent, offset_ns: int) -> Any:
+    """A part of an event whose instants since the epoch are by the lab's clock."""
+    if isinstance(part, list):
+        return [shift_instants(element, agent, offset_ns) for element in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        key: agent.host_ns(element) - offset_ns
+        if key.endswith("unix_ns") and isinstance(element, int)
+        else shift_instants(element, agent, offset_ns)
+        for key, element in part.items()
+    }
 
 
 def status_of(error: LoadstoneError) -> int:

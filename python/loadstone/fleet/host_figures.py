@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from loadstone.engine.events import BESIDE, COMPOSED, Note, Summary
 from loadstone.engine.histogram import Histogram, decode_histogram
@@ -14,6 +15,8 @@ P99_FACTOR = 1.5
 THROUGHPUT_SHARE = 0.8
 # Figures of the generator's hosts of which the largest counts for the trial.
 WORST = ("cpu.busy", "cpu.steal", "cpu.others")
+# Of these, the figures that also count on hosts of servers only.
+DISTURBANCES = ("cpu.steal", "cpu.others")
 
 
 def host_values(name: str, summary: Summary | None, figures: Sequence[Value]) -> Iterator[Value]:
@@ -38,6 +41,15 @@ def worst_values(hosts: Iterable[Sequence[Value]]) -> Iterator[Value]:
     values = [figure for figures in hosts for figure in figures]
     for metric in WORST:
         if shares := [value for value in values if value.metric == metric]:
+            yield max(shares, key=lambda value: value.value)
+
+
+def add_disturbances(measured: Sequence[Value], of_hosts: Sequence[Value]) -> Iterator[Value]:
+    """The largest share of processors stolen or used by other processes, on the hosts of engines or of servers."""
+    for metric in DISTURBANCES if of_hosts else ():
+        shares = [value for value in measured if value.metric == metric][-1:]
+        shares += [replace(value, metric=metric) for value in of_hosts if value.metric.endswith(f".{metric}")]
+        if shares:
             yield max(shares, key=lambda value: value.value)
 
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from loadstone.engine.events import Note, Ready, Summary, parse_event
 from loadstone.engine.trial import LEASE_MS, EngineError, Spec
-from loadstone.fleet.clock import Clock, ClockWatch
+from loadstone.fleet.clock import Clock
 from loadstone.fleet.host_figures import host_values, slowest_host, worst_values
 from loadstone.fleet.interface import LineListener, Observations, Part, PartEvent
-from loadstone.fleet.transport import Host, Reply, Transport
+from loadstone.fleet.transport import Link, Reply, Transport
 from loadstone.observe.environment import environment_facts
+from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 
 # A host is lost after this many intervals without a reply; agents reply at least once a second.
@@ -35,19 +35,6 @@ LOST_STATUS = -9
 LOST_HINT = "check the host and its network; the trial is repeated"
 
 
-@dataclass
-class Link:
-    """The lab's side of one host."""
-
-    host: Host
-    number: int
-    clock: ClockWatch = field(default_factory=ClockWatch)
-    heard_at: float = 0.0
-    # Whether an agent runs there, as far as the lab knows.
-    is_open: bool = False
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
 class Lab(Protocol):
     """What a launch needs of its fleet."""
 
@@ -56,8 +43,11 @@ class Lab(Protocol):
     links: list[Link]
     silence_seconds: float | None
 
-    def hear(self, reply: Reply) -> None:
-        """Notes a sign of life, and the host's clock."""
+    # The hosts of the servers that the lab started.
+    servers: Sequence[int]
+
+    def receive(self, seconds: float) -> Sequence[Reply]:
+        """The replies that have arrived, at the latest after this time."""
 
 
 class Launched:
@@ -70,11 +60,13 @@ class Launched:
         links: Sequence[Link],
         shares: Sequence[Sequence[Spec]],
         listener: LineListener,
+        placement: str = "",
     ) -> None:
         self.parts: Sequence[Part] = [
             Part(f"host {link.host.name}", link.host.name, share) for link, share in zip(links, shares, strict=True)
         ]
         self._fleet = fleet
+        self._placement = placement
         self._number = number
         self._links = links
         self._listener = listener
@@ -123,7 +115,7 @@ class Launched:
         clock = self._fleet.clock
         idle_at = clock.monotonic()
         while self._active:
-            for reply in self._fleet.transport.receive(RECEIVE_SECONDS):
+            for reply in self._fleet.receive(RECEIVE_SECONDS):
                 yield from self._take(reply)
             now = clock.monotonic()
             for number in sorted(self._active):
@@ -146,8 +138,7 @@ class Launched:
         self.kill()
         deadline = self._fleet.clock.monotonic() + LEAVE_SECONDS
         while self._active and self._fleet.clock.monotonic() < deadline:
-            for reply in self._fleet.transport.receive(RECEIVE_SECONDS):
-                self._fleet.hear(reply)
+            for reply in self._fleet.receive(RECEIVE_SECONDS):
                 messages = reply.body.get("messages", ()) if reply.body else ({"launch": self._number, "end": True},)
                 if any("end" in message for message in messages if message["launch"] == self._number):
                     self._active.discard(reply.host)
@@ -173,7 +164,12 @@ class Launched:
         if slow := slowest_host({names[number]: summary for number, summary in self._summaries.items()}):
             notes.append(slow)
         hardware = [host for link in self._links for host in link.facts.get("hosts", ())]
-        facts = {**environment_facts({"hosts": hardware}), "host_names": ", ".join(names.values())}
+        facts = {
+            **environment_facts({"hosts": hardware}),
+            "host_names": ", ".join(names.values()),
+            "placement": self._placement,
+            **self._machine_facts(),
+        }
         return Observations(values, facts, notes, self._lost_segments)
 
     @property
@@ -189,7 +185,6 @@ class Launched:
 
     def _take(self, reply: Reply) -> Iterator[PartEvent]:
         """The events of a reply."""
-        self._fleet.hear(reply)
         place = self._places.get(reply.host)
         link = self._fleet.links[reply.host]
         if place is None or reply.host not in self._active:
@@ -280,6 +275,22 @@ class Launched:
         yield Value(f"{name}.clock_bound", estimate.bound_ns, "ns", 1)
         if (drift := link.clock.drift) is not None:
             yield Value(f"{name}.clock_drift", drift.offset_ns * 1e6, "ppm", 1)
+
+    def _machine_facts(self) -> Mapping[str, Scalar]:
+        """The number of machines behind the hosts of engines and servers, and whether both share one.
+
+        Namespaces and containers of one kernel are hosts that share its processors. Nothing if a host does not tell.
+        """
+        servers = [self._fleet.links[number] for number in self._fleet.servers]
+        boots = {link.number: link.facts.get("boot_sha256") for link in (*self._links, *servers)}
+        if None in boots.values():
+            return {}
+        facts: dict[str, Scalar] = {"machines": len({*boots.values()})}
+        if servers:
+            apart = {boots[link.number] for link in self._links if link not in servers}
+            is_shared = not apart.isdisjoint(boots[link.number] for link in servers)
+            facts["machines_shared"] = "yes" if is_shared else "no"
+        return facts
 
     def _clock_notes(self, skew_ns: float | None) -> Iterator[Note]:
         """Jumps during the launch, and a start that was not simultaneous: the trial is invalid."""

@@ -14,7 +14,9 @@ from typing import Any
 
 from loadstone.engine.events import Ready
 from loadstone.engine.trial import EngineError, Spec, Trial, follow_trials
+from loadstone.errors import LoadstoneError
 from loadstone.fleet.interface import LineListener, Observations, Part, PartEvent
+from loadstone.fleet.spread import Spread
 from loadstone.observe.environment import describe_environment, environment_facts
 from loadstone.results.trial_result import Scalar
 
@@ -33,6 +35,10 @@ class Local:
     def hosts(self, placement: str) -> int:
         """One."""
         return 1
+
+    def open_system(self, name: str) -> Spread:
+        """Raises LoadstoneError: servers of this machine need no fleet."""
+        raise LoadstoneError(f"{name} cannot run on hosts: the fleet is this machine", "write `fleet: {on: ray}`")
 
     def describe(self) -> Sequence[Mapping[str, Any]]:
         """None."""

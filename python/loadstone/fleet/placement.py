@@ -41,6 +41,20 @@ def select_hosts(
     return chosen
 
 
+def select_servers(hosts: Sequence[Host], label: str | None, nodes: int) -> list[int]:
+    """The places of the hosts of the servers that the lab starts, by node. Raises LoadstoneError if there are too few.
+
+    `label`: `KEY=VALUE`; `nodes`: one on each host.
+    """
+    chosen = [place for place, host in enumerate(hosts) if label is not None and has_label(host, label)]
+    if len(chosen) < nodes:
+        raise LoadstoneError(
+            f"the servers have {nodes} nodes, but the cluster has {len(chosen)} hosts with the label {label}",
+            "give more hosts the label, or start fewer nodes: each host has one",
+        )
+    return chosen[:nodes]
+
+
 def has_label(host: Host, label: str) -> bool:
     """Whether a host has a label `KEY=VALUE`."""
     key, _, text = label.partition("=")

@@ -32,6 +32,8 @@ CONNECT_SECONDS = 120.0
 CLOCKS = "LOADSTONE_FLEET_CLOCKS"
 INSTALL = "install it on this machine and on every host: pip install 'loadstone[ray]'"
 AGENT = "loadstone-agent-"
+# Calls of an agent at the same time: a poll, commands, signs of life, and operations on servers.
+CALLS_MAX = 16
 CHILD = "from loadstone.fleet.ray import carry; carry()"
 # Processes of Ray on a host, apart from the actor itself.
 PROCESSES = ("raylet", "gcs_server", "ray::DashboardAg", "ray::RuntimeEnvA", "runtime_env_age", "log_monitor")
@@ -206,7 +208,7 @@ class Actor:
     def __init__(self, name: str) -> None:
         from loadstone.fleet.agent import Agent
 
-        self._agent = Agent(clock_of(name), processes_of_ray())
+        self._agent = Agent(clock_of(name), processes_of_ray(), name)
 
     def exchange(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """`Agent.exchange`."""
@@ -302,7 +304,7 @@ class Driver:
         if not alive:
             raise ConnectionError("the host has left the cluster")
         strategy = NodeAffinitySchedulingStrategy(node_id=node if node in alive else alive[0], soft=False)
-        remote = self._ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=4)(Actor)
+        remote = self._ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=CALLS_MAX)(Actor)
         variables = {CLOCKS: os.environ[CLOCKS]} if CLOCKS in os.environ else {}
         # Named, so that `loadstone fleet stop` finds it whatever became of its lab.
         title = f"{AGENT}{name}-{os.getpid()}-{time.time_ns()}"

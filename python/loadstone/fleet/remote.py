@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from loadstone import __version__
 from loadstone.engine import program
 from loadstone.engine.trial import EngineError, Spec
+from loadstone.errors import LoadstoneError
 from loadstone.fleet.clock import Clock, ClockWatch
 from loadstone.fleet.interface import LineListener
-from loadstone.fleet.launch import LOST_HINT, LOST_STATUS, RECEIVE_SECONDS, Launched, Link
+from loadstone.fleet.launch import LOST_HINT, LOST_STATUS, RECEIVE_SECONDS, Launched
 from loadstone.fleet.placement import APART, NEXT_TO_SERVERS
 from loadstone.fleet.shipping import hash_file
-from loadstone.fleet.transport import Reply, Transport
+from loadstone.fleet.spread import Spread
+from loadstone.fleet.transport import Link, Reply, Transport
 from loadstone.results.trial_result import Scalar
 
 # Round trips that compare the clocks before each launch.
@@ -26,6 +32,26 @@ CONNECT_SECONDS = 90.0
 ROLES = {APART: "clients", NEXT_TO_SERVERS: "nodes"}
 # Between attempts to start an agent.
 RETRY_SECONDS = 2.0
+# During an operation on servers, which may take minutes: signs of life, and the silence after which a host is lost.
+SIGN_SECONDS = 2.0
+CALL_SILENCE_SECONDS = 30.0
+PENDING = object()
+
+
+@dataclass(eq=False)
+class Call:
+    """An operation on a host, and its result."""
+
+    host: int
+    heard_at: float = 0.0
+    result: Any = PENDING
+
+    def take(self, body: Mapping[str, Any]) -> None:
+        """Takes the reply."""
+        if failed := body.get("failed"):
+            self.result = LoadstoneError(failed["message"], failed["hint"])
+        else:
+            self.result = body["result"]
 
 
 class Remote:
@@ -38,24 +64,100 @@ class Remote:
         clock: Clock | None = None,
         silence_seconds: float | None = None,
         connect_seconds: float = CONNECT_SECONDS,
+        servers: Sequence[int] = (),
     ) -> None:
-        """`groups`: the hosts of each placement. `silence_seconds` replaces the limit of 3 intervals."""
+        """`groups`: the hosts of each placement; `servers`: the hosts of the servers that the lab starts, by node.
+
+        `silence_seconds` replaces the limit of 3 intervals.
+        """
         self.facts: Mapping[str, Scalar] = {}
         self.transport = transport
         self.clock = clock or Clock()
         self.groups = groups
         self.silence_seconds = silence_seconds
         self.links = [Link(host, number) for number, host in enumerate(transport.hosts)]
+        self.servers = servers
         self._connect_seconds = connect_seconds
         self._launches = 0
+        # One thread at a time receives: replies of calls go to their callers, other replies to `receive`.
+        self._receiving = threading.Lock()
+        self._unread: deque[Reply] = deque()
+        self._calls: dict[int, Call] = {}
+        self._numbers = count(1)
 
     def hosts(self, placement: str) -> int:
         """The number of hosts of a placement."""
         return len(self.groups[placement])
 
+    def open_system(self, name: str) -> Spread:
+        """A system whose nodes run on the hosts for servers."""
+        return Spread(self, name)
+
+    def call(self, operations: Mapping[int, tuple[str, Mapping[str, Any]]]) -> dict[int, Any]:
+        """Performs an operation on each host at once; the results, or a LoadstoneError in the place of one.
+
+        Any thread may call it, also during a launch. A host that gives no sign of life is lost.
+        """
+        calls: dict[int, Call] = {}
+        results: dict[int, Any] = {}
+        for number, (operation, arguments) in operations.items():
+            if not self.links[number].is_open:
+                results[number] = self._unreachable(number, "it is lost")
+            else:
+                calls[number] = self._send_call(number, operation, arguments)
+        sign_at = self.clock.monotonic() + SIGN_SECONDS
+        for call in calls.values():
+            call.heard_at = self.clock.monotonic()
+        signs: dict[int, Call] = {}
+        while missing := [number for number, call in calls.items() if call.result is PENDING]:
+            self._fetch(RECEIVE_SECONDS)
+            now = self.clock.monotonic()
+            for number in missing:
+                if number in signs and signs[number].result is not PENDING:
+                    calls[number].heard_at = now
+                    del signs[number]
+                if now - calls[number].heard_at > CALL_SILENCE_SECONDS:
+                    calls[number].result = self._unreachable(number, f"silent for {CALL_SILENCE_SECONDS:g} s")
+            if now >= sign_at:
+                sign_at = now + SIGN_SECONDS
+                signs |= {number: self._send_call(number, "", {}) for number in missing if number not in signs}
+        return {number: results[number] if number in results else calls[number].result for number in operations}
+
+    def _send_call(self, number: int, operation: str, arguments: Mapping[str, Any]) -> Call:
+        identity = next(self._numbers)
+        call = self._calls[identity] = Call(number)
+        self.transport.send(number, {"call": identity, "operation": operation, "arguments": arguments})
+        return call
+
+    def receive(self, seconds: float) -> list[Reply]:
+        """The replies that have arrived, at the latest after this time, without replies of calls."""
+        if not self._unread:
+            self._fetch(seconds)
+        replies: list[Reply] = []
+        while self._unread:
+            replies.append(self._unread.popleft())
+        return replies
+
+    def _fetch(self, seconds: float) -> None:
+        """Receives once, and hands out the replies."""
+        with self._receiving:
+            for reply in self.transport.receive(seconds):
+                self._hear(reply)
+                call = None if reply.body is None else self._calls.pop(reply.body.get("call", 0), None)
+                if call is not None and reply.body is not None:
+                    call.take(reply.body)
+                    continue
+                if reply.body is None:
+                    # An agent that has ended answers no call.
+                    for identity, pending in list(self._calls.items()):
+                        if pending.host == reply.host:
+                            pending.result = self._unreachable(reply.host, reply.error)
+                            self._calls.pop(identity, None)
+                self._unread.append(reply)
+
     def describe(self) -> list[dict[str, Any]]:
-        """The hosts of all placements: hardware, name, labels, and their role by the first placement."""
-        roles: dict[int, str] = {}
+        """The hosts of servers and of all placements: hardware, name, labels, and their role by the first placement."""
+        roles: dict[int, str] = dict.fromkeys(self.servers, ROLES[NEXT_TO_SERVERS])
         for placement, numbers in self.groups.items():
             for number in numbers:
                 roles.setdefault(number, ROLES.get(placement, placement))
@@ -127,10 +229,12 @@ class Remote:
         for segment, spec in enumerate(specs):
             shares[segment * len(numbers) // count].append(spec)
         links = [self.links[number] for number in numbers]
-        launched = Launched(self, self._launches, links, shares, listener)
+        launched = Launched(self, self._launches, links, shares, listener, placement)
         launched.check_clocks()
         for link, share in zip(links, shares, strict=True):
-            self.transport.send(link.number, {"commands": [{"launch": self._launches, "specs": share}]})
+            offset_ns = round(link.clock.estimate(self.clock.unix_ns()).offset_ns)
+            command = {"launch": self._launches, "specs": share, "offset_ns": offset_ns}
+            self.transport.send(link.number, {"commands": [command]})
             link.heard_at = self.clock.monotonic()
             launched.poll(link)
         try:
@@ -138,7 +242,7 @@ class Remote:
         finally:
             launched.leave()
 
-    def hear(self, reply: Reply) -> None:
+    def _hear(self, reply: Reply) -> None:
         """Notes a sign of life, and the host's clock."""
         link = self.links[reply.host]
         if (reading := reply.reading) is not None:
@@ -182,8 +286,7 @@ class Remote:
         errors: dict[int, str] = {}
         retries: dict[int, float] = {}
         while waiting:
-            for reply in self.transport.receive(RECEIVE_SECONDS):
-                self.hear(reply)
+            for reply in self.receive(RECEIVE_SECONDS):
                 if reply.body is not None:
                     take(self.links[reply.host], reply.body)
                     waiting.discard(reply.host)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from loadstone.fleet.clock import Reading
+from loadstone.fleet.clock import ClockWatch, Reading
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,19 @@ class Host:
     address: str
     labels: Mapping[str, str] = field(default_factory=dict)
     is_head: bool = False
+
+
+@dataclass
+class Link:
+    """The lab's side of one host."""
+
+    host: Host
+    number: int
+    clock: ClockWatch = field(default_factory=ClockWatch)
+    heard_at: float = 0.0
+    # Whether an agent runs there, as far as the lab knows.
+    is_open: bool = False
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

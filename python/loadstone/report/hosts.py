@@ -11,13 +11,15 @@ from loadstone.format import units, wording
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View
 
-NAME = re.compile(r"host\.(.+)\.operations")
+# A host with engines, or with servers that the lab started.
+NAME = re.compile(r"host\.(.+)\.(?:operations|servers\.cpu)")
 # The figures of a host in each trial, in the order of the columns.
 USED = {
     "throughput": "throughput",
     "p99": "p99",
     "late.generator": "sent late",
     "engines.cpu": "engines",
+    "servers.cpu": "servers",
     "carrier.cpu": "Ray",
     "cpu.busy": "busy",
     "cpu.others": "other processes",
@@ -31,7 +33,7 @@ HOSTS_MAX = 40
 
 def tables(view: View) -> list[Table]:
     """By role, and by host; none for a run on one machine."""
-    names = [match[1] for metric in view.results.metrics if (match := NAME.fullmatch(metric))]
+    names = list(dict.fromkeys(match[1] for metric in view.results.metrics if (match := NAME.fullmatch(metric))))
     if not names:
         return []
     return [table for table in (describe_hosts(view), compare_hosts(view, names)) if table]

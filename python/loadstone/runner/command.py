@@ -19,9 +19,9 @@ from loadstone.engine import secrets
 from loadstone.engine.trial import EngineError
 from loadstone.experiment.kind import CommandContext, CommandUse, Ended, ObservedCommand
 from loadstone.format import units
+from loadstone.observe.watch import Watch
 from loadstone.runner import launcher
 from loadstone.runner.progress import Display, PhaseProgress
-from loadstone.runner.watch import Watch
 
 POLL_SECONDS = 1.0
 # The end of an output in messages.

@@ -21,11 +21,11 @@ from loadstone.faults.injector import Injector
 from loadstone.fleet.interface import Fleet, Observations, Running, split
 from loadstone.fleet.launch import LOST_STATUS
 from loadstone.fleet.merge import Merger
+from loadstone.observe.watch import Watch
 from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Series
 from loadstone.runner.progress import Display, PhaseProgress
 from loadstone.runner.series import SeriesBuilder
-from loadstone.runner.watch import Watch
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from loadstone.experiment.kind import Ended, EngineLaunch, ObservedCommand, Role
 from loadstone.experiment.plan.plan import Variant
 from loadstone.format import units
 from loadstone.importers.run import ImportedRun
+from loadstone.observe.watch import Watch
 from loadstone.results import hlog
 from loadstone.results.trial_result import Loop, Scalar, Series, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner import command, figures, guarantees
 from loadstone.runner.phase import Finished
-from loadstone.runner.watch import Watch
 
 ENDED_EARLY_HINT = "correct what the message above names; it comes from the store or from the engine"
 

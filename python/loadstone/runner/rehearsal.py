@@ -21,8 +21,8 @@ from loadstone.experiment.validation.figures import OPERATIONS
 from loadstone.faults.support import require_support
 from loadstone.format import units
 from loadstone.runner.servers import expected, with_expected_address
-from loadstone.runner.started import refuse_taken
 from loadstone.systems.base import jvm
+from loadstone.systems.base.ownership import refuse_taken
 from loadstone.systems.base.running import RunningSystem
 from loadstone.systems.base.starting import require_port
 
@@ -86,7 +86,7 @@ def start_checks(plan: Plan) -> list[Callable[[], object]]:
     """Checks of each system that the lab starts, unless a command prepares it."""
     checks: dict[object, Callable[[], object]] = {}
     for variant, start in starts_of(plan):
-        if not start.before:
+        if not start.before and not start.on_hosts:
             checks[start.system, start.nodes, *start.settings.items()] = partial(check_start, variant, start)
     return list(checks.values())
 
@@ -207,7 +207,7 @@ def time_outs(variant: Variant) -> Iterator[float]:
 
 def missing_programs(plan: Plan) -> Iterator[str]:
     """Missing programs that download systems; previously downloaded files are reused."""
-    for system in dict.fromkeys(start.system for _, start in starts_of(plan)):
+    for system in dict.fromkeys(start.system for _, start in starts_of(plan) if not start.on_hosts):
         program = "apt-get" if system in NATIVE else "mvn"
         if shutil.which(program) is None:
             hint = "install it" if program == "mvn" else f"run {system} yourself, and use `attach`"

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.plan.plan import Plan, PlannedTrial
+from loadstone.experiment.plan.servers import StartedSystems
 from loadstone.fleet.interface import Fleet
 from loadstone.fleet.local import Local
-from loadstone.fleet.placement import select_hosts
+from loadstone.fleet.placement import NEXT_TO_SERVERS, select_hosts, select_servers
 from loadstone.fleet.ray import RayTransport
 from loadstone.fleet.remote import Remote
 from loadstone.format import units
@@ -120,7 +121,7 @@ class Run:
         with (
             open_fleet(self.experiment, self.plan) as fleet,
             DataSpaces(self.folder.identity) as spaces,
-            RunServers() as servers,
+            RunServers(open_spread=fleet.open_system) as servers,
         ):
             if hosts := fleet.describe():
                 self.folder.record_hosts(hosts)
@@ -197,10 +198,25 @@ def open_fleet(experiment: Experiment, plan: Plan) -> Iterator[Fleet]:
     try:
         labels = settings.hosts.clients.label, settings.hosts.servers.label
         placements = dict.fromkeys(variant.placement for variant in plan.variants)
+        nodes = nodes_of(plan)
+        servers = select_servers(transport.hosts, labels[1], max(nodes, default=0))
         groups = {placement: select_hosts(transport.hosts, placement, *labels) for placement in placements}
-        yield Remote(transport, groups)
+        if NEXT_TO_SERVERS in groups and nodes:
+            if len(nodes) > 1:
+                message = (
+                    f"placement {NEXT_TO_SERVERS} needs one number of nodes, got {', '.join(map(str, sorted(nodes)))}"
+                )
+                raise LoadstoneError(message, "vary the number of nodes in a separate experiment")
+            groups[NEXT_TO_SERVERS] = servers
+        yield Remote(transport, groups, servers=servers)
     finally:
         transport.close()
+
+
+def nodes_of(plan: Plan) -> set[int]:
+    """The numbers of nodes of the systems that run on hosts of the fleet."""
+    hows = [variant.servers.how for variant in plan.variants if variant.servers]
+    return {how.system.nodes for how in hows if isinstance(how, StartedSystems) and how.system.on_hosts}
 
 
 def line(result: TrialResult) -> str:

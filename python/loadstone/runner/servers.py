@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,15 +16,19 @@ from loadstone.experiment.plan.servers import Attached, StartedSystems, StartReq
 from loadstone.faults.attached import AttachedSite
 from loadstone.faults.injector import Site
 from loadstone.faults.site import StartedSite
+from loadstone.fleet.spread import Spread
+from loadstone.fleet.spread_faults import SpreadSite
 from loadstone.observe.servers import ServerObserver as Observed
 from loadstone.observe.servers import Watched
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 from loadstone.runner import settling
 from loadstone.runner.attached import Hosts
-from loadstone.runner.started import Stack, TakenError, plan_request
+from loadstone.runner.started import SpreadOpener, Stack, plan_request
 from loadstone.systems.base import jvm
+from loadstone.systems.base.ownership import TakenError
 from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.system import SystemsError
 
 # The name, in notes and in the judge's checks, for a server that ended during a trial.
 DIED = "server-died"
@@ -52,18 +56,23 @@ class TrialServers:
     initial: tuple[Watched, ...] = ()
     before: Mapping[str, float] = field(default_factory=dict)
     after: Mapping[str, float] = field(default_factory=dict)
+    # The figures of servers on hosts of the fleet, and of these hosts.
+    of_hosts: Sequence[Value] = ()
     # The wait after the load, if there was one.
     waited: settling.Waited | None = None
 
     def site(self, journal: Path) -> Site:
         """The servers, in the form that faults need; the undoing of faults on servers that the user runs goes to
         `journal`."""
-        return StartedSite(self.stack.last) if self.hosts is None else AttachedSite(self.hosts, journal)
+        if self.hosts is not None:
+            return AttachedSite(self.hosts, journal)
+        running = self.stack.last
+        return SpreadSite(running) if isinstance(running, Spread) else StartedSite(running)
 
     def settle(self) -> None:
         """Waits until servers that the lab started are idle after the load."""
         if self.hosts is None:
-            self.waited = settling.wait(tuple(self.stack.watched()))
+            self.waited = settling.wait(tuple(self.stack.watched()), self.stack.ticks)
 
     def await_replication(self) -> settling.Replicated | None:
         """Waits until servers that the lab started have replicated all writes; None for servers it did not start."""
@@ -72,10 +81,12 @@ class TrialServers:
     def begin(self) -> Observed | None:
         """Reads the servers' counters before the measured window; returns the servers to observe in it."""
         self.before = self.stack.figures()
+        self.stack.begin_observation()
         return None if self.hosts else Observed(tuple(self.stack.watched()), jvm.read_collections)
 
     def end(self) -> None:
         """Reads the counters again."""
+        self.of_hosts = self.stack.end_observation()
         self.after = self.stack.figures()
 
     def died(self) -> Iterator[Note]:
@@ -147,9 +158,12 @@ class TrialServers:
 class RunServers(AbstractContextManager["RunServers"]):
     """All servers of one run."""
 
-    def __init__(self, root: Path | None = None) -> None:
-        """The servers' state is below `root`, or where `loadstone systems` keeps it."""
-        self._stack = Stack(root)
+    def __init__(self, root: Path | None = None, open_spread: SpreadOpener | None = None) -> None:
+        """The servers' state is below `root`, or where `loadstone systems` keeps it.
+
+        `open_spread` opens systems whose nodes run on hosts of the fleet.
+        """
+        self._stack = Stack(root, open_spread)
         # The load keys of the data on the servers: by `server_key`, then by place.
         self._loaded: dict[object, dict[str, str]] = {}
 
@@ -239,6 +253,8 @@ def with_expected_address(variant: Variant) -> Variant:
 
 
 def expected(start: StartRequest) -> Mapping[str, str]:
-    """The properties for reaching a system that is not up yet."""
+    """The properties for reaching a system that is not up yet. Raises SystemsError if its hosts are not known."""
+    if start.on_hosts:
+        raise SystemsError(f"the hosts of {start.system} are not known yet", "run the experiment")
     running = RunningSystem(start.system)
     return running.system.store_properties(running.place, plan_request(running, start))

@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from loadstone.engine.describe import SECRET_NAME, describe_engine
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.forecast import count_shared
 from loadstone.experiment.plan.servers import StartedSystems, StartRequest
-from loadstone.observe.servers import Watched
+from loadstone.fleet.spread import Spread
+from loadstone.observe.servers import Watched, sum_ticks
 from loadstone.results.trial_result import Scalar
+from loadstone.results.value import Value
 from loadstone.runner import hooks
-from loadstone.systems.base import jvm
-from loadstone.systems.base.files.cache import hold_lock
+from loadstone.systems.base.ownership import OWNER, hold_ownership, refuse_taken
 from loadstone.systems.base.running import RunningSystem, ServerState
 from loadstone.systems.base.system import SystemPlan
 
 # Time limit of the commands before a system starts and after it stops.
 HOOK_SECONDS = 600.0
-MARK = "experiment.lock"
-# The owner in the state of servers that a run starts: only these may be stopped by a later run.
-OWNER = "experiment"
-
-
-class TakenError(LoadstoneError):
-    """The servers that an experiment would start are already running, and it must not stop them."""
+# Opens a system whose nodes run on hosts of the fleet.
+SpreadOpener = Callable[[str], Spread]
 
 
 class Stack:
     """Systems that depend on each other. At most one stack is up, so that a trial has the host for itself."""
 
-    def __init__(self, root: Path | None = None) -> None:
+    def __init__(self, root: Path | None = None, open_spread: SpreadOpener | None = None) -> None:
         self._root = root
+        self._open_spread = open_spread
         # Each system with its mark of ownership.
-        self._up: list[tuple[StartRequest, RunningSystem, ExitStack]] = []
+        self._up: list[tuple[StartRequest, RunningSystem | Spread, ExitStack]] = []
         self._keep = False
 
     def up(self, requested: StartedSystems, *, fresh: bool = False) -> bool:
@@ -124,9 +120,23 @@ class Stack:
     def watched(self) -> Iterator[Watched]:
         """The servers to observe."""
         for _, running, _ in self._up:
-            logs = running.gc_logs()
-            for each in running.running_processes():
-                yield Watched(each.name, each.address, each.pid, each.started_ticks, logs.get(each.name))
+            yield from running.find_watched()
+
+    def ticks(self, servers: Sequence[Watched]) -> int:
+        """The processor time that these servers, and all servers on other hosts, have used so far."""
+        return sum_ticks(servers) + sum(running.ticks() for _, running, _ in self._up if isinstance(running, Spread))
+
+    def begin_observation(self) -> None:
+        """Begins to observe servers on other hosts."""
+        for _, running, _ in self._up:
+            if isinstance(running, Spread):
+                running.begin_observation()
+
+    def end_observation(self) -> list[Value]:
+        """The figures of servers on other hosts, and of these hosts; none for servers on this machine."""
+        return [
+            value for _, running, _ in self._up if isinstance(running, Spread) for value in running.end_observation()
+        ]
 
     def facts(self) -> dict[str, Scalar]:
         """The facts that results record: the system, its version, nodes, configured settings, guarantees."""
@@ -145,10 +155,7 @@ class Stack:
                 facts.setdefault("replication", reported["replication"])
             known = {*reported, *filter(SECRET_NAME.search, start.settings)}
             facts |= {f"{prefix}set.{name}": text for name, text in start.settings.items() if name not in known}
-        builds = {
-            jvm.process_release(each.pid) for _, running, _ in self._up for each in running.running_processes()
-        } - {""}
-        if builds:
+        if builds := {build for _, running, _ in self._up for build in running.jvm_releases()}:
             facts["server_jvm"] = " + ".join(sorted(builds))
         return facts
 
@@ -162,23 +169,30 @@ class Stack:
         return counters
 
     @property
-    def last(self) -> RunningSystem:
+    def last(self) -> RunningSystem | Spread:
         """The system that the store connects to."""
         return self._up[-1][1]
 
     def _begin(self, start: StartRequest, *, fresh: bool) -> None:
-        running = RunningSystem(start.system, self._root)
+        running = self._open(start)
         with ExitStack() as mark:
-            mark.enter_context(owned(running.place.root))
-            known = running.known
-            refuse_taken(running)
-            if known is not None and (fresh or not (self._keep and matches(running, start))):
-                # Left by a killed run, or by a run that kept its servers.
-                running.down()
+            mark.enter_context(hold_ownership(running.place.root))
+            if isinstance(running, RunningSystem):
+                known = running.known
+                refuse_taken(running)
+                if known is not None and (fresh or not (self._keep and matches(running, start))):
+                    # Left by a killed run, or by a run that kept its servers.
+                    running.down()
             if not running.status():
                 prepare(start.before, "before", running)
             bring_up(running, start)
             self._up.append((start, running, mark.pop_all()))
+
+    def _open(self, start: StartRequest) -> RunningSystem | Spread:
+        if not start.on_hosts:
+            return RunningSystem(start.system, self._root)
+        assert self._open_spread is not None, "validation requires a fleet"
+        return self._open_spread(start.system)
 
     def _end(self, kept: int) -> None:
         """Stops all systems except the first `kept`, in reverse order."""
@@ -190,18 +204,7 @@ class Stack:
             prepare(start.after, "after", running)
 
 
-def refuse_taken(running: RunningSystem) -> None:
-    """Raises TakenError if the system is up or has data, and no experiment started it."""
-    known = running.known
-    if known is not None and known.owner != OWNER:
-        name = running.name
-        raise TakenError(
-            f"{name} {'is up' if known.started else 'has data that were kept'}, and no experiment started it",
-            f"use it by `attach`; or delete it and its data by `loadstone systems down {name}`",
-        )
-
-
-def prepare(commands: Sequence[str], when: str, running: RunningSystem) -> None:
+def prepare(commands: Sequence[str], when: str, running: RunningSystem | Spread) -> None:
     """Runs the commands before a system starts or after it stops. Raises HookError."""
     if commands:
         log = running.place.root.with_name(f"{running.name}-hooks.log")
@@ -225,8 +228,11 @@ def plan_request(running: RunningSystem, start: StartRequest) -> SystemPlan:
     return running.plan_for(start.nodes, start.settings, start.file_system_bytes, isolated=start.isolated)
 
 
-def bring_up(running: RunningSystem, start: StartRequest) -> None:
+def bring_up(running: RunningSystem | Spread, start: StartRequest) -> None:
     """Starts a system, or its servers that have ended."""
+    if isinstance(running, Spread):
+        running.up(start.nodes, start.settings, start.file_system_bytes)
+        return
     running.up(
         start.nodes,
         start.settings,
@@ -234,27 +240,3 @@ def bring_up(running: RunningSystem, start: StartRequest) -> None:
         file_system_bytes=start.file_system_bytes,
         isolated=start.isolated,
     )
-
-
-@contextmanager
-def owned(root: Path) -> Iterator[None]:
-    """Marks the servers of the system in `root` as this run's. Raises TakenError if another run has them.
-
-    The mark is a lock on a file next to the system's state, taken before the first server starts and kept while the run
-    lives. The kernel releases it however the run ends.
-    """
-    path = root / MARK
-
-    def taken() -> None:
-        message = f"another run uses the servers in {root} (process {path.read_text() or 'unknown'})"
-        raise TakenError(message, "wait until it ends")
-
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(hold_lock(path, taken))
-            path.write_text(str(os.getpid()))
-        except OSError as error:
-            raise LoadstoneError(
-                f"cannot write {path}: {error.strerror}", "set LOADSTONE_SYSTEMS to a directory of your own"
-            ) from error
-        yield

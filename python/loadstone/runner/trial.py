@@ -20,9 +20,11 @@ from loadstone.experiment.model.points import template_values as values_of_names
 from loadstone.experiment.plan.plan import PlannedTrial
 from loadstone.faults.fault import FaultError
 from loadstone.faults.injector import Injector
+from loadstone.fleet.host_figures import add_disturbances
 from loadstone.fleet.interface import Fleet
 from loadstone.judge.checks import errors
 from loadstone.observe import device
+from loadstone.observe.watch import Watch
 from loadstone.results.trial_result import Scalar, TrialResult, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner import command, datasets, fault_figures, hooks, phase, phase_result
@@ -30,7 +32,6 @@ from loadstone.runner.phase import Finished
 from loadstone.runner.phase_result import PhaseResult
 from loadstone.runner.progress import Display
 from loadstone.runner.servers import RunServers, ServersError, TrialServers, with_address
-from loadstone.runner.watch import Watch
 from loadstone.systems.base import undo
 
 # The default timeout of a phase, in addition to its window and warm-up: for loading, settling, closing.
@@ -91,7 +92,8 @@ class Conductor:
         notes = (*died(at), *(note for each in results for note in each.notes))
         if at is not None:
             notes += (*at.still_busy(),)
-            measured += at.values()
+            # Where engines ran on a server's host, their observer's figures of the host replace these.
+            measured = [*at.of_hosts, *measured, *at.values(), *add_disturbances(measured, at.of_hosts)]
             at.write(files / "servers.json")
         ended = replace(
             begun,

@@ -178,7 +178,7 @@ class Builder:
         own = {key: render(text) for key, text in system.properties.items()}
         loading = {key: render(text) for key, text in experiment.load.properties.items()}
         directory = render(experiment.directory or ".")
-        needed = resolve_servers(system, names, data.table, render)
+        needed = resolve_servers(system, names, data.table, render, on_hosts=experiment.fleet.on != "local")
         servers_key = [] if needed is None else [needed.key]
         clients, operations = names["clients"], names.get("operations")
         assert isinstance(clients, int), "checked by validation"

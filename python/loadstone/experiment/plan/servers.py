@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from loadstone.engine.describe import describe_engine
 from loadstone.experiment.model import template
@@ -30,6 +30,8 @@ class StartRequest:
     file_system_bytes: int = 0
     # Whether each node has a network namespace.
     isolated: bool = False
+    # Whether each node runs on a separate host of the fleet, and not on this machine.
+    on_hosts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +108,20 @@ def start_request(name: str, given: Start | Over, render: Callable[[str], str]) 
 
 
 def resolve_servers(
-    system: SystemKeys, names: Mapping[str, Scalar], table: str, render: Callable[[str], str]
+    system: SystemKeys,
+    names: Mapping[str, Scalar],
+    table: str,
+    render: Callable[[str], str],
+    *,
+    on_hosts: bool = False,
 ) -> VariantServers | None:
     """The servers of a variant; None if the system names none. `table` is the workload's."""
     how: StartedSystems | Attached
     if system.start is not None:
         given = system.start
         below = () if given.over is None else (start_request(OVER[given.system], given.over, render),)
-        how = StartedSystems((*below, start_request(given.system, given, render)), given.keep)
+        own = replace(start_request(given.system, given, render), on_hosts=on_hosts)
+        how = StartedSystems((*below, own), given.keep)
     elif system.attach is not None:
         attach = system.attach
         commands = (template.render_partly(getattr(attach, key), names) for key in ATTACH_COMMANDS)

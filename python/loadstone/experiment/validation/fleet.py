@@ -5,10 +5,25 @@ from __future__ import annotations
 from loadstone.engine.describe import describe_engine
 from loadstone.experiment.kind import KINDS
 from loadstone.experiment.model.experiment import FleetKeys
-from loadstone.experiment.validation.context import Context
+from loadstone.experiment.model.system import ATTACH_FAULTS, Start
+from loadstone.experiment.validation.context import Context, Template, list_template_values
+from loadstone.systems import registry
+from loadstone.systems.registry import SYSTEMS
 
 # Keys of `fleet` that are meaningless on this machine.
 OF_HOSTS = ("address", "per_host", "placement", "hosts")
+# Keys of `start` that have no meaning for servers on hosts, with the next step.
+NOT_ON_HOSTS = {
+    "over": "start both systems on their hosts, and name them by `attach`",
+    "isolate": "leave it out: each host has a network",
+    "keep": "leave it out: servers on hosts end with the run",
+    "before": "prepare the hosts before the run",
+    "after": "clean up the hosts after the run",
+}
+# Faults that the agents do not inject.
+NOT_SPREAD = ("power", "full", "slow", "cut")
+# The property with the jars of a store in a JVM.
+JARS = {"hbase": ("hbase.lib",), "jvm": ("jvm.classpath",)}
 # A store that needs no server and no files.
 WITHOUT_DATA = "null"
 
@@ -75,21 +90,53 @@ def check_work(context: Context) -> None:
         if not context.is_valid("systems", name):
             continue
         if system.start is not None:
-            message = f"the servers of {name} would listen on this machine only, out of reach of other hosts"
-            context.add_mistake(
-                ("systems", name, "start"), message, "start them on their hosts, and name them by `attach`"
-            )
+            check_start(context, name, system.start)
         elif system.store != WITHOUT_DATA and not describe_engine().is_networked(system.store):
             message = f"{system.store} has no server that several hosts could reach"
             context.add_mistake(("systems", name), message, "use a networked store, or leave `fleet.on` out")
+        for key in JARS.get(system.store, ()):
+            if key not in system.properties:
+                message = f"{system.store} needs jars on every host, which the lab does not send"
+                hint = f"copy them to the same path on every host, and name it: `properties: {{{key}: …}}`"
+                context.add_mistake(("systems", name), message, hint)
+    able = ", ".join(sorted(kind for kind in KINDS if KINDS[kind].remote))
     for path, workload in experiment.each_workload.items():
         for kind in workload.kinds[:1]:
             if not KINDS[kind].remote:
                 message = f"{kind} runs on this machine only"
-                context.add_mistake(path, message, "leave `fleet.on` out, or use `ycsb` or `cassandra-stress`")
+                context.add_mistake(path, message, f"leave `fleet.on` out; engines on hosts can do {able}")
     if experiment.measure.ledger:
         hint = "leave `ledger` out, or run the engines on this machine"
         context.add_mistake(("measure", "ledger"), "ledgers of several hosts cannot be read back", hint)
+
+
+def check_start(context: Context, name: str, start: Start) -> None:
+    """Servers that the lab starts run on the hosts for servers, a node on each."""
+    path = ("systems", name, "start")
+    if start.system not in SYSTEMS:
+        # Reported elsewhere.
+        return
+    if context.experiment.fleet.hosts.servers.label is None:
+        message = f"the hosts of the servers of {name} are not named"
+        context.add_mistake(path, message, "name their label: `fleet: {hosts: {servers: {label: role=servers}}}`")
+    if not registry.load_system(start.system).spreadable:
+        able = ", ".join(system for system in SYSTEMS if registry.load_system(system).spreadable)
+        message = f"{start.system} cannot run on hosts of a fleet; {able} can"
+        context.add_mistake(path, message, "start it on its hosts, and name them by `attach`")
+    for key, reason in NOT_ON_HOSTS.items():
+        if getattr(start, key) != Start.model_fields[key].default:
+            context.add_mistake((*path, key), f"`{key}` and servers on hosts cannot be combined", reason)
+    if start.settings.get("tls", "no") not in ("no", "false", "off"):
+        message = "the certificates of servers on hosts would be unknown to clients"
+        context.add_mistake((*path, "settings", "tls"), message, "leave `tls` out, or name the servers by `attach`")
+    for number, fault in enumerate(context.experiment.faults):
+        at: tuple[str | int, ...] = ("faults", number, "do")
+        template = Template(at, fault.do)
+        for kind in sorted(
+            (list_template_values(context, template) if context.can_render(template) else set()) & {*NOT_SPREAD}
+        ):
+            message = f"the fault {kind} cannot be injected on hosts of a fleet"
+            context.add_mistake(at, message, f"use {', '.join(kind for kind in ATTACH_FAULTS if kind != 'cut')}")
 
 
 def check_limits(context: Context) -> None:

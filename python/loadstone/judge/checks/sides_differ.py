@@ -33,6 +33,9 @@ NAMES = {
     "memory_bytes": "memory",
     "hosts": "number of hosts",
     "host_names": "hosts",
+    "server_hosts": "hosts of the servers",
+    "machines": "number of machines",
+    "machines_shared": "machine shared by clients and servers",
     "data_nodes": "number of data nodes",
     "engine": "engine's version",
     "version": "system's version",
@@ -79,7 +82,7 @@ CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     "replication": ("replication_acknowledged",),
     "consistency": ("replication_acknowledged",),
     # Their processors and memory are still compared.
-    "placement": ("hosts", "host_names", "engines"),
+    "placement": ("hosts", "host_names", "engines", "connections", "executors", "machines", "machines_shared"),
 }
 RESUMED = "a run resumed after a change measures two different things: start a new one"
 DIFFERS = "give both the same, or compare by it; if the difference is the question, name it in `compare.guarantees`"
@@ -121,6 +124,7 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
         if texts:
             message = f"{pair.baseline} and {pair.contender} differ in {units.list_items(texts, DIFFERENCES)}"
             yield Finding(NAME, severity, message, COST if severity == Severity.NOTE else DIFFERS, pair.trials)
+    yield from find_shared_machines(pair)
     yield from pool_differences(pair, settings)
     yield from unit_differences(pair, settings)
     yield from check_durability(pair, sides)
@@ -129,6 +133,17 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
         message = f"{UNKNOWN_OF_BOTH}{', '.join(map(name_fact, unknown))}"
         hint = f"state it for either side: {' '.join(f'--fact {name}=…' for name in unknown)}"
         yield Finding(NAME, Severity.UNCHECKED, message, hint, pair.trials)
+
+
+def find_shared_machines(pair: Pair) -> Iterator[Finding]:
+    """A comparison of placements whose clients share a machine with the servers even where they are apart."""
+    if "placement" not in pair.by.split(","):
+        return
+    shared = tuple(trial.trial for trial in chain(*pair.sides) if trial.facts.get("machines_shared") == "yes")
+    if shared:
+        message = "the hosts of clients and of servers are one machine (one kernel)"
+        reason = "placement does not change the competition for its processors"
+        yield Finding(NAME, Severity.SUSPECT, f"{message}: {reason}", "use hosts that are separate machines", shared)
 
 
 def is_allowed(pair: Pair, name: str) -> bool:

@@ -71,6 +71,8 @@ def plan_differences(old: SystemPlan, new: SystemPlan) -> str:
         found.append(f"file systems of {old.file_system_bytes} bytes, not {new.file_system_bytes}")
     if old.network != new.network:
         found.append("isolated nodes, not nodes on the host" if old.network else "nodes on the host, not isolated")
+    if (old.addresses, old.here) != (new.addresses, new.here):
+        found.append("nodes on other hosts")
     for name in sorted({*old.settings, *new.settings}):
         before, after = old.settings.get(name), new.settings.get(name)
         if before != after:

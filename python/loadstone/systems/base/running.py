@@ -12,8 +12,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from loadstone.format.suggestion import did_you_mean
+from loadstone.observe.servers import Watched
 from loadstone.systems import registry
-from loadstone.systems.base import activity, disks, elsewhere, networks, process, state, undo
+from loadstone.systems.base import activity, disks, elsewhere, jvm, networks, process, state, undo
 from loadstone.systems.base.files.cache import READABLE, cache_root, hold_lock
 from loadstone.systems.base.plan import plan_differences, plan_of
 from loadstone.systems.base.starting import Say, Starting, log_of, say_nothing
@@ -76,7 +77,10 @@ class RunningSystem:
         Servers run on when this process ends. If it fails, exactly the servers that this call started are ended.
         Raises LoadstoneError, also when it is up with other settings.
         """
-        plan = self.plan_for(nodes, settings or {}, file_system_bytes, isolated=isolated)
+        self.start(self.plan_for(nodes, settings or {}, file_system_bytes, isolated=isolated), say, owner=owner)
+
+    def start(self, plan: SystemPlan, say: Say = say_nothing, *, owner: str = "") -> None:
+        """Starts a complete plan as `up` does. Raises LoadstoneError."""
         with self._hold_lock(say):
             self._undo_recorded(say)
             before = self.known
@@ -203,15 +207,7 @@ class RunningSystem:
     def revive_servers(self, say: Say = say_nothing) -> None:
         """Starts the servers that have ended, over their data, and waits until all are ready. Raises SystemsError."""
         known = self._require_state()
-        plan = known.plan
-        self.up(
-            plan.nodes,
-            plan.settings,
-            say,
-            owner=known.owner,
-            file_system_bytes=plan.file_system_bytes,
-            isolated=bool(plan.network),
-        )
+        self.start(known.plan, say, owner=known.owner)
 
     def record_undo(self, fault: undo.Undo) -> None:
         """Records on disk how to undo a fault; `up`, `down` and `restart` then undo it. Raises SystemsError."""
@@ -265,6 +261,18 @@ class RunningSystem:
     def log_paths(self) -> list[Path]:
         """Every file of the logs, including logs of earlier starts."""
         return sorted(path for path in self.place.logs.rglob("*") if path.is_file())
+
+    def find_watched(self) -> list[Watched]:
+        """The servers that run, for an observer; none if the system is not up."""
+        logs = self.gc_logs() if self.status() else {}
+        return [
+            Watched(server.name, server.address, server.pid, server.started_ticks, logs.get(server.name))
+            for server in self.running_processes()
+        ]
+
+    def jvm_releases(self) -> set[str]:
+        """The builds of the JVMs that its servers run in."""
+        return {jvm.process_release(server.pid) for server in self.running_processes()} - {""}
 
     def gc_logs(self) -> dict[str, Path]:
         """The log of each JVM's collections, by server."""
@@ -357,7 +365,7 @@ class RunningSystem:
         if not names:
             raise SystemsError(f"{self.name} cannot have a file system for each node", "leave `file_system` out")
         user = elsewhere.choose_user()
-        for name in names:
+        for name in (names[node - 1] for node in plan.local_nodes):
             disks.unmount_stopped((self.place.data / name).resolve())
             directory = elsewhere.directory_for(user, self.place, name).resolve()
             disks.mount_disk(disks.image_path(self.place.root, name), directory, plan.file_system_bytes)
@@ -368,6 +376,10 @@ class RunningSystem:
         if plan.network:
             nodes = {name: node for node, name in enumerate(self.system.node_directories(plan), 1)}
             stages = [[self._isolate_server(server, nodes[server.name]) for server in servers] for servers in stages]
+        if plan.here:
+            directories = self.system.node_directories(plan)
+            here = {directories[node - 1] for node in plan.here}
+            stages = [[server for server in servers if server.name in here] for servers in stages]
         names = [server.name for servers in stages for server in servers]
         assert len(names) == len({*names}), f"{self.name} has two servers of one name: {names}"
         return stages

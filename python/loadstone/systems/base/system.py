@@ -39,6 +39,15 @@ class SystemPlan:
     file_system_bytes: int = 0
     # The first three numbers of the nodes' addresses, if each node has a network namespace: `10.77.3`; else empty.
     network: str = ""
+    # The address of each node, if each runs on a separate host of a fleet; else empty.
+    addresses: tuple[str, ...] = ()
+    # The nodes that run on this host, from 1; empty: all.
+    here: tuple[int, ...] = ()
+
+    @property
+    def local_nodes(self) -> Sequence[int]:
+        """The nodes that run on this host, from 1."""
+        return self.here or range(1, self.nodes + 1)
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Server:
-    """One process of a system, before it runs. All paths are absolute; it listens on loopback only."""
+    """One process of a system, before it runs. All paths are absolute.
+
+    It listens on loopback, or on its host's address in a fleet.
+    """
 
     # Unique within the system: `cassandra-1`, `master`, `region-server-2`.
     name: str
@@ -128,6 +140,8 @@ class System(ABC):
 
     # Whether each of its nodes can have a network namespace: all addresses then begin with `Plan.network`.
     isolatable: ClassVar[bool] = False
+    # Whether each node can run on a separate host: it then listens on its address in `Plan.addresses`.
+    spreadable: ClassVar[bool] = False
 
     def node_directories(self, plan: SystemPlan) -> Sequence[str]:
         """The names of its nodes' directories in `place.data`, which are the servers' names.

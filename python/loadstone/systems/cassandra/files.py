@@ -69,7 +69,9 @@ def server_name(node: int) -> str:
 
 
 def node_host(plan: SystemPlan, node: int) -> str:
-    """The address of a node: each node has its own loopback address, so that all use the same ports."""
+    """The address of a node: its host's, or its own loopback address, so that all use the same ports."""
+    if plan.addresses:
+        return plan.addresses[node - 1]
     return f"{plan.network or '127.0.0'}.{node}"
 
 

@@ -82,6 +82,7 @@ class Cassandra(System):
         return [[prepare_node(place, plan, node) for node in range(1, plan.nodes + 1)]]
 
     isolatable: ClassVar = True
+    spreadable: ClassVar = True
 
     def node_directories(self, plan: SystemPlan) -> Sequence[str]:
         """One for each node."""
@@ -136,8 +137,10 @@ class Cassandra(System):
         """
         nodes, _ = read_views(plan, ONLY_LOOK_S)
         up = nodes_up(plan, nodes)
-        figures: dict[str, float] = {"ring.nodes_up": up, "ring.nodes_down": plan.nodes - up}
-        for node in range(1, plan.nodes + 1):
+        # Figures of several hosts are added up: only one host counts the nodes.
+        ring = {"ring.nodes_up": up, "ring.nodes_down": plan.nodes - up}
+        figures: dict[str, float] = {**ring} if 1 in plan.local_nodes else {}
+        for node in plan.local_nodes:
             figures[f"{server_name(node)}.up"] = int(node in nodes)
             figures[f"{server_name(node)}.load_bytes"] = stored_bytes(place.data / server_name(node) / "data")
             live = live_heap_bytes(place.logs / f"{server_name(node)}.gc.log")

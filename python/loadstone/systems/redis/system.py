@@ -82,6 +82,7 @@ class Redis(System):
         return [servers]
 
     isolatable: ClassVar = True
+    spreadable: ClassVar = True
 
     def node_directories(self, plan: SystemPlan) -> Sequence[str]:
         """A directory for each server."""
@@ -214,13 +215,8 @@ def form_cluster(plan: SystemPlan) -> str | None:
                     client.send_command("CLUSTER", "ADDSLOTSRANGE", str(first), str(last))
                 if int(info["cluster_known_nodes"]) < plan.nodes:
                     for peer in range(1, plan.nodes + 1):
-                        client.send_command(
-                            "CLUSTER",
-                            "MEET",
-                            server_address(plan, peer),
-                            str(client_port(plan, peer)),
-                            str(bus_port(plan, peer)),
-                        )
+                        ports = (str(client_port(plan, peer)), str(bus_port(plan, peer)))
+                        client.send_command("CLUSTER", "MEET", server_address(plan, peer), *ports)
                 if info["cluster_state"] != "ok" or info["cluster_slots_assigned"] != str(SLOTS):
                     reasons.append(
                         f"{server_name(plan, node)} knows the nodes of {info['cluster_slots_assigned']} slots"
@@ -232,6 +228,8 @@ def form_cluster(plan: SystemPlan) -> str | None:
 
 def server_address(plan: SystemPlan, node: int) -> str:
     """The address of a node."""
+    if plan.addresses:
+        return plan.addresses[node - 1]
     return f"{plan.network}.{node}" if plan.network else HOST
 
 
@@ -318,6 +316,9 @@ def render_configuration(place: Place, plan: SystemPlan, node: int = 1) -> str:
     password = plan.settings["password"]
     if password:
         settings["requirepass"] = settings["masterauth"] = quote_value(password)
+    elif plan.addresses:
+        # Without a password, Redis refuses clients on other hosts.
+        settings["protected-mode"] = "no"
     return "".join(f"{name} {value}\n" for name, value in settings.items())
 
 

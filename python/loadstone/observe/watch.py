@@ -25,10 +25,10 @@ MEASURE, FLUSH = "measure", "flush"
 class Watch:
     """Observes the host about once a second."""
 
-    def __init__(self, directory: Path | None, path: Path, servers: ServerObserver | None = None) -> None:
+    def __init__(self, directory: Path | None, path: Path | None, servers: ServerObserver | None = None) -> None:
         """Observes the host, the device of `directory`, if given, and `servers` that the lab started.
 
-        Observations are also written to `path`.
+        Samples are also written to `path`, if given.
         """
         self._directory = directory
         self._servers = servers

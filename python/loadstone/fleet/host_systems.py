@@ -1,0 +1,221 @@
+"""The systems on a host of the fleet: started, observed, broken and stopped there by the code for this machine.
+
+The lab (`loadstone.fleet.spread`) names an operation of `OPERATIONS`; its arguments and its result are JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from loadstone.engine.document import read_document
+from loadstone.errors import LoadstoneError
+from loadstone.experiment.plan.faults import PlannedFault
+from loadstone.faults.fault import Fault
+from loadstone.faults.site import StartedSite
+from loadstone.observe.servers import ServerObserver, Watched, sum_ticks
+from loadstone.observe.watch import Watch
+from loadstone.results.value import Value
+from loadstone.systems.base import jvm, process
+from loadstone.systems.base.ownership import OWNER, hold_ownership, refuse_taken
+from loadstone.systems.base.running import AT, RunningSystem
+from loadstone.systems.base.system import SystemPlan
+
+# Names of instances are at most this long.
+NAME_MAX = 31
+LOOK_SECONDS = 1.0
+# The steps of a fault that the lab may order.
+STEPS = frozenset(
+    {"aim", "journal", "withdraw", "inject", "missing_effect", "lift", "remaining_effect", "facts", "prepare"}
+)
+
+
+class HostSystems:
+    """The systems of one host. Any thread may perform operations."""
+
+    def __init__(self, host: str, carriers: Mapping[str, int] | None = None) -> None:
+        """`carriers`: processes of the transport, whose CPU time is not interference."""
+        self._instance = instance_name(host)
+        self._carriers = dict(carriers or {})
+        # The mark of ownership of each system that was started.
+        self._marks: dict[str, ExitStack] = {}
+        self._observations: dict[str, Observation] = {}
+        self._faults: dict[tuple[str, int], Fault] = {}
+
+    def perform(self, operation: str, arguments: Mapping[str, Any]) -> Any:
+        """The result of an operation. Raises LoadstoneError."""
+        if operation not in OPERATIONS:
+            raise LoadstoneError(f"the agent knows no operation {operation}", "install the same version everywhere")
+        return OPERATIONS[operation](self, **arguments)
+
+    def find_watched(self) -> list[Watched]:
+        """The servers that run here."""
+        return [server for system in list(self._marks) for server in self._running(system).find_watched()]
+
+    def start(self, system: str, plan: Mapping[str, Any]) -> None:
+        """Starts the nodes of this host, and waits until they are ready. Servers of an earlier run are ended first."""
+        running = self._running(system)
+        if system not in self._marks:
+            self._take_ownership(running, system)
+            running.down()
+        running.start(read_document(SystemPlan, plan), owner=OWNER)
+
+    def stop(self, system: str) -> None:
+        """Ends the servers and deletes their data. Raises TakenError for servers of another owner."""
+        running = self._running(system)
+        if system not in self._marks:
+            # An earlier agent started them.
+            self._take_ownership(running, system)
+        self.end_observation(system)
+        running.down()
+        self._marks.pop(system).close()
+
+    def status(self, system: str) -> list[list[Any]]:
+        """Name, address, pid, start and state of each server."""
+        return [
+            [server.name, server.address, server.pid, server.started_ticks, state.value]
+            for server, state in self._running(system).status()
+        ]
+
+    def describe(self, system: str) -> dict[str, Any]:
+        """Facts, version, and the builds of the servers' JVMs."""
+        running = self._running(system)
+        return {
+            "facts": dict(running.read_facts()),
+            "version": running.server_version(),
+            "jvm_releases": sorted(running.jvm_releases()),
+        }
+
+    def read_figures(self, system: str) -> dict[str, float]:
+        """The current counters."""
+        return dict(self._running(system).read_figures())
+
+    def find_backlog(self, system: str) -> str | None:
+        """Work that must end before every reachable replica has all writes."""
+        return self._running(system).find_backlog()
+
+    def recreate_table(self, system: str, table: str, options: Mapping[str, str]) -> None:
+        """Drops a store's table and creates it again."""
+        self._running(system).recreate_table(table, options)
+
+    def ticks(self, system: str) -> int:
+        """The processor time of the servers so far."""
+        return sum_ticks(self._running(system).find_watched())
+
+    def begin_observation(self, system: str) -> None:
+        """Flushes the file system of the data, and begins to observe the host and its servers."""
+        self.end_observation(system)
+        self._observations[system] = Observation(self._running(system), self._carriers)
+        self._observations[system].begin()
+
+    def end_observation(self, system: str) -> list[list[Any]]:
+        """The figures since the beginning: metric, value, unit, number of samples."""
+        observation = self._observations.pop(system, None)
+        values = [] if observation is None else observation.end()
+        return [[value.metric, value.value, value.unit, value.n] for value in values]
+
+    def roles(self, system: str) -> dict[str, list[str]]:
+        """The servers by role."""
+        return {role: list(servers) for role, servers in StartedSite(self._running(system)).roles().items()}
+
+    def identities(self, system: str) -> dict[str, Any]:
+        """The identity of each running server's process; None for a paused one."""
+        return dict(StartedSite(self._running(system)).identities())
+
+    def start_times(self, system: str) -> dict[str, float]:
+        """When the process of each server began, s since the epoch by this host's clock."""
+        return {server.name: process.started_at(server) for server in self._running(system).running_processes()}
+
+    def data_bytes(self, system: str, server: str) -> int | None:
+        """The size of a server's data."""
+        return StartedSite(self._running(system)).data_bytes(server)
+
+    def create_fault(self, system: str, number: int, planned: Mapping[str, Any], victims: Sequence[str]) -> None:
+        """A fault on servers of this host, for `perform_fault`."""
+        fault = StartedSite(self._running(system)).action(read_document(PlannedFault, planned), victims)
+        self._faults[system, number] = fault
+
+    def perform_fault(self, system: str, number: int, step: str) -> Any:
+        """The result of a step of a fault."""
+        if step not in STEPS or (system, number) not in self._faults:
+            raise LoadstoneError(f"no fault {number} can {step} here", "the agent of this host was started again")
+        result = getattr(self._faults[system, number], step)()
+        return dict(result) if isinstance(result, Mapping) else result
+
+    def _take_ownership(self, running: RunningSystem, system: str) -> None:
+        with ExitStack() as mark:
+            mark.enter_context(hold_ownership(running.place.root))
+            refuse_taken(running)
+            self._marks[system] = mark.pop_all()
+
+    def _running(self, system: str) -> RunningSystem:
+        return RunningSystem(f"{system}{AT}{self._instance}")
+
+
+OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    operation.__name__: operation
+    for operation in (
+        HostSystems.start,
+        HostSystems.stop,
+        HostSystems.status,
+        HostSystems.describe,
+        HostSystems.read_figures,
+        HostSystems.find_backlog,
+        HostSystems.recreate_table,
+        HostSystems.ticks,
+        HostSystems.begin_observation,
+        HostSystems.end_observation,
+        HostSystems.roles,
+        HostSystems.identities,
+        HostSystems.start_times,
+        HostSystems.data_bytes,
+        HostSystems.create_fault,
+        HostSystems.perform_fault,
+    )
+}
+
+
+class Observation(threading.Thread):
+    """Observes this host and the servers of a system, about once a second."""
+
+    def __init__(self, running: RunningSystem, carriers: Mapping[str, int]) -> None:
+        super().__init__(name=f"observe {running.name}", daemon=True)
+        servers = ServerObserver(tuple(running.find_watched()), jvm.read_collections)
+        self._carriers = carriers
+        self._watch = Watch(next(iter(running.data_directories()), None), None, servers)
+        self._is_over = threading.Event()
+
+    def begin(self) -> None:
+        """Returns when the first sample was taken."""
+        self._watch.__enter__()
+        for name, pid in self._carriers.items():
+            self._watch.watch(name, pid)
+        self.start()
+
+    def run(self) -> None:
+        """Takes samples."""
+        while not self._is_over.wait(LOOK_SECONDS):
+            self._watch.look()
+
+    def end(self) -> list[Value]:
+        """The figures, after the last sample and a flush of the file system."""
+        self._is_over.set()
+        self.join()
+        self._watch.__exit__(None, None, None)
+        values = list(self._watch.values(0))
+        carried = [value for value in values if value.metric in {f"{name}.cpu" for name in self._carriers}]
+        if carried:
+            values.append(Value("carrier.cpu", sum(value.value for value in carried), "processors", carried[0].n))
+        return values
+
+
+def instance_name(host: str) -> str:
+    """The name of a host's instance of a system: hosts may share a file system."""
+    name = re.sub(r"[^A-Za-z0-9_.-]", "-", host).lstrip("_.-") or "host"
+    if name == host and len(name) <= NAME_MAX:
+        return name
+    return f"{name[: NAME_MAX - 9]}-{hashlib.sha256(host.encode()).hexdigest()[:8]}"

@@ -1,0 +1,55 @@
+"""The mark of the run that started servers: a lock next to their state, and the owner's name in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from loadstone.errors import LoadstoneError
+from loadstone.systems.base.files.cache import hold_lock
+from loadstone.systems.base.running import RunningSystem
+
+MARK = "experiment.lock"
+# The owner, in the state of servers that a run starts: only then may a later run stop them.
+OWNER = "experiment"
+
+
+class TakenError(LoadstoneError):
+    """The servers that an experiment would start are already running, and it must not stop them."""
+
+
+def refuse_taken(running: RunningSystem) -> None:
+    """Raises TakenError if the system is up or has data, and no experiment started it."""
+    known = running.known
+    if known is not None and known.owner != OWNER:
+        name = running.name
+        raise TakenError(
+            f"{name} {'is up' if known.started else 'has data that were kept'}, and no experiment started it",
+            f"use it by `attach`; or delete it and its data by `loadstone systems down {name}`",
+        )
+
+
+@contextmanager
+def hold_ownership(root: Path) -> Iterator[None]:
+    """Marks the servers of the system in `root` as this run's. Raises TakenError if another run has them.
+
+    The mark is a lock on a file next to the system's state, taken before the first server starts and kept while the run
+    lives. The kernel releases it however the run ends.
+    """
+    path = root / MARK
+
+    def refuse() -> None:
+        message = f"another run uses the servers in {root} (process {path.read_text() or 'unknown'})"
+        raise TakenError(message, "wait until it ends")
+
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(hold_lock(path, refuse))
+            path.write_text(str(os.getpid()))
+        except OSError as error:
+            raise LoadstoneError(
+                f"cannot write {path}: {error.strerror}", "set LOADSTONE_SYSTEMS to a directory of your own"
+            ) from error
+        yield
