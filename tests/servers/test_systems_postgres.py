@@ -93,20 +93,19 @@ def test_statement_timeouts_keep_their_connections(server: Up, start: Start) -> 
     reads = work(records=100, insert_count=100, insert_order="ordered", mix=READS)
     engine = start(store=store, work=reads, interval_ms=100)
     engine.succeed(100)
+    connections = "SELECT pid FROM pg_stat_activity WHERE application_name = 'loadstone' ORDER BY pid"
+    before = ask(server, connections)
     ask(server, "BEGIN; LOCK TABLE usertable; SELECT pg_sleep(0.5); COMMIT")
     engine.succeed(1000)
+    assert ask(server, connections) == before
     ask(server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'loadstone'")
     engine.succeed(1000)
     engine.say('"stop"')
     _, events = engine.rest()
-    summary = whole(events)
-    outcomes = counts(summary.outcomes)
+    outcomes = counts(whole(events).outcomes)
     assert outcomes["READ", "TIMEOUT"] >= 2
     assert outcomes["READ", "SERVICE_UNAVAILABLE"] == 2
     assert {*outcomes} == {("READ", "OK"), ("READ", "TIMEOUT"), ("READ", "SERVICE_UNAVAILABLE")}
-    # One for each client at the start, and one more after it was terminated.
-    assert summary.connection_attempts is not None
-    assert summary.connection_attempts.attempted == 4
 
 
 @pytest.fixture
