@@ -49,7 +49,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def loadstone(home: Path, *arguments: str | Path, code: int = 0, timeout: float = 600) -> Done:
-    """Runs a command that must end with this status. A command that hangs is killed."""
+    """Runs a command that must end with this status. After `timeout` seconds it counts as hanging and is killed."""
     done = run_command(arguments, home, environment(home), timeout)
     assert done.returncode == code, f"{arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, done.stderr

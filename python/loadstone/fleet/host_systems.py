@@ -199,7 +199,7 @@ class Observation(threading.Thread):
     def run(self) -> None:
         """Takes samples."""
         while not self._is_over.wait(LOOK_SECONDS):
-            self._watch.look()
+            self._watch.take_sample()
 
     def end(self) -> list[Value]:
         """The figures, after the last sample and a flush of the file system."""

@@ -32,7 +32,7 @@ class Watch:
         """
         self._directory = directory
         self._servers = servers
-        pids = {f"{SERVER}{each.name}": each.pid for each in servers.watched} if servers else {}
+        pids = {f"{SERVER}{server.name}": server.pid for server in servers.watched} if servers else {}
         self._observer = Observer(directory, pids, path=path)
 
     def __enter__(self) -> Self:
@@ -59,7 +59,7 @@ class Watch:
         """Adds a process of Loadstone to observe."""
         self._observer.watch_process(name, pid)
 
-    def look(self) -> object:
+    def take_sample(self) -> object:
         """Must be called about once a second."""
         if self._servers is not None:
             self._servers.take_sample()
@@ -82,11 +82,11 @@ class Watch:
         by_metric = {value.metric: value for value in measured}
         flushed = {value.metric: value.value for value in self._observer.phase_figures(FLUSH)}
         for direction in ("read", "written"):
-            seen = by_metric.get(f"device.{direction}")
-            if seen is None:
+            volume = by_metric.get(f"device.{direction}")
+            if volume is None:
                 continue
             late = flushed.get(f"device.{direction}", 0.0) if direction == "written" else 0.0
             if direction == "written":
-                yield Value("device.written_after", late, "B", seen.n)
+                yield Value("device.written_after", late, "B", volume.n)
             if operations:
-                yield Value(f"device.{direction}_per_operation", (seen.value + late) / operations, "B/op", operations)
+                yield Value(f"device.{direction}_per_operation", (volume.value + late) / operations, "B/op", operations)

@@ -184,7 +184,7 @@ def run_by(
             message = f"{phase.name} printed more than {units.format_size(OUTPUT_MAX)}, and was ended"
             raise CommandError(message, "have it print less, or redirect its output to /dev/null", 1)
         if watch is not None:
-            watch.look()
+            watch.take_sample()
         display.update()
     return Ended(ended[0], stdout, stderr, ended[1], context)
 
