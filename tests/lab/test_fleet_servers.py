@@ -100,11 +100,11 @@ def test_placements_are_variants_of_one_experiment(tmp_path: Path, root: Path, m
         assert trial.value("host.host1.cpu.busy") is not None
         assert trial.value("server.redis.keys") >= 100
     assert by_placement["apart"].facts["machines_shared"] == "yes"
-    judged = judge.judge_results(only_folder(tmp_path).load())
+    judged = judge.judge_results(only_folder(tmp_path).load_results())
     messages = [finding.message for finding in judged.findings if finding.check == "sides-differ"]
     assert any("placement does not change the competition" in message for message in messages), messages
     assert not any("differ in" in message for message in messages), messages
-    roles = {host["name"]: host["role"] for host in only_folder(tmp_path).load().environment["hosts"]}
+    roles = {host["name"]: host["role"] for host in only_folder(tmp_path).load_results().environment["hosts"]}
     assert {name: roles[name] for name in ("host1", "host2", "host3")} == {
         "host1": "nodes",
         "host2": "clients",

@@ -123,8 +123,8 @@ def merge_runs(sources: Sequence[Source]) -> ImportedRun:
     """The run of one tool's processes, or operations, measured together, from a log of each.
 
     Times are aligned by the start of each log; without it, all logs begin together. The throughput covers the time in
-    which any of them ran; if they ran together for less than 95 % of it, a note states both times. Raises LoadstoneError when a
-    log is damaged, or when the logs have different units.
+    which any of them ran; if they ran together for less than 95 % of it, a note states both times. Raises
+    LoadstoneError when a log is damaged, or when the logs have different units.
     """
     logs = [parse_log(source) for source in sources]
     whole = HistogramLog(logs[0].ns, additive=all(log.additive for log in logs))

@@ -98,7 +98,7 @@ def run(
                 watch.watch("engine" if engines == 1 else f"engine.{part.stem}", part.pid)
         explained = stack.enter_context(deadline(timeout, name, running))
         try:
-            for number, event in running.events(None if watch is None else watch.look, started):
+            for number, event in running.events(None if watch is None else watch.take_sample, started):
                 if isinstance(event, EngineError):
                     merger.lose(number, explained(event))
                 for merged in merger.take(event):
