@@ -1,4 +1,4 @@
-"""Every YCSB command line of the hand-written reports, on an HBase like theirs.
+"""Every YCSB command line of the hand-written reports, on an HBase of the same configuration.
 
 A line runs through `loadstone ycsb` as its author typed it, but for the leading `bin/`, what a shell makes of it (its
 file of results), the directory of the site files, which is this machine's, and a last `-p` that makes its counts small.

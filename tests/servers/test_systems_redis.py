@@ -16,7 +16,7 @@ from loadstone.systems.redis.client import RedisClient, RedisError
 from loadstone.systems.redis.system import allow_connections
 from systems_support import Up, free_port, systems, temporary_root, up
 
-# Whatever a configuration file or a shell would trip over.
+# Characters that need quotes in a configuration file or a shell.
 PASSWORD = "a\"b c\\d'é#"
 
 

@@ -19,7 +19,7 @@ def clients(trial: TrialResult) -> TrialResult:
 
 
 def also_by_clients(trial: TrialResult) -> TrialResult:
-    """The same as a part of what is compared."""
+    """The same difference as a compared dimension."""
     changed = clients(trial)
     return replace(changed, config={"system,clients": f"{trial.config['system']},{changed.clients}"})
 

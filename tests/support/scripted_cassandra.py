@@ -200,7 +200,7 @@ class FakeCassandra(Scripted):
         """Answers a statement that is not prepared."""
         match = re.match(r"SELECT (.*?) FROM ([\w.]+)", text)
         if match is None:
-            # CREATE, USE and TRUNCATE: cassandra-stress reads nothing of their answers.
+            # CREATE, USE and TRUNCATE: cassandra-stress does not read their answers.
             return VOID
         names, table = match[1].split(", "), match[2]
         if table == "system.local":

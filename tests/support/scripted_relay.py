@@ -53,7 +53,7 @@ class Fault:
     (both answer OK and do nothing), `oom` (answers that it has no memory, does nothing), `phantom` (the same, and
     does it) and `zeros` (keeps what identifies the write, then zeros). For deletes only `keep` (OK, not done).
     These need `begin()` before their start: `gone` closes the port and every connection, `mute` reads nothing until
-    the end, then the requests that came during it.
+    the end, then the requests that arrived in the meantime.
     """
 
     kind: Kind

@@ -146,7 +146,7 @@ def test_our_own_log_has_response_times_as_headline(tmp_path: Path) -> None:
     for _, _, _, histogram in intervals(tmp_path / "run.hlog"):
         expected.counts += histogram.counts
     n = expected.count // 4
-    # As many failed, with service times alone.
+    # As many operations failed; they have service times only.
     assert figures(found, "read.p50", "read.service.p50", "read-error.max", "errors") == {
         "read.p50": (100_059_316_223, "ns", n),
         "read.service.p50": (100_059_316_223, "ns", 2 * n),

@@ -1,4 +1,4 @@
-"""What is fetched before a command needs it."""
+"""Downloads that a command needs."""
 
 from __future__ import annotations
 

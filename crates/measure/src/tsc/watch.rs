@@ -54,7 +54,7 @@ const SLEW_PPM: u64 = 500;
 /// Largest change of the kernel's rate between two comparisons. NTP slews by 500 ppm at most (the limit of `adjtimex`),
 /// and may begin at any moment; a suspend or an irregular counter causes a far larger change.
 const EXPLAINED_PPM: u64 = 600;
-/// The difference that readings a moment apart explain in addition to their width.
+/// The allowed difference of two readings that are not simultaneous, in addition to their uncertainty.
 const EXPLAINED_NS: u64 = 20_000;
 
 /// Compares the two clocks.

@@ -1,8 +1,8 @@
 //! Protocol 5 sends frames in segments with checksums (`native_protocol_v5.spec`, section 2).
 //!
 //! A segment is a header of 3 bytes (17 bits: the length of the payload; 1 bit: whether it holds whole frames only), the header's
-//! CRC-24, the payload, and its CRC-32. Where segments are compressed, by LZ4 only, the header has 5 bytes: 17 bits more give the
-//! length of the text; 0: the payload is not compressed.
+//! CRC-24, the payload, and its CRC-32. If segments are compressed (only LZ4 is supported), the header has 5 bytes: 17 more bits
+//! give the uncompressed length, or 0 if the payload is not compressed.
 
 use super::compression::Compressor;
 use super::wire::HEADER;

@@ -23,8 +23,8 @@ abstract class Client {
   }
 
   /**
-   * One operation. Returns 1 + the outcome's place, and the answer's length 8 bits above it; if the answer is longer than
-   * the shared memory, its length alone, negative: FETCH then copies it into larger memory.
+   * One operation. Returns 1 + the outcome's place, and the answer's length 8 bits above it. If the answer is longer than
+   * the shared memory, it returns only the length, negated, and FETCH then copies the answer into larger memory.
    */
   final long call(int operation, int keyLength, int length, int count) throws Exception {
     if (operation == FETCH) {
