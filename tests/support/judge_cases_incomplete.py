@@ -22,7 +22,7 @@ CASES = [
         "the course of a trial of ours",
         experiment(facts(engine="0.2.0"), series=lambda _: None),
         SUSPECT,
-        "series.json is missing or damaged: not-steady, stalled could not look",
+        "series.json is missing or damaged: not-steady, stalled could not run",
     ),
     Case("incomplete", "the course of an imported trial", experiment(series=lambda _: None)),
     Case(

@@ -205,7 +205,7 @@ def not_valid_for(system: str) -> Expectation:
 
 
 def trusts_less() -> Expectation:
-    """A check that could not look has not passed: the verdict counts those that could, or is not valid."""
+    """A check that could not run has not passed: the verdict counts those that could, or is not valid."""
     return Expectation(
         "not valid, or valid with the number of checks that could run",
         lambda judged: str(judged.judgement.verdict) != "valid" or "checks could run" in judged.text,

@@ -129,7 +129,7 @@ def test_uncounted_device_reads_do_not_validate_cached_values() -> None:
     reason = "the reads that the device served were not counted"
     findings, lacking = check_trial(cached(sound()), course(STEADY), Settings(claims="device"))
     assert reason in {gap.reason for gap in lacking}
-    assert (Severity.SUSPECT, f"{reason}: page-cache could not look") in {
+    assert (Severity.SUSPECT, f"{reason}: page-cache could not run") in {
         (finding.severity, finding.message) for finding in findings
     }
     assert reason not in {gap.reason for gap in check_trial(cached(sound()), course(STEADY), Settings())[1]}
@@ -155,7 +155,7 @@ def test_unproven_ledger_could_not_look(figures: dict[str, Any], reason: str) ->
         both(engine, given(**{**read_back, **figures}))(sound()), course(STEADY), Settings()
     )
     assert reason in {gap.reason for gap in lacking}
-    assert (Severity.SUSPECT, f"{reason}: unverified could not look") in {
+    assert (Severity.SUSPECT, f"{reason}: unverified could not run") in {
         (finding.severity, finding.message) for finding in findings
     }
     _, lacking = check_trial(both(engine, given(**read_back))(sound()), course(STEADY), Settings())

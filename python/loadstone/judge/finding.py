@@ -83,7 +83,7 @@ class NotLooked:
     """A check that lacks data to examine a trial or a pair. It has not passed."""
 
     check: str
-    # The missing data, as a text that follows "could not look: ".
+    # The missing data, as a text that follows "could not run: ".
     reason: str
     # Whether every trial that Loadstone ran has the data, so that a trial without it is suspect.
     ours: bool = False

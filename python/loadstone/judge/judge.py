@@ -129,7 +129,7 @@ def note_minority(
     """A variant's findings by trial; disturbances are notes if only a minority of its repeats has any.
 
     A claim must then also hold without these repeats (the scenario `clean`). Most of the repeats must be known to be
-    free of them: one that a check could not look at (`unseen`) is not. One about all figures covers latencies.
+    free of them: one that a check could not examine (`unseen`) is not. One about all figures covers latencies.
     """
     ended = [trial.trial for trial in trials if trial.values and worst_verdict(found[trial.trial]) != Verdict.INVALID]
     minor = set()

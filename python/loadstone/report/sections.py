@@ -202,7 +202,7 @@ def devices(view: View) -> Section:
 def warned(view: View) -> Section:
     """What to know before relying on a figure."""
     left_out = tuple(f"While reading: {warning}." for warning in view.results.warnings)
-    left_out += tuple(f"Could not look: {line}." for line in not_looked(view.judgement))
+    left_out += tuple(f"Could not run: {line}." for line in not_looked(view.judgement))
     found = tuple(warnings(view.judgement))
     if not found:
         left_out = ("No check found anything.", *left_out) if view.results.trials else left_out

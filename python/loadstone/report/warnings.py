@@ -131,7 +131,7 @@ def named(finding: Finding, variant: str) -> str:
 
 
 def not_looked(judgement: Judgement) -> list[str]:
-    """The checks that could not look, each with the reasons: `clock (the clock was not compared with another)`."""
+    """The checks that could not run, each with the reasons: `clock (the clock was not compared with another)`."""
     reasons: dict[str, dict[str, None]] = {}
     for each in judgement.not_looked:
         reasons.setdefault(each.reason, {})[each.check] = None

@@ -92,7 +92,7 @@ def find_unavailable_checks(trial: TrialResult, missing: Sequence[NotLooked]) ->
     for not_looked in missing:
         reasons.setdefault(not_looked.reason, {})[not_looked.check] = None
     for reason, names in reasons.items():
-        message = f"{reason}: {units.list_items([*names], len(names))} could not look"
+        message = f"{reason}: {units.list_items([*names], len(names))} could not run"
         yield Finding(INCOMPLETE, Severity.SUSPECT, message, "restore the file, or measure again", (trial.trial,))
 
 

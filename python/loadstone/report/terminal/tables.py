@@ -315,7 +315,7 @@ def change(comparison: Comparison | None) -> Text:
 
 
 def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
-    """Findings by check, the worst first, a few messages of each or the `whole`; the checks that could not look."""
+    """Findings by check, the worst first, a few messages of each or the `whole`; the checks that could not run."""
     lines = []
     for each in warnings(judgement, whole=whole):
         name = (f"{each.check} ", STYLES[each.severity])
@@ -328,5 +328,5 @@ def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
         if address := page_address(each.page):
             lines.append(Text(f"  page: {address}", style="dim"))
     if whole or not lines:
-        lines += [Text(f"could not look: {each}", style="dim") for each in not_looked(judgement)]
+        lines += [Text(f"could not run: {each}", style="dim") for each in not_looked(judgement)]
     return lines
