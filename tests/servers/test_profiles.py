@@ -101,33 +101,33 @@ token_range_queries:
 def test_token_ranges_are_read_to_their_ends(target: Target, tmp_path: Path) -> None:
     profile = tmp_path / "conditional.yaml"
     profile.write_text(CONDITIONAL)
-    line = f"user profile={profile} no-warmup -rate threads=1"
-    target.run(f"{line} ops(insert=1) n=30 -pop seq=1..30")
+    line = f"user profile={profile} no-warmup"
+    target.run(f"{line} ops(insert=1) n=30 -pop seq=1..30 -rate threads=1")
     (node,) = target.query("SELECT tokens FROM system.local")
     tokens = node["tokens"]
     assert isinstance(tokens, list)
     borders = sorted({-(2**63), *map(int, tokens), 2**63 - 1})
     rows = Counter(
-        bisect_left(borders, int(str(row["token"])))
-        for row in target.query("SELECT token(id) AS token FROM conditional.t")
+        bisect_left(borders, int(str(row["place"])))
+        for row in target.query("SELECT token(id) AS place FROM conditional.t")
     )
     # A page has two rows, and an empty range has a page.
     pages = sum(max(1, (rows[end] + 1) // 2) for end in range(1, len(borders)))
     assert pages > len(borders)
-    done = target.run(f"{line} ops(pages=1) n={pages} -pop seq=1..30")
+    done = target.run(f"{line} ops(pages=1) n={pages} -pop seq=1..30 -rate threads=1")
     assert result(done.stdout, "total partitions") == 30
 
 
 def test_conditions_get_the_values_of_the_server(target: Target, tmp_path: Path) -> None:
     profile = tmp_path / "conditional.yaml"
     profile.write_text(CONDITIONAL.replace("conditional", "replaced").replace("fixed(5)", "fixed(1)"))
-    line = f"user profile={profile} no-warmup -rate threads=2"
-    target.run(f"{line} ops(insert=1) n=20 -pop seq=1..20")
+    line = f"user profile={profile} no-warmup"
+    target.run(f"{line} ops(insert=1) n=20 -pop seq=1..20 -rate threads=2")
     written = rows_of(target, "replaced")
     for row in target.query("SELECT id, a FROM replaced.t"):
         target.query("UPDATE replaced.t SET v = 'other' WHERE id = {id} AND a = {a}".format(**row))
     assert not written & rows_of(target, "replaced")
-    done = target.run(f"{line} ops(replace=1) n=20 -pop seq=1..20")
+    done = target.run(f"{line} ops(replace=1) n=20 -pop seq=1..20 -rate threads=2")
     assert result(done.stdout, "total errors") == 0
     assert rows_of(target, "replaced") == written
 
