@@ -113,10 +113,9 @@ impl<'a> Conductor<'a> {
             }
         };
         self.announce(&borders);
-        // Read before any client starts: without a warm-up, everything that clients do before this thread wakes again
+        // Read before any client writes: without a warm-up, everything that clients do before this thread wakes again
         // counts.
         let device_bytes = usage::device_bytes();
-        let connection_attempts = store.connection_attempts().unwrap_or_default();
         self.workers.release(Some(borders));
         let refused = end.is_some();
         if end.is_none() {
@@ -126,7 +125,6 @@ impl<'a> Conductor<'a> {
         let mut used = self.used(&pulse, &**store);
         if borders.first_ns == borders.start_ns {
             used.device_bytes = device_bytes;
-            used.connection_attempts = connection_attempts;
         }
         let start_unix_ns = unix_ns().wrapping_add(borders.first_ns).wrapping_sub(Monotonic.now_ns());
         observer.started(&self.moment(borders));
