@@ -33,7 +33,7 @@ class Seen(Watch):
         """It has started."""
         self.pids.append(pid)
 
-    def look(self) -> None:
+    def take_sample(self) -> None:
         """Some time has passed."""
         self.looks += 1
 
