@@ -16,6 +16,7 @@ from loadstone.judge.finding import Severity, Verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, Curve, Judgement, Search, VariantKey
 from loadstone.judge.sweep import describe_sweep, is_sweep
 from loadstone.results.result_set import DEFAULT_METRICS, variant, variant_name
+from loadstone.results.stage import prefix_of
 from loadstone.results.value import THROUGHPUT, statistic
 from loadstone.search.sentence import reached, sentence
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
@@ -68,12 +69,16 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
             # Equal throughput is the rate, not a property of the systems.
             by_metric.pop(THROUGHPUT, None)
         lead = "" if rate is None else f"at {units.rate(rate)}{f', held by {sides}' if is_held else ''}: "
-    main, *further = (state_metric(judgement, every, matters) for every in by_metric.values())
+    omitted = [metric for metric in by_metric if prefix_of(metric)][CLAUSES_MAX:]
+    stated = (every for metric, every in by_metric.items() if metric not in omitted)
+    main, *further = (state_metric(judgement, every, matters) for every in stated)
     # One reason for all is written once.
     further = [text for text in dict.fromkeys(further) if text != main]
     claims = {comparison.claim for every in by_metric.values() for comparison in every}
     if further and claims != {"impossible"}:
         further[0] = f"exploratory: {further[0]}"
+    if omitted:
+        further.append(f"the table has {units.many(len(omitted), 'further stage')}")
     return [lead + main, *further, *withheld(judgement, silent)]
 
 

@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import Literal
 
 from loadstone.judge.figures import family, is_latency
+from loadstone.results.stage import prefix_of
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.results.value import THROUGHPUT
 
@@ -64,7 +65,7 @@ class Finding:
     hint: str
     # The ids of the trials concerned.
     trials: tuple[str, ...] = ()
-    # The only metric concerned; empty: all.
+    # The only metric concerned, or with a point at its end those of a stage; empty: all.
     metric: str = ""
     # Whether it is about latencies alone, or about throughput alone: the other figures stand.
     about: About = "all"
@@ -100,6 +101,10 @@ def concerns(finding: Finding, metric: str) -> bool:
         return False
     if finding.about == "throughput" and family(metric)[1] != THROUGHPUT:
         return False
+    if finding.metric.endswith("."):
+        # Figures of the whole window contain those of the stage; other stages do not.
+        is_invalid = finding.severity == Severity.INVALID
+        return metric.startswith(finding.metric) or (is_invalid and not prefix_of(metric))
     return finding.metric in ("", metric) or finding.severity == Severity.INVALID
 
 

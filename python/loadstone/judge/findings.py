@@ -21,6 +21,7 @@ from loadstone.judge.checks import (
     page_cache,
     rate,
     sides_differ,
+    stages,
     stalled,
     too_few_samples,
     unverified,
@@ -42,8 +43,9 @@ TRIAL: tuple[TrialCheck, ...] = (
     *(faults.check, loss.check),
 )
 SERIES: tuple[SeriesCheck, ...] = (
-    *(faults.before_fault(rate.check_series), faults.before_fault(not_steady.check)),
-    faults.outside_fault(stalled.check),
+    stages.at_constant_rate(faults.before_fault(rate.check_series)),
+    stages.by_stage(faults.before_fault(not_steady.check)),
+    stages.outside_pauses(faults.outside_fault(stalled.check)),
 )
 PAIR: tuple[PairCheck, ...] = (sides_differ.check, impossible.across, faults.check_pair)
 # The checks that need a course over time, the first one only at a rate.

@@ -21,6 +21,7 @@ from loadstone.judge.pairing import Match, Variants, baseline, matches, paired, 
 from loadstone.judge.searches import rule, searches
 from loadstone.judge.settings import Own
 from loadstone.results.result_set import ResultSet, deciding, first_metric, variant, variant_name
+from loadstone.results.stage import stages_of
 from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.autocorrelation import run_mean
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
@@ -53,8 +54,8 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         if before.common.checks != own.common.checks:
             for gone in view.hidden(look(trial, series, before.of(trial.trial))[0], trials[trial.trial]):
                 loosened.setdefault(gone.check, []).append(trial.trial)
-        if series is not None:
-            # A requested fault is no drift.
+        if series is not None and not stages_of(trial):
+            # A requested fault is no drift, nor is a rate that changes.
             series = faults.trim_to_before(trial, series)
             courses[trial.trial] = not_steady.levels(series, own.of(trial.trial))
             # How well one run knows its own throughput: for a single run that is all there is.

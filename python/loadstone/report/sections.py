@@ -9,7 +9,19 @@ from dataclasses import dataclass, replace
 from loadstone.format import units
 from loadstone.judge.answer import apart
 from loadstone.judge.finding import Verdict
-from loadstone.report import comparison, facts, faults, hosts, loads, probes, reproduce, scenarios, servers, trials
+from loadstone.report import (
+    comparison,
+    facts,
+    faults,
+    hosts,
+    loads,
+    probes,
+    reproduce,
+    scenarios,
+    servers,
+    stages,
+    trials,
+)
 from loadstone.report.charts import course, device, intervals, percentiles, scaling
 from loadstone.report.charts import faults as fault_charts
 from loadstone.report.charts.figure import Figure, Panel
@@ -60,6 +72,7 @@ def sections(view: View) -> list[Section]:
             searched(view),
             examine_faults(view),
             compared(view),
+            tabled("stages", "By stage", stages.LEAD, stages.create_table(view)),
             tabled("scenarios", "Scenarios", scenarios.LEAD, scenarios.table(view)),
             against_load,
             tabled("loads", "By load", loads.LEAD, loads.create_table(view)),

@@ -91,8 +91,10 @@ def model_at(path: Iterable[str | int]) -> type[BaseModel] | None:
 
 
 def present(annotation: Any) -> Any:
-    """The type of an optional key's value."""
+    """The type of an optional key's value; of a value or a part, the part."""
     kinds = [each for each in typing.get_args(annotation) if each is not type(None)]
+    if parts := [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]:
+        kinds = parts
     return kinds[0] if isinstance(annotation, types.UnionType) and len(kinds) == 1 else annotation
 
 

@@ -65,8 +65,8 @@ def shape(tree: Table) -> Shaped:
                 lost.add(path)
             # A part without a required key is invalid as a whole; what is inside it is removed before.
             wrong = {path[:-1] if each["type"] == "missing" and len(path) > 1 else path for path, each in errors}
-            # Faults are checked together; without one of them the numbers of later faults would change.
-            wrong = {path[:1] if path[0] == "faults" else path for path in wrong}
+            # Faults and stages are checked together; without one of them the numbers of later ones would change.
+            wrong = {path[:1] if path[0] in ("faults", "rate") else path for path in wrong}
             for path in sorted(wrong, key=len, reverse=True):
                 remove(document, path)
             # The next round needs the required keys.

@@ -17,6 +17,7 @@ from loadstone.experiment.validation import (
     measure,
     properties,
     servers,
+    stages,
     vary,
     workload,
 )
@@ -37,6 +38,7 @@ def examine(tree: Table, bases: tuple[Path, ...]) -> Context:
     figures.check(context)
     figures.check_expectations(context)
     compare.check_thresholds(context)
+    stages.check(context)
     measure.check(context)
     fleet.check(context)
     faults.check(context)
