@@ -25,7 +25,7 @@ from loadstone.judge.finding import Finding, Severity, Verdict, concerns
 from loadstone.judge.judge import judge
 from loadstone.judge.judgement import Judgement
 from loadstone.report import stages as report
-from loadstone.report.charts import course
+from loadstone.report.charts import course as charts
 from loadstone.report.view import View
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.stage import Stage, stages_of
@@ -37,10 +37,15 @@ SPIKE = "rate: {stages: [{for: 1s, at: 1000}, {for: 200ms, to: 3000}, {for: 300m
 
 
 def test_stages_set_window_intervals_and_metrics(tmp_path: Path) -> None:
-    found = loaded(tmp_path, HEAD + SPIKE).experiment
-    assert (found.measure.duration, found.measure.interval, found.pilot, found.measure.warmup) == (2.5, 0.1, False, 2.0)
+    resolved = loaded(tmp_path, HEAD + SPIKE).experiment
+    assert (resolved.measure.duration, resolved.measure.interval, resolved.pilot, resolved.measure.warmup) == (
+        2.5,
+        0.1,
+        False,
+        2.0,
+    )
     metrics = [f"stage{number}.all.p99" for number in (2, 1, 3, 4)]
-    assert found.compare.metrics == (*metrics, "throughput")
+    assert resolved.compare.metrics == (*metrics, "throughput")
 
 
 def test_stages_become_pieces_after_warm_up(tmp_path: Path) -> None:
@@ -69,17 +74,17 @@ def test_ramp_from_and_to_zero_has_warm_up(tmp_path: Path) -> None:
 
 
 def test_resolved_stages_are_read_equally(tmp_path: Path) -> None:
-    found = loaded(tmp_path, HEAD + SPIKE + "vary: {peak: [1, 2]}\n".replace("[1, 2]", "[7]"))
-    assert loaded(tmp_path, found.resolved).experiment == found.experiment
+    document = loaded(tmp_path, HEAD + SPIKE)
+    assert loaded(tmp_path, document.resolved).experiment == document.experiment
 
 
 def test_stage_rate_may_vary(tmp_path: Path) -> None:
     text = HEAD + 'rate: {stages: [{for: 1s, at: 100}, {for: 1s, at: "{peak}"}]}\nvary: {peak: [200, 400]}\n'
-    found = loaded(tmp_path, text)
-    assert found.warnings == ()
-    rates = {variant.config["peak"]: variant.stages[1].rate_to for variant in plan(found.experiment).variants}
+    document = loaded(tmp_path, text)
+    assert document.warnings == ()
+    rates = {variant.config["peak"]: variant.stages[1].rate_to for variant in plan(document.experiment).variants}
     assert rates == {200: 200.0, 400: 400.0}
-    assert found.experiment.compare.metrics[0] == "stage2.all.p99"
+    assert document.experiment.compare.metrics[0] == "stage2.all.p99"
 
 
 def test_dry_run_describes_stages(tmp_path: Path) -> None:
@@ -136,7 +141,7 @@ def test_stage_mistake_has_line_and_hint(tmp_path: Path) -> None:
     assert mistake.hint.startswith('did you mean "to"?')
 
 
-def due(pieces: list[tuple[float, float, float]], start: float, end: float) -> int:
+def due(pieces: Sequence[tuple[float, float, float]], start: float, end: float) -> int:
     """How many operations pieces of (from, to, seconds) make due between two instants: one for each whole number."""
 
     def integral(until: float) -> float:
@@ -223,7 +228,7 @@ def stage_results(
             count = rate * POINTS
             lost = unanswered if is_lmdb and number == 2 else 0
             level = (1e7 if is_lmdb else 2e7) * (1 + 0.003 * (trial.repeat % (3 if is_lmdb else 4)))
-            figures |= {each.metric: each for each in stage.values()}
+            figures |= {figure.metric: figure for figure in stage.values()}
             figures |= {
                 f"{stage.prefix}{name}": value(f"{stage.prefix}{name}", figure, int(count))
                 for name, figure in {
@@ -257,25 +262,25 @@ def claims(judgement: Judgement) -> dict[str, str]:
 def test_equal_stages_are_compared() -> None:
     judgement = judge(stage_results())
     assert set(claims(judgement).values()) == {"better"}
-    assert judgement.answer.startswith("stage 2 p99 of lmdb is 50 % lower than that of rocksdb")
+    assert judgement.answer.startswith("stage 2 p99 of lmdb is 50 % lower than ")
     assert findings_of(judgement, "not-steady") == []
     assert findings_of(judgement, "rate-not-held") == []
 
 
 def test_rising_stage_makes_only_its_figures_suspect() -> None:
     judgement = judge(stage_results(lambda number, at: 1e7 * (1 + at / 4) if number == 2 else 1e7))
-    found = findings_of(judgement, "not-steady")
-    assert {(each.metric, each.severity) for each in found} == {("stage2.", Severity.SUSPECT)}
-    assert all(each.message.startswith("stage 2 (400 op/s): the p") for each in found)
-    verdicts = {each.metric: each.verdict for each in judgement.comparisons}
+    matches = findings_of(judgement, "not-steady")
+    assert {(finding.metric, finding.severity) for finding in matches} == {("stage2.", Severity.SUSPECT)}
+    assert all(finding.message.startswith("stage 2 (400 op/s): the p") for finding in matches)
+    verdicts = {comparison.metric: comparison.verdict for comparison in judgement.comparisons}
     assert verdicts["stage2.all.p99"] == Verdict.SUSPECT
     assert verdicts["stage1.all.p99"] == verdicts["stage3.all.p99"] == Verdict.VALID
 
 
 def test_drain_after_higher_rate_is_a_note() -> None:
     judgement = judge(stage_results(lambda number, at: 1e7 * (11 - at / 4) if number == 3 else 1e7))
-    found = findings_of(judgement, "not-steady")
-    assert {(each.metric, each.severity) for each in found} == {("stage3.", Severity.NOTE)}
+    matches = findings_of(judgement, "not-steady")
+    assert {(finding.metric, finding.severity) for finding in matches} == {("stage3.", Severity.NOTE)}
 
 
 def test_ramp_is_not_tested_for_steadiness() -> None:
@@ -289,7 +294,7 @@ def test_ramp_is_not_tested_for_steadiness() -> None:
 
 def test_unanswered_operations_refuse_their_stage_alone() -> None:
     judgement = judge(stage_results(unanswered=160))
-    (message,) = {each.message for each in findings_of(judgement, "rate-not-held")}
+    (message,) = {finding.message for finding in findings_of(judgement, "rate-not-held")}
     assert message == "stage 2 (400 op/s): 1 % of the 16,000 operations due never ended in time"
     assert claims(judgement) == {
         "stage2.all.p99": "refused",
@@ -320,7 +325,7 @@ def test_stage_figures_agree_everywhere() -> None:
 
 def test_charts_over_time_have_bands_of_stages() -> None:
     view = View(judge(stage_results()))
-    figure = course.throughput(view, course.courses(view))
+    figure = charts.throughput(view, charts.courses(view))
     rows = [row for data in figure.panels[0].spec["datasets"].values() for row in data]
     bands = {row["stage"]: (row["start"], row["end"]) for row in rows if "stage" in row}
     assert bands == {"1": (0, 40), "2": (40, 80), "3": (80, 120)}

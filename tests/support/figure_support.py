@@ -146,7 +146,7 @@ def collect_figures(judgement: Judgement) -> dict[Key, list[Place]]:
         *page_figures(reader),
         *markdown_figures(markdown.document(view, every)),
         *terminal_figures(judgement),
-        *exported_figures(judgement),
+        *read_export(judgement),
     ):
         tokens = name_tokens(label, judgement)
         figures.setdefault((tokens, metric_words(metric)), []).append(place)
@@ -250,7 +250,7 @@ def terminal_figures(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
             yield label, metric, Place("terminal's table", re.sub(r" ?[±(].*$", "", text))
 
 
-def exported_figures(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
+def read_export(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
     """The figures of trials in the CSV export, if the page has few enough to show them."""
     if len(judgement.results.trials) > trials.ROWS_MAX:
         return

@@ -65,7 +65,7 @@ class Finding:
     hint: str
     # The ids of the trials concerned.
     trials: tuple[str, ...] = ()
-    # The only metric concerned, or with a point at its end those of a stage; empty: all.
+    # The only metric concerned, or the prefix of a stage's metrics, `stage2.`; empty: all.
     metric: str = ""
     # Whether it is about latencies alone, or about throughput alone: the other figures stand.
     about: About = "all"
@@ -102,7 +102,7 @@ def concerns(finding: Finding, metric: str) -> bool:
     if finding.about == "throughput" and family(metric)[1] != THROUGHPUT:
         return False
     if finding.metric.endswith("."):
-        # Figures of the whole window contain those of the stage; other stages do not.
+        # The whole window contains the stage; other stages do not.
         is_invalid = finding.severity == Severity.INVALID
         return metric.startswith(finding.metric) or (is_invalid and not prefix_of(metric))
     return finding.metric in ("", metric) or finding.severity == Severity.INVALID

@@ -43,9 +43,9 @@ TRIAL: tuple[TrialCheck, ...] = (
     *(faults.check, loss.check),
 )
 SERIES: tuple[SeriesCheck, ...] = (
-    stages.at_constant_rate(faults.before_fault(rate.check_series)),
-    stages.by_stage(faults.before_fault(not_steady.check)),
-    stages.outside_pauses(faults.outside_fault(stalled.check)),
+    stages.skip_stages(faults.before_fault(rate.check_series)),
+    stages.check_stages(faults.before_fault(not_steady.check)),
+    stages.ignore_pauses(faults.outside_fault(stalled.check)),
 )
 PAIR: tuple[PairCheck, ...] = (sides_differ.check, impossible.across, faults.check_pair)
 # The checks that need a course over time, the first one only at a rate.

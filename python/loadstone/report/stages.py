@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from loadstone.format import units, wording
 from loadstone.judge.checks.not_steady import NAME as NOT_STEADY
@@ -12,6 +12,7 @@ from loadstone.report.loads import render_cell
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View
 from loadstone.results.stage import Stage, stages_of
+from loadstone.results.trial_result import TrialResult
 
 # The figures of a stage, by the names of their columns.
 COLUMNS = {
@@ -35,11 +36,16 @@ def create_table(view: View) -> Table:
     """One row for each stage of each variant; empty at a constant rate."""
     heads = (Column("stage"), *(Column(title, "right") for title in ("rate", "length", *COLUMNS.values())))
     groups = tuple(
-        Rows(title_of_variant(view, key), tuple(render_stage(view, key, stage) for stage in found))
+        Rows(title_of_variant(view, key), tuple(render_stage(view, key, stage) for stage in stages))
         for key, trials in view.variants.items()
-        if (found := next((found for trial in trials if (found := stages_of(trial))), []))
+        if (stages := find_stages(trials))
     )
     return drop_empty(Table("", (*heads, Column("steady")), groups))
+
+
+def find_stages(trials: Sequence[TrialResult]) -> list[Stage]:
+    """The stages of the first trial that has any."""
+    return next((stages for trial in trials if (stages := stages_of(trial))), [])
 
 
 def render_stage(view: View, key: VariantKey, stage: Stage) -> tuple[Entry, ...]:

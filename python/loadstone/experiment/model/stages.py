@@ -26,8 +26,8 @@ from loadstone.experiment.model.values import (
     rate,
     rate_number,
     refuse,
-    shown,
 )
+from loadstone.experiment.model.values import shown as quote_value
 from loadstone.format import quantity
 from loadstone.results.value import THROUGHPUT
 
@@ -40,7 +40,7 @@ def stage_rate(value: Any) -> float:
     value = rate_number(value)
     if not quantity.is_finite(value) or value < 0:
         hint = in_digits(value) or "write digits, like 5000; 0 is a pause"
-        refuse(f"must be a number of operations per second, got {shown(value)}", hint)
+        refuse(f"must be a number of operations per second, got {quote_value(value)}", hint)
     return float(value)
 
 
@@ -50,13 +50,17 @@ def stage_length(value: Any) -> float:
     try:
         seconds = quantity.seconds(value)
     except ValueError:
-        refuse(f"must be a duration, got {shown(value)}", hint)
+        refuse(f"must be a duration, got {quote_value(value)}", hint)
     if seconds <= 0:
         refuse(
-            f"must be longer than 0, got {shown(value)}", f"{hint}; a step is a stage that begins with `at` or `from`"
+            f"must be longer than 0, got {quote_value(value)}",
+            f"{hint}; a step is a stage that begins with `at` or `from`",
         )
     if round(seconds * 1e3, 3) % STEP_MS:
-        refuse(f"must be a multiple of {STEP_MS}ms, got {shown(value)}", f"{hint}: counting intervals end with a stage")
+        refuse(
+            f"must be a multiple of {STEP_MS}ms, got {quote_value(value)}",
+            f"{hint}: counting intervals end with a stage",
+        )
     return seconds
 
 
@@ -113,8 +117,8 @@ class NumberOrStages:
         plain = core_schema.plain_serializer_function_ser_schema(write)
         return core_schema.no_info_wrap_validator_function(self.check, stages, serialization=plain)
 
-    def __get_pydantic_json_schema__(self, given: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"anyOf": [*RATE_SCHEMA["anyOf"], handler(given), {"type": "null"}]}
+    def __get_pydantic_json_schema__(self, stages: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [*RATE_SCHEMA["anyOf"], handler(stages), {"type": "null"}]}
 
     @staticmethod
     def check(value: Any, handler: Any) -> Any:
@@ -130,7 +134,7 @@ def write(value: Any) -> Any:
 
 
 def stage_metrics(stages: Sequence[Stage]) -> list[str]:
-    """The figures that are compared by default: the p99 of each stage, that of the highest rate first; throughput.
+    """The figures that are compared by default: the p99 of each stage, the highest rate first; throughput.
 
     A rate that varies counts as the highest.
     """

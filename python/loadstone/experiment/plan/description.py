@@ -32,7 +32,7 @@ def describe(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
     lines += [
         f"trials     {trials(plan)}",
         f"each       {each(plan)}",
-        *(f"stages     {each}" for each in stages(plan)),
+        *(f"stages     {stage}" for stage in stages(plan)),
         *(f"servers    {each}" for each in servers(plan)),
         f"compared   {compared(plan)}",
         f"order      random within each repeat, seed {experiment.seed}; first {first_few(first)}",

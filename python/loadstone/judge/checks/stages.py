@@ -21,7 +21,7 @@ DRAIN_HINT = "the rate before was higher: a queue may have been worked off"
 SeriesCheck = Callable[[TrialResult, Series, Settings], Looks]
 
 
-def at_constant_rate(check_series: SeriesCheck) -> SeriesCheck:
+def skip_stages(check_series: SeriesCheck) -> SeriesCheck:
     """A check of a time series that does not apply where the rate changes."""
 
     def check_at_constant_rate(trial: TrialResult, series: Series, settings: Settings) -> Looks:
@@ -31,7 +31,7 @@ def at_constant_rate(check_series: SeriesCheck) -> SeriesCheck:
     return check_at_constant_rate
 
 
-def by_stage(check_series: SeriesCheck) -> SeriesCheck:
+def check_stages(check_series: SeriesCheck) -> SeriesCheck:
     """A check of a time series that examines each stage with a constant rate separately."""
 
     def check_by_stage(trial: TrialResult, series: Series, settings: Settings) -> Looks:
@@ -58,7 +58,7 @@ def name_stage(outcome: Finding | NotLooked, stage: Stage, follows: bool) -> Fin
     return replace(outcome, message=message, metric=stage.prefix)
 
 
-def outside_pauses(check_series: SeriesCheck) -> SeriesCheck:
+def ignore_pauses(check_series: SeriesCheck) -> SeriesCheck:
     """A check of a time series in which a pause of the load is not silence of the system."""
 
     def check_outside_pauses(trial: TrialResult, series: Series, settings: Settings) -> Looks:

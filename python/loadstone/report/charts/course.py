@@ -78,7 +78,7 @@ def drawn(view: View, found: Courses, name: str, kinds: Sequence[Kind], unit: st
         head = figure.headed(view.name(key), view.title(view.context(key)))
         stages = stages_of(view.variants[key][0])
         ends += [stage.end_ns / 1e9 for stage in stages]
-        requested = requested_rate(stages) if unit == "op/s" else []
+        requested = rate_rows(stages) if unit == "op/s" else []
         numbers += [row["value"] for row in requested]
         behind = stage_rows(stages), requested
         panels.append(Panel(head, chart(view, thin, strong, vertical(unit, numbers), max(ends), behind), 170))
@@ -100,7 +100,7 @@ def stage_rows(stages: Sequence[Stage]) -> list[Row]:
     return [{**band, "odd": number % 2 * 0.07} for number, band in enumerate(bands)]
 
 
-def requested_rate(stages: Sequence[Stage]) -> list[Row]:
+def rate_rows(stages: Sequence[Stage]) -> list[Row]:
     """The requested rate: a point at each end of each stage."""
     return [
         {"seconds": at_ns / 1e9, "value": rate, "order": number}
